@@ -1,0 +1,40 @@
+import Glibc
+
+/// An error number of the kernel, as errno(3) lists them.
+public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertible {
+    /// The number, e.g. 28 for ENOSPC.
+    public var rawValue: Int32
+
+    public init(_ rawValue: Int32) { self.rawValue = rawValue }
+
+    /// What the calling thread's last failed call left in `errno`.
+    public static var last: Errno { Errno(Glibc.errno) }
+
+    public static let noEntry = Errno(ENOENT)
+    public static let exists = Errno(EEXIST)
+    public static let notDirectory = Errno(ENOTDIR)
+    public static let noSpace = Errno(ENOSPC)
+    public static let quotaExceeded = Errno(EDQUOT)
+    public static let inputOutput = Errno(EIO)
+    public static let interrupted = Errno(EINTR)
+    public static let wouldBlock = Errno(EWOULDBLOCK)
+    public static let readOnlyFileSystem = Errno(EROFS)
+    public static let notSupported = Errno(EOPNOTSUPP)
+
+    /// True where the host has no room left: ENOSPC and EDQUOT.
+    public var meansNoRoom: Bool { self == .noSpace || self == .quotaExceeded }
+
+    /// The text of strerror(3).
+    public var description: String { String(cString: strerror(rawValue)) }
+}
+
+/// Calls `body` until it is not interrupted by a signal; a result of -1 becomes the thrown `Errno`.
+@inline(__always)
+func retryingInterrupts<T: SignedInteger>(_ body: () -> T) throws(Errno) -> T {
+    while true {
+        let result = body()
+        if result != -1 { return result }
+        let error = Errno.last
+        if error != .interrupted { throw error }
+    }
+}

@@ -1,0 +1,93 @@
+/// What fstat(2) tells that the vault needs.
+public struct FileStatus: Sendable, Equatable {
+    public var device: UInt64
+    public var inode: UInt64
+    public var size: UInt64
+    /// Disk blocks of 512 bytes.
+    public var blocks: UInt64
+    public var isDirectory: Bool
+    public var isRegular: Bool
+    public var modified: Timestamp
+}
+
+/// What fstatfs(2) tells: bytes of the host filesystem and its type's magic number (statfs(2)).
+public struct HostStatus: Sendable, Equatable {
+    public var totalBytes: UInt64
+    public var availableBytes: UInt64
+    public var typeMagic: UInt64
+}
+
+/// The system calls with which a vault is touched: the one seam where tests count, record and fail them.
+///
+/// Descriptors are plain numbers; who opened one closes it. Every method retries EINTR itself and throws the
+/// `Errno` of the call. Reads and writes may be short, as the kernel's are; `pread`'s 0 means end of file.
+public protocol FileSystemCalls: AnyObject, Sendable {
+    /// openat(2) with O_CLOEXEC added. `directory` may be AT_FDCWD.
+    func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32
+    func close(_ descriptor: Int32)
+    func pread(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int
+    func pwrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int
+    func dataSync(_ descriptor: Int32) throws(Errno)
+    func sync(_ descriptor: Int32) throws(Errno)
+    func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno)
+    /// posix_fallocate semantics without the emulation: EOPNOTSUPP where the host cannot.
+    func allocate(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
+    func status(_ descriptor: Int32) throws(Errno) -> FileStatus
+    func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
+    /// Sets access and modification time; the change time becomes the kernel's now.
+    func setTimes(_ descriptor: Int32, _ time: Timestamp) throws(Errno)
+    func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno)
+    func unlink(_ directory: Int32, _ path: String) throws(Errno)
+    /// The names in a directory, "." and ".." left out, in no order.
+    func list(_ directory: Int32) throws(Errno) -> [String]
+    /// flock(2), exclusive, not waiting: EWOULDBLOCK where another holds it.
+    func lock(_ descriptor: Int32) throws(Errno)
+}
+
+extension FileSystemCalls {
+    /// Reads until `bytes` is full or the file ends; returns how many bytes were read.
+    public func readFully(
+        _ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> Int {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[done...])
+            let count = try pread(descriptor, rest, at: offset + UInt64(done))
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// Writes all of `bytes`. A write that makes no progress is EIO.
+    public func writeFully(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+    ) throws(Errno) {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let count = try pwrite(descriptor, rest, at: offset + UInt64(done))
+            if count == 0 { throw .inputOutput }
+            done += count
+        }
+    }
+
+    /// As above, into an array (whose own closures cannot throw typed errors).
+    public func readFully(_ descriptor: Int32, at offset: UInt64, into bytes: inout [UInt8]) throws(Errno) -> Int {
+        let result = bytes.withUnsafeMutableBytes { bytes -> Result<Int, Errno> in
+            do throws(Errno) { return .success(try readFully(descriptor, bytes, at: offset)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    public func writeFully(_ descriptor: Int32, _ bytes: [UInt8], at offset: UInt64) throws(Errno) {
+        let result = bytes.withUnsafeBytes { bytes -> Result<Void, Errno> in
+            do throws(Errno) { return .success(try writeFully(descriptor, bytes, at: offset)) } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+}

@@ -1,0 +1,102 @@
+import CShims
+import Glibc
+
+/// The real system calls.
+public final class LinuxCalls: FileSystemCalls {
+    public static let shared = LinuxCalls()
+
+    private init() {}
+
+    public func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
+        try retryingInterrupts { obscura_openat(directory, path, flags | O_CLOEXEC, mode) }
+    }
+
+    public func close(_ descriptor: Int32) {
+        // close(2) frees the descriptor even when it reports an error; data that matters was synced before.
+        _ = Glibc.close(descriptor)
+    }
+
+    public func pread(
+        _ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> Int {
+        try retryingInterrupts { Glibc.pread(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+    }
+
+    public func pwrite(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> Int {
+        try retryingInterrupts { Glibc.pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+    }
+
+    public func dataSync(_ descriptor: Int32) throws(Errno) {
+        _ = try retryingInterrupts { fdatasync(descriptor) }
+    }
+
+    public func sync(_ descriptor: Int32) throws(Errno) {
+        _ = try retryingInterrupts { fsync(descriptor) }
+    }
+
+    public func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno) {
+        _ = try retryingInterrupts { ftruncate(descriptor, off_t(size)) }
+    }
+
+    public func allocate(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        _ = try retryingInterrupts { obscura_fallocate(descriptor, 0, Int64(offset), Int64(length)) }
+    }
+
+    public func status(_ descriptor: Int32) throws(Errno) -> FileStatus {
+        var status = stat()
+        _ = try retryingInterrupts { fstat(descriptor, &status) }
+        let type = status.st_mode & mode_t(S_IFMT)
+        return FileStatus(
+            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: UInt64(status.st_size),
+            blocks: UInt64(status.st_blocks), isDirectory: type == mode_t(S_IFDIR),
+            isRegular: type == mode_t(S_IFREG), modified: Timestamp(status.st_mtim))
+    }
+
+    public func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus {
+        var status = statvfs()
+        _ = try retryingInterrupts { fstatvfs(descriptor, &status) }
+        let type = try retryingInterrupts { obscura_filesystem_type(descriptor) }
+        let block = UInt64(status.f_frsize)
+        return HostStatus(
+            totalBytes: UInt64(status.f_blocks) * block, availableBytes: UInt64(status.f_bavail) * block,
+            typeMagic: UInt64(truncatingIfNeeded: type) & 0xFFFF_FFFF)
+    }
+
+    public func setTimes(_ descriptor: Int32, _ time: Timestamp) throws(Errno) {
+        let times = [time.timespec, time.timespec]
+        _ = try retryingInterrupts { futimens(descriptor, times) }
+    }
+
+    public func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno) {
+        _ = try retryingInterrupts { mkdirat(directory, path, mode_t(mode)) }
+    }
+
+    public func unlink(_ directory: Int32, _ path: String) throws(Errno) {
+        _ = try retryingInterrupts { unlinkat(directory, path, 0) }
+    }
+
+    public func list(_ directory: Int32) throws(Errno) -> [String] {
+        // fdopendir takes the descriptor over, so it is given one of its own.
+        let own = try open(directory, ".", flags: O_RDONLY | O_DIRECTORY, mode: 0)
+        guard let stream = fdopendir(own) else {
+            let error = Errno.last
+            close(own)
+            throw error
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
+                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    public func lock(_ descriptor: Int32) throws(Errno) {
+        _ = try retryingInterrupts { flock(descriptor, LOCK_EX | LOCK_NB) }
+    }
+}

@@ -1,0 +1,73 @@
+import CSodium
+
+/// Parameters of Argon2id, as RFC 9106 names them: memory in bytes, passes over it, one lane.
+public struct KDFParameters: Sendable, Hashable {
+    public var memoryBytes: UInt64
+    public var passes: UInt32
+
+    public init(memoryBytes: UInt64, passes: UInt32) {
+        self.memoryBytes = memoryBytes
+        self.passes = passes
+    }
+
+    /// 256 MiB and 3 passes: 0.6 s on the machines we measure on.
+    public static let standard = KDFParameters(memoryBytes: 256 << 20, passes: 3)
+}
+
+/// A password stretched by Argon2id to `count` bytes; nil where the memory cannot be had.
+public func stretch(
+    password: SecretBytes, salt: UnsafeRawBufferPointer, parameters: KDFParameters, count: Int
+) -> SecretBytes? {
+    precondition(salt.count == Int(crypto_pwhash_saltbytes()))
+    let result = SecretBytes(count: count)
+    let status = result.withUnsafeMutableBytes { out in
+        password.withUnsafeBytes { password in
+            crypto_pwhash(
+                out.octets, UInt64(out.count),
+                UnsafeRawPointer(password.octets).assumingMemoryBound(to: CChar.self), UInt64(password.count),
+                salt.octets, UInt64(parameters.passes),
+                Int(parameters.memoryBytes), crypto_pwhash_alg_argon2id13())
+        }
+    }
+    return status == 0 ? result : nil
+}
+
+/// BLAKE2b of `parts`, one after the other, into `out` (16 to 64 bytes), keyed where `key` is given.
+public func hash(_ parts: [UnsafeRawBufferPointer], key: SecretBytes? = nil, into out: UnsafeMutableRawBufferPointer) {
+    Sodium.prepare()
+    withUnsafeTemporaryAllocation(byteCount: crypto_generichash_statebytes(), alignment: 64) { memory in
+        guard let base = memory.baseAddress else { return }
+        let state = OpaquePointer(base)
+        crypto_generichash_init(state, key?.pointer, key?.count ?? 0, out.count)
+        for part in parts { crypto_generichash_update(state, part.octets, UInt64(part.count)) }
+        crypto_generichash_final(state, out.octets, out.count)
+        wipe(memory)
+    }
+}
+
+/// A key of `count` bytes for one purpose, derived from `key`: keyed BLAKE2b of the purpose's name.
+public func deriveKey(_ key: SecretBytes, purpose: StaticString, count: Int = 32) -> SecretBytes {
+    let result = SecretBytes(count: count)
+    let name = UnsafeRawBufferPointer(start: purpose.utf8Start, count: purpose.utf8CodeUnitCount)
+    result.withUnsafeMutableBytes { hash([name], key: key, into: $0) }
+    return result
+}
+
+/// Fills memory with a keyed ChaCha20 stream: as random as `fillRandom` to whoever does not know the key, and an
+/// order of magnitude faster. The key lives only as long as this object.
+public final class RandomStream: @unchecked Sendable {
+    private let key = SecretBytes.random(count: 32)
+    private var block: UInt64 = 0
+
+    public init() { Sodium.prepare() }
+
+    /// Not for several threads at once. `bytes.count` must be a multiple of 64.
+    public func fill(_ bytes: UnsafeMutableRawBufferPointer) {
+        precondition(bytes.count % 64 == 0)
+        let base = bytes.octets
+        bytes.baseAddress?.initializeMemory(as: UInt8.self, repeating: 0, count: bytes.count)
+        let nonce = [UInt8](repeating: 0, count: 8)
+        crypto_stream_chacha20_xor_ic(base, base, UInt64(bytes.count), nonce, block, key.pointer)
+        block += UInt64(bytes.count / 64)
+    }
+}

@@ -1,0 +1,102 @@
+/// What an extent says of itself: its sealed descriptor, and the associated data of its payload.
+public struct Descriptor: Sendable, Hashable {
+    public var role: ExtentRole
+    /// The content this is a piece of.
+    public var content: UInt64
+    /// First plaintext byte of the content in this extent.
+    public var offset: UInt64
+    /// Plaintext bytes.
+    public var length: UInt32
+    /// The commit that was to publish it.
+    public var generation: UInt64
+    /// Random number of the mount that wrote it.
+    public var epoch: UInt64
+
+    public init(
+        role: ExtentRole, content: UInt64, offset: UInt64, length: UInt32, generation: UInt64, epoch: UInt64
+    ) {
+        self.role = role
+        self.content = content
+        self.offset = offset
+        self.length = length
+        self.generation = generation
+        self.epoch = epoch
+    }
+
+    /// Writes the 40 bytes of the descriptor.
+    public func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        precondition(bytes.count == Geometry.descriptorBytes)
+        bytes.setNumber(UInt32(role.rawValue), 0)
+        bytes.setNumber(length, 4)
+        bytes.setNumber(content, 8)
+        bytes.setNumber(offset, 16)
+        bytes.setNumber(generation, 24)
+        bytes.setNumber(epoch, 32)
+    }
+
+    /// Nil where the bytes name an unknown role or an impossible length.
+    public init?(decoding bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == Geometry.descriptorBytes, bytes.number(0, as: UInt32.self) <= 255,
+            let role = ExtentRole(rawValue: UInt8(truncatingIfNeeded: bytes.number(0, as: UInt32.self))),
+            bytes.number(4, as: UInt32.self) <= UInt32(Geometry.chunkBytes)
+        else { return nil }
+        self.init(
+            role: role, content: bytes.number(8), offset: bytes.number(16), length: bytes.number(4),
+            generation: bytes.number(24), epoch: bytes.number(32))
+    }
+
+    /// The payload's associated data: format version, then the descriptor. 42 bytes.
+    public static let associatedBytes = 2 + Geometry.descriptorBytes
+
+    public func encodeAssociatedData(into bytes: UnsafeMutableRawBufferPointer) {
+        precondition(bytes.count == Self.associatedBytes)
+        bytes.setNumber(formatVersion, 0)
+        encode(into: bytes.slice(2, Geometry.descriptorBytes))
+    }
+}
+
+/// Consecutive extents that hold consecutive chunks of one content.
+///
+/// `length` exceeds a chunk only where `offset` is a whole number of chunks: then every chunk but the last is
+/// full, and each begins `Geometry.sectorsPerChunk` sectors after the one before.
+public struct ExtentRun: Sendable, Hashable {
+    /// First plaintext byte in the content.
+    public var offset: UInt64
+    /// Plaintext bytes.
+    public var length: UInt64
+    /// Linear number of the first sector in the space.
+    public var sector: UInt64
+    public var generation: UInt64
+    public var epoch: UInt64
+
+    public init(offset: UInt64, length: UInt64, sector: UInt64, generation: UInt64, epoch: UInt64) {
+        self.offset = offset
+        self.length = length
+        self.sector = sector
+        self.generation = generation
+        self.epoch = epoch
+    }
+
+    public var chunkCount: Int { Int((length + UInt64(Geometry.chunkBytes) - 1) / UInt64(Geometry.chunkBytes)) }
+
+    /// Plaintext bytes of the chunk with this number within the run.
+    public func plainBytes(ofChunk index: Int) -> Int {
+        Int(min(length - UInt64(index) * UInt64(Geometry.chunkBytes), UInt64(Geometry.chunkBytes)))
+    }
+
+    /// First sector of the chunk with this number within the run.
+    public func sector(ofChunk index: Int) -> UInt64 { sector + UInt64(index * Geometry.sectorsPerChunk) }
+
+    /// Sectors the whole run takes.
+    public var sectorCount: Int {
+        let count = chunkCount
+        return (count - 1) * Geometry.sectorsPerChunk + Geometry.sectors(forPlaintext: plainBytes(ofChunk: count - 1))
+    }
+
+    /// True where `next` continues this run, so that both are one row.
+    public func isContinued(by next: ExtentRun) -> Bool {
+        next.generation == generation && next.epoch == epoch && offset + length == next.offset
+            && length % UInt64(Geometry.chunkBytes) == 0 && offset % UInt64(Geometry.chunkBytes) == 0
+            && next.sector == sector + UInt64(chunkCount * Geometry.sectorsPerChunk)
+    }
+}

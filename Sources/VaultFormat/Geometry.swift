@@ -1,0 +1,75 @@
+/// The version of the format this program writes, and the newest it reads.
+public let formatVersion: UInt16 = 1
+
+/// Sizes that every vault of this format version shares. See the format specification, *Space*.
+public enum Geometry {
+    /// The unit in which a segment is given out.
+    public static let sectorBytes = 512
+    /// File content is sealed in pieces of this many plaintext bytes: the kernel's read-ahead unit.
+    public static let chunkBytes = 128 * 1024
+    /// A catalogue page as it is stored.
+    public static let pageBytes = 4096
+    /// What a page holds: the rest is its nonce (24) and tag (16).
+    public static let pagePlainBytes = pageBytes - nonceBytes - tagBytes
+    public static let sectorsPerPage = pageBytes / sectorBytes
+
+    public static let nonceBytes = 24
+    public static let tagBytes = 16
+    public static let keyBytes = 32
+
+    /// What an extent carries before its payload: nonce, sealed descriptor, descriptor's tag.
+    public static let extentHeaderBytes = nonceBytes + descriptorBytes + tagBytes
+    public static let descriptorBytes = 40
+    public static let extentOverheadBytes = extentHeaderBytes + tagBytes
+
+    /// Sectors of an extent with `plainBytes` bytes of plaintext: 1 byte takes 1, a whole chunk 257.
+    @inlinable
+    public static func sectors(forPlaintext plainBytes: Int) -> Int {
+        (plainBytes + extentOverheadBytes + sectorBytes - 1) / sectorBytes
+    }
+
+    /// A whole chunk's sectors: chunks of a run follow each other at this distance.
+    public static let sectorsPerChunk = sectors(forPlaintext: chunkBytes)
+
+    /// A chunk that finds no run of free sectors is split into at most this many extents.
+    public static let chunkPiecesMax = 8
+
+    public static let segmentBytesMin: UInt64 = 4 << 20
+    public static let segmentBytesUsual: UInt64 = 16 << 20
+    public static let segmentBytesMax: UInt64 = 1 << 40
+    public static let segmentsPerSpaceMax: UInt64 = 16_384
+    public static let spacesMax = 8
+    /// A space smaller than this cannot hold its catalogue twice and a photo.
+    public static let spaceBytesMin: UInt64 = 16 << 20
+
+    /// Segments of this many bytes serve a space of `spaceBytes`: at most 16,384 of them, 16 MiB where that
+    /// suffices, less only for spaces under 64 MiB.
+    public static func segmentBytes(forSpace spaceBytes: UInt64) -> UInt64 {
+        var bytes = spaceBytes < 4 * segmentBytesUsual ? segmentBytesMin : segmentBytesUsual
+        while bytes < segmentBytesMax && spaceBytes / bytes > segmentsPerSpaceMax { bytes *= 2 }
+        return bytes
+    }
+
+    /// Whether a header may name this segment size.
+    public static func isPlausible(segmentBytes bytes: UInt64) -> Bool {
+        bytes >= segmentBytesMin && bytes <= segmentBytesMax && bytes & (bytes - 1) == 0
+    }
+}
+
+/// What an extent holds.
+public enum ExtentRole: UInt8, Sendable {
+    case content = 1
+    case thumbnail = 2
+    case identity = 3
+}
+
+/// What a sealed 4 KiB page holds.
+public enum PageRole: UInt8, Sendable {
+    case catalogue = 17
+    case sectorBitmap = 18
+    case slotBitmap = 19
+    case usage = 20
+    case mapNode = 21
+    case delta = 22
+    case root = 23
+}

@@ -1,0 +1,40 @@
+/// Byte layout of `obscura.vault`: two equal copies of 4096 bytes. See the format specification, *Header*.
+public enum HeaderLayout {
+    public static let magic: [UInt8] = [0x4F, 0x42, 0x53, 0x43, 0x55, 0x52, 0x41, 0x0A]  // "OBSCURA\n"
+    public static let copyBytes = 4096
+    public static let copyOffsets: [UInt64] = [0, 65_536]
+    public static let fileBytes: UInt64 = 131_072
+
+    public static let versionOffset = 8
+    public static let spaceCountOffset = 10
+    public static let segmentBytesOffset = 16
+    public static let kdfMemoryOffset = 24
+    public static let kdfPassesOffset = 32
+    public static let saltOffset = 40
+    public static let saltBytes = 16
+    /// The bytes before the slots, every slot's associated data.
+    public static let clearBytes = 64
+    public static let slotsOffset = clearBytes
+    public static let checksumOffset = copyBytes - checksumBytes
+    public static let checksumBytes = 32
+
+    // A slot.
+    public static let slotBytes = 128
+    public static let slotNonceOffset = 0
+    public static let slotCommitmentOffset = 24
+    public static let slotCommitmentBytes = 32
+    public static let slotSealedOffset = 56
+    /// Space key (32), space number (1), zeros (23).
+    public static let slotPlainBytes = 56
+    public static let slotTagOffset = slotSealedOffset + slotPlainBytes
+
+    public static func slotOffset(_ index: Int) -> Int { slotsOffset + index * slotBytes }
+}
+
+/// Bounds of what a header may ask of the machine that opens it.
+public enum KDFLimits {
+    public static let memoryBytesMin: UInt64 = 8 << 20
+    public static let memoryBytesMax: UInt64 = 4 << 30
+    public static let passesMin: UInt32 = 1
+    public static let passesMax: UInt32 = 64
+}

@@ -1,0 +1,81 @@
+/// Byte layout of a root record's plaintext. See the format specification, *Roots*.
+public enum RootLayout {
+    public static let generationOffset = 0
+    public static let kindOffset = 8
+    public static let kindDurable: UInt8 = 1
+    public static let kindSoft: UInt8 = 2
+    public static let epochOffset = 16
+    public static let bootHashOffset = 24
+    public static let bootHashBytes = 32
+    /// Generation of the durable root a soft one builds on; of the one before, in a durable root.
+    public static let baseOffset = 56
+    public static let releasedOffset = 64
+    public static let pairCountOffset = 72
+    public static let objectsOffset = 80
+    public static let objectBytes = 48
+    public static let deltaOffset = objectsOffset + MapObject.allCases.count * objectBytes
+    /// Most sectors that were ever in use at once: what a vault of one space takes on its host.
+    public static let peakSectorsOffset = deltaOffset + 40
+    public static let pairsOffset = peakSectorsOffset + 8
+    public static let pairBytes = 8
+    public static let pairsMax = (Geometry.pagePlainBytes - pairsOffset) / pairBytes
+
+    // An object: its pages and the root of its map.
+    public static let objectPagesOffset = 0
+    public static let objectLevelsOffset = 4
+    public static let objectReferenceOffset = 8
+
+    /// The first slots of the first pair of page segments are roots and nothing else.
+    public static let rootSlots = 16
+    public static let durableSlots = 0..<4
+    public static let softSlots = 4..<12
+}
+
+/// The paged objects of a space. Each has a map of its own.
+public enum MapObject: Int, CaseIterable, Sendable {
+    /// SQLite's database.
+    case catalogue = 0
+    /// Which sectors are in use, page p for sectors 16,384 p ..< 16,384 (p + 1).
+    case sectorBitmap = 1
+    /// Which page slots are in use, page p for slots 16,384 p ..< 16,384 (p + 1).
+    case slotBitmap = 2
+    /// Sectors in use in each segment, 32-bit numbers, 1,000 a page.
+    case usage = 3
+
+    public var role: PageRole {
+        switch self {
+        case .catalogue: .catalogue
+        case .sectorBitmap: .sectorBitmap
+        case .slotBitmap: .slotBitmap
+        case .usage: .usage
+        }
+    }
+}
+
+/// Layout of map nodes and of the pages that carry bits and counts.
+public enum MapLayout {
+    /// References a node holds.
+    public static let fanout = 112
+    /// Slot (4), tag of copy A (16), tag of copy B (16).
+    public static let referenceBytes = 36
+    public static let absentSlot: UInt32 = .max
+    public static let levelsMax = 4
+
+    public static let bitsPerPage = 16_384
+    public static let bitmapBytes = bitsPerPage / 8
+    public static let countsPerPage = 1_000
+}
+
+/// Layout of delta pages: what one commit took and gave back. See the format specification, *Deltas*.
+public enum DeltaLayout {
+    public static let generationOffset = 0
+    public static let countOffset = 8
+    public static let previousOffset = 16
+    public static let entriesOffset = 56
+    public static let entryBytes = 16
+    public static let entriesPerPage = (Geometry.pagePlainBytes - entriesOffset) / entryBytes
+
+    public static let kindExtentsWritten: UInt8 = 1
+    public static let kindSectorsFreed: UInt8 = 2
+    public static let kindSlotsFreed: UInt8 = 3
+}

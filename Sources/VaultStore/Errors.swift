@@ -1,0 +1,40 @@
+public import LinuxIO
+
+/// What can go wrong with a vault as a whole. Exit codes are the command's.
+public enum VaultError: Error, Sendable, Equatable {
+    /// No such vault, or not one: the path.
+    case notAVault(String)
+    /// A format version this program does not know.
+    case unsupportedVersion(Int)
+    /// Both copies of the header fail their checksum.
+    case headerDamaged
+    /// Wrong password, unused space, damaged slot: nothing tells them apart.
+    case noSpaceOpens
+    /// Another process has the vault open.
+    case inUse
+    /// A new password that already opens a space.
+    case passwordTaken
+    /// Every space opens with one of the given passwords.
+    case noUnusedSpace
+    case noRoom
+    /// `create` into a directory that has something in it: the path.
+    case notEmpty(String)
+    /// What is damaged, in words without a secret.
+    case damaged(String)
+    /// Why a size cannot be.
+    case invalidSize(String)
+    /// A failed system call and what was being done, in words without a photo's name.
+    case system(Errno, String)
+}
+
+/// What can go wrong inside an open space.
+public enum StoreError: Error, Sendable, Equatable {
+    /// The space, or the disk under it, is full.
+    case noRoom
+    /// Bytes that do not open with the key.
+    case damaged
+    case io(Errno)
+    case readOnly
+
+    init(_ error: Errno) { self = error.meansNoRoom ? .noRoom : .io(error) }
+}

@@ -1,0 +1,214 @@
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// The header of a vault as it stands in one copy: 4096 bytes. See the format specification, *Header*.
+struct Header: Sendable {
+    private(set) var bytes: [UInt8]
+
+    /// A new header: random where nothing else is said, every slot random.
+    init(spaces: Int, segmentBytes: UInt64, kdf: KDFParameters) {
+        bytes = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
+        bytes.withUnsafeMutableBytes { bytes in
+            fillRandom(bytes)
+            bytes.slice(0, HeaderLayout.clearBytes).zero()
+            bytes.copyBytes(from: HeaderLayout.magic)
+            bytes.setNumber(formatVersion, HeaderLayout.versionOffset)
+            bytes.setNumber(UInt8(spaces), HeaderLayout.spaceCountOffset)
+            bytes.setNumber(segmentBytes, HeaderLayout.segmentBytesOffset)
+            bytes.setNumber(kdf.memoryBytes, HeaderLayout.kdfMemoryOffset)
+            bytes.setNumber(kdf.passes, HeaderLayout.kdfPassesOffset)
+            fillRandom(bytes.slice(HeaderLayout.saltOffset, HeaderLayout.saltBytes))
+        }
+        seal()
+    }
+
+    private enum Verdict {
+        case valid
+        case unknownVersion(Int)
+        case damaged
+    }
+
+    /// Reads the first valid copy of an open `obscura.vault`; repairs the other when `mayRepair`.
+    ///
+    /// Sizes and versions are judged before any cryptography: a header cannot ask for absurd memory.
+    static func read(
+        _ descriptor: Int32, calls: any FileSystemCalls, mayRepair: Bool
+    ) throws(VaultError) -> Header {
+        var copies: [[UInt8]] = []
+        for offset in HeaderLayout.copyOffsets {
+            var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
+            let count: Int
+            do throws(Errno) {
+                count = try calls.readFully(descriptor, at: offset, into: &copy)
+            } catch { count = 0 }
+            copies.append(count == copy.count ? copy : [])
+        }
+        let verdicts = copies.map { judge($0) }
+        for (index, verdict) in verdicts.enumerated() {
+            if case .valid = verdict {
+                let header = Header(copy: copies[index])
+                let other = 1 - index
+                if mayRepair && copies[other] != copies[index] {
+                    // Repairing is best effort: the vault is readable as it is.
+                    try? header.write(descriptor, calls: calls, copy: other)
+                }
+                return header
+            }
+        }
+        for verdict in verdicts {
+            if case .unknownVersion(let version) = verdict { throw .unsupportedVersion(version) }
+        }
+        throw .headerDamaged
+    }
+
+    private static func judge(_ copy: [UInt8]) -> Verdict {
+        guard copy.count == HeaderLayout.copyBytes, copy.starts(with: HeaderLayout.magic) else { return .damaged }
+        return copy.withUnsafeBytes { bytes in
+            let version: UInt16 = bytes.number(HeaderLayout.versionOffset)
+            var sum = [UInt8](repeating: 0, count: HeaderLayout.checksumBytes)
+            sum.withUnsafeMutableBytes { hash([bytes.slice(0, HeaderLayout.checksumOffset)], into: $0) }
+            let isWhole = bytes.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes).elementsEqual(sum)
+            guard isWhole else { return .damaged }
+            guard version == formatVersion else { return .unknownVersion(Int(version)) }
+            let spaces = Int(bytes.number(HeaderLayout.spaceCountOffset, as: UInt8.self))
+            let memory: UInt64 = bytes.number(HeaderLayout.kdfMemoryOffset)
+            let passes: UInt32 = bytes.number(HeaderLayout.kdfPassesOffset)
+            let isPlausible =
+                spaces >= 1 && spaces <= Geometry.spacesMax
+                && Geometry.isPlausible(segmentBytes: bytes.number(HeaderLayout.segmentBytesOffset))
+                && memory >= KDFLimits.memoryBytesMin && memory <= KDFLimits.memoryBytesMax
+                && passes >= KDFLimits.passesMin && passes <= KDFLimits.passesMax
+            return isPlausible ? .valid : .damaged
+        }
+    }
+
+    private init(copy: [UInt8]) { bytes = copy }
+
+    var spaceCount: Int { Int(number(HeaderLayout.spaceCountOffset, as: UInt8.self)) }
+    var segmentBytes: UInt64 { number(HeaderLayout.segmentBytesOffset) }
+    var kdf: KDFParameters {
+        KDFParameters(
+            memoryBytes: number(HeaderLayout.kdfMemoryOffset), passes: number(HeaderLayout.kdfPassesOffset))
+    }
+
+    private func number<T: FixedWidthInteger>(_ offset: Int, as type: T.Type = T.self) -> T {
+        bytes.withUnsafeBytes { $0.number(offset) }
+    }
+
+    /// Computes the checksum anew.
+    private mutating func seal() {
+        bytes.withUnsafeMutableBytes { bytes in
+            hash(
+                [UnsafeRawBufferPointer(bytes).slice(0, HeaderLayout.checksumOffset)],
+                into: bytes.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes))
+        }
+    }
+
+    /// Writes copy A, syncs, writes copy B, syncs: one of them is whole at any moment.
+    func write(_ descriptor: Int32, calls: any FileSystemCalls) throws(VaultError) {
+        for copy in 0..<2 { try write(descriptor, calls: calls, copy: copy) }
+    }
+
+    private func write(_ descriptor: Int32, calls: any FileSystemCalls, copy: Int) throws(VaultError) {
+        do throws(Errno) {
+            try calls.writeFully(descriptor, bytes, at: HeaderLayout.copyOffsets[copy])
+            try calls.sync(descriptor)
+        } catch { throw .system(error, "cannot write the header") }
+    }
+
+    // MARK: Slots
+
+    /// The password, stretched: what opens and seals slots. One Argon2id run.
+    func stretched(_ password: SecretBytes) throws(VaultError) -> SecretBytes {
+        let salt = Array(bytes[HeaderLayout.saltOffset..<HeaderLayout.saltOffset + HeaderLayout.saltBytes])
+        let result = salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: kdf, count: 32) }
+        guard let result else { throw .system(Errno(ENOMEM), "cannot have the memory the password needs") }
+        return result
+    }
+
+    /// Tries every slot, always, in constant work; the space key and number of the one that opens.
+    func openSlots(_ stretched: SecretBytes) -> (key: SecretBytes, space: Int)? {
+        let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
+        var found: (key: SecretBytes, space: Int)?
+        for slot in 0..<spaceCount {
+            let plain = SecretBytes(count: HeaderLayout.slotPlainBytes)
+            let isOpen = bytes.withUnsafeBytes { bytes -> Bool in
+                let part = bytes.slice(HeaderLayout.slotOffset(slot), HeaderLayout.slotBytes)
+                let nonce = part.slice(HeaderLayout.slotNonceOffset, Geometry.nonceBytes)
+                var commitment = [UInt8](repeating: 0, count: HeaderLayout.slotCommitmentBytes)
+                commitment.withUnsafeMutableBytes { commit(stretched, slot, nonce, into: $0) }
+                let isCommitted = commitment.withUnsafeBytes {
+                    constantTimeEqual(
+                        $0, part.slice(HeaderLayout.slotCommitmentOffset, HeaderLayout.slotCommitmentBytes))
+                }
+                let isSealed = plain.withUnsafeMutableBytes { plain in
+                    associated(slot).withUnsafeBytes {
+                        sealing.open(
+                            part.slice(HeaderLayout.slotSealedOffset, HeaderLayout.slotPlainBytes), into: plain,
+                            tag: part.slice(HeaderLayout.slotTagOffset, Geometry.tagBytes), nonce: nonce,
+                            associated: $0)
+                    }
+                }
+                return isCommitted && isSealed
+            }
+            let space = plain.withUnsafeBytes { Int($0[Geometry.keyBytes]) }
+            if isOpen && space < spaceCount {
+                let key = plain.withUnsafeBytes { SecretBytes(copying: $0.slice(0, Geometry.keyBytes)) }
+                found = (key, space)
+            }
+        }
+        return found
+    }
+
+    /// Seals a space's key into the slot of that space.
+    mutating func setSlot(_ space: Int, key: SecretBytes, stretched: SecretBytes) {
+        let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
+        let plain = SecretBytes(count: HeaderLayout.slotPlainBytes)
+        plain.withUnsafeMutableBytes { plain in
+            key.withUnsafeBytes { plain.copyMemory(from: $0) }
+            plain[Geometry.keyBytes] = UInt8(space)
+        }
+        let associated = associated(space)
+        var slot = [UInt8](repeating: 0, count: HeaderLayout.slotBytes)
+        slot.withUnsafeMutableBytes { part in
+            let nonce = part.slice(HeaderLayout.slotNonceOffset, Geometry.nonceBytes)
+            fillRandom(nonce)
+            commit(
+                stretched, space, UnsafeRawBufferPointer(nonce),
+                into: part.slice(HeaderLayout.slotCommitmentOffset, HeaderLayout.slotCommitmentBytes))
+            plain.withUnsafeBytes { plain in
+                associated.withUnsafeBytes {
+                    sealing.seal(
+                        plain, into: part.slice(HeaderLayout.slotSealedOffset, HeaderLayout.slotPlainBytes),
+                        tag: part.slice(HeaderLayout.slotTagOffset, Geometry.tagBytes),
+                        nonce: UnsafeRawBufferPointer(nonce), associated: $0)
+                }
+            }
+        }
+        let start = HeaderLayout.slotOffset(space)
+        bytes.replaceSubrange(start..<start + slot.count, with: slot)
+        seal()
+    }
+
+    /// Fills a slot with random bytes: what its key sealed is gone for good.
+    mutating func clearSlot(_ space: Int) {
+        bytes.withUnsafeMutableBytes {
+            fillRandom($0.slice(HeaderLayout.slotOffset(space), HeaderLayout.slotBytes))
+        }
+        seal()
+    }
+
+    /// A slot's associated data: the clear fields and the slot's number.
+    private func associated(_ slot: Int) -> [UInt8] { bytes[0..<HeaderLayout.clearBytes] + [UInt8(slot)] }
+
+    /// AEADs do not commit to their key; this does: BLAKE2b under the stretched password of number and nonce.
+    private func commit(
+        _ stretched: SecretBytes, _ slot: Int, _ nonce: UnsafeRawBufferPointer,
+        into out: UnsafeMutableRawBufferPointer
+    ) {
+        let key = deriveKey(stretched, purpose: "obscura 1 commitment")
+        [UInt8(slot)].withUnsafeBytes { hash([$0, nonce], key: key, into: out) }
+    }
+}

@@ -1,0 +1,169 @@
+import VaultFormat
+
+/// Where a page or map node lies, and the tags with which its two copies must open.
+struct Reference: Sendable, Equatable {
+    var slot: UInt32
+    var tagA: Tag
+    var tagB: Tag
+
+    static let absent = Reference(slot: MapLayout.absentSlot, tagA: Tag(), tagB: Tag())
+    var isAbsent: Bool { slot == MapLayout.absentSlot }
+
+    init(slot: UInt32, tagA: Tag, tagB: Tag) {
+        self.slot = slot
+        self.tagA = tagA
+        self.tagB = tagB
+    }
+
+    init(decoding bytes: UnsafeRawBufferPointer) {
+        slot = bytes.number(0)
+        tagA = Tag(bytes.slice(4, Geometry.tagBytes))
+        tagB = Tag(bytes.slice(20, Geometry.tagBytes))
+    }
+
+    func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        bytes.setNumber(slot, 0)
+        tagA.copy(to: bytes.slice(4, Geometry.tagBytes))
+        tagB.copy(to: bytes.slice(20, Geometry.tagBytes))
+    }
+}
+
+/// A Poly1305 tag.
+struct Tag: Sendable, Equatable {
+    private var low: UInt64 = 0
+    private var high: UInt64 = 0
+
+    init() {}
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        low = bytes.number(0)
+        high = bytes.number(8)
+    }
+
+    func copy(to bytes: UnsafeMutableRawBufferPointer) {
+        bytes.setNumber(low, 0)
+        bytes.setNumber(high, 8)
+    }
+}
+
+/// A node of a page map, opened.
+final class MapNode {
+    var references = [Reference](repeating: .absent, count: MapLayout.fanout)
+    var isDirty = false
+}
+
+/// Number of a node: level 0 refers to pages, level n to nodes of level n - 1.
+struct NodeKey: Hashable, Sendable {
+    var level: Int
+    var index: Int
+
+    var parent: NodeKey { NodeKey(level: level + 1, index: index / MapLayout.fanout) }
+    var place: Int { index % MapLayout.fanout }
+}
+
+/// The copy-on-write tree that says where the pages of one object lie. Everything happens under the space's lock.
+struct PageMap {
+    let object: MapObject
+    var pageCount: UInt32
+    private(set) var levels: Int
+    private(set) var root: Reference
+    private var nodes: [NodeKey: MapNode] = [:]
+
+    private static let nodesMax = 512
+
+    init(object: MapObject, pageCount: UInt32 = 0, levels: Int = 0, root: Reference = .absent) {
+        self.object = object
+        self.pageCount = pageCount
+        self.levels = levels
+        self.root = root
+    }
+
+    private func capacity(_ levels: Int) -> Int {
+        var pages = 1
+        for _ in 0..<levels { pages *= MapLayout.fanout }
+        return levels == 0 ? 0 : pages
+    }
+
+    /// Opens a node from where its parent says it lies.
+    typealias NodeLoader = (_ key: NodeKey, _ reference: Reference) throws(StoreError) -> MapNode
+
+    mutating func node(_ key: NodeKey, load: NodeLoader) throws(StoreError) -> MapNode? {
+        if let found = nodes[key] { return found }
+        let reference = try reference(ofNode: key, load: load)
+        if reference.isAbsent { return nil }
+        if nodes.count >= Self.nodesMax { nodes = nodes.filter { $0.value.isDirty } }
+        let loaded = try load(key, reference)
+        nodes[key] = loaded
+        return loaded
+    }
+
+    /// Where a node lies, as its parent or the root record says.
+    mutating func reference(ofNode key: NodeKey, load: NodeLoader) throws(StoreError) -> Reference {
+        if key.level == levels - 1 { return key.index == 0 ? root : .absent }
+        guard key.level < levels else { return .absent }
+        return try node(key.parent, load: load)?.references[key.place] ?? .absent
+    }
+
+    /// Where a page lies; absent when it was never written.
+    mutating func reference(ofPage page: Int, load: NodeLoader) throws(StoreError) -> Reference {
+        guard page < capacity(levels) else { return .absent }
+        let leaf = NodeKey(level: 0, index: page / MapLayout.fanout)
+        return try node(leaf, load: load)?.references[page % MapLayout.fanout] ?? .absent
+    }
+
+    /// The node to change, made where there is none, with all its ancestors; all marked dirty.
+    private mutating func dirtyNode(_ key: NodeKey, load: NodeLoader) throws(StoreError) -> MapNode {
+        let found: MapNode
+        if let loaded = try node(key, load: load) {
+            found = loaded
+        } else {
+            found = MapNode()
+            nodes[key] = found
+        }
+        found.isDirty = true
+        if key.level + 1 < levels { _ = try dirtyNode(key.parent, load: load) }
+        return found
+    }
+
+    /// Makes the path to a page dirty, so that a new place can be entered; grows the tree where needed.
+    mutating func makeDirty(page: Int, load: NodeLoader) throws(StoreError) {
+        while page >= capacity(levels) {
+            levels += 1
+            precondition(levels <= MapLayout.levelsMax)
+            guard levels > 1 else { continue }
+            let top = MapNode()
+            top.references[0] = root
+            top.isDirty = true
+            nodes[NodeKey(level: levels - 1, index: 0)] = top
+            root = .absent
+        }
+        _ = try dirtyNode(NodeKey(level: 0, index: page / MapLayout.fanout), load: load)
+    }
+
+    /// Enters a page's new place. The path is dirty already.
+    mutating func set(page: Int, _ reference: Reference) {
+        guard let leaf = nodes[NodeKey(level: 0, index: page / MapLayout.fanout)], leaf.isDirty else {
+            preconditionFailure("the path of a changed page is dirty")
+        }
+        leaf.references[page % MapLayout.fanout] = reference
+    }
+
+    /// Enters a node's new place in its parent or as the root.
+    mutating func set(node key: NodeKey, _ reference: Reference) {
+        if key.level == levels - 1 {
+            root = reference
+        } else {
+            guard let parent = nodes[key.parent] else { preconditionFailure("a dirty node's parent is dirty") }
+            parent.references[key.place] = reference
+        }
+    }
+
+    /// The dirty nodes, children before parents.
+    var dirtyNodes: [(key: NodeKey, node: MapNode)] {
+        nodes.filter { $0.value.isDirty }.map { (key: $0.key, node: $0.value) }
+            .sorted { ($0.key.level, $0.key.index) < ($1.key.level, $1.key.index) }
+    }
+
+    /// Drops everything known of nodes (after a failed commit was undone elsewhere).
+    mutating func forgetNodes() { nodes = [:] }
+}

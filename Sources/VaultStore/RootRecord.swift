@@ -1,0 +1,131 @@
+import VaultFormat
+
+/// A pair of segments set aside for pages: slot s of the pair lies at the same place of both.
+struct SegmentPair: Sendable, Hashable {
+    var a: UInt32
+    var b: UInt32
+}
+
+/// What publishes a commit. See the format specification, *Roots*.
+struct RootRecord: Sendable {
+    struct Object: Sendable {
+        var pageCount: UInt32 = 0
+        var levels: Int = 0
+        var reference = Reference.absent
+    }
+
+    var generation: UInt64
+    var isDurable: Bool
+    var epoch: UInt64
+    /// Keyed hash of the boot id, in a soft root; zeros in a durable one.
+    var bootHash: [UInt8]
+    /// The durable root before this one.
+    var base: UInt64
+    /// What commits up to this one gave back is marked free in this root's bitmaps.
+    var released: UInt64
+    var peakSectors: UInt64
+    var objects: [Object]
+    var delta: Reference
+    var pairs: [SegmentPair]
+
+    func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        bytes.zero()
+        bytes.setNumber(generation, RootLayout.generationOffset)
+        bytes.setNumber(isDurable ? RootLayout.kindDurable : RootLayout.kindSoft, RootLayout.kindOffset)
+        bytes.setNumber(epoch, RootLayout.epochOffset)
+        bytes.slice(RootLayout.bootHashOffset, RootLayout.bootHashBytes).copyBytes(from: bootHash)
+        bytes.setNumber(base, RootLayout.baseOffset)
+        bytes.setNumber(released, RootLayout.releasedOffset)
+        bytes.setNumber(UInt32(pairs.count), RootLayout.pairCountOffset)
+        bytes.setNumber(peakSectors, RootLayout.peakSectorsOffset)
+        for (index, object) in objects.enumerated() {
+            let part = bytes.slice(
+                RootLayout.objectsOffset + index * RootLayout.objectBytes, RootLayout.objectBytes)
+            part.setNumber(object.pageCount, RootLayout.objectPagesOffset)
+            part.setNumber(UInt32(object.levels), RootLayout.objectLevelsOffset)
+            object.reference.encode(
+                into: part.slice(RootLayout.objectReferenceOffset, MapLayout.referenceBytes))
+        }
+        delta.encode(into: bytes.slice(RootLayout.deltaOffset, MapLayout.referenceBytes))
+        precondition(pairs.count <= RootLayout.pairsMax)
+        for (index, pair) in pairs.enumerated() {
+            bytes.setNumber(pair.a, RootLayout.pairsOffset + index * RootLayout.pairBytes)
+            bytes.setNumber(pair.b, RootLayout.pairsOffset + index * RootLayout.pairBytes + 4)
+        }
+    }
+
+    /// Nil where the bytes, though authentic, say what this version cannot mean.
+    init?(decoding bytes: UnsafeRawBufferPointer) {
+        let kind: UInt8 = bytes.number(RootLayout.kindOffset)
+        let pairCount = Int(bytes.number(RootLayout.pairCountOffset, as: UInt32.self))
+        guard kind == RootLayout.kindDurable || kind == RootLayout.kindSoft,
+            pairCount >= 1, pairCount <= RootLayout.pairsMax
+        else { return nil }
+        generation = bytes.number(RootLayout.generationOffset)
+        isDurable = kind == RootLayout.kindDurable
+        epoch = bytes.number(RootLayout.epochOffset)
+        bootHash = [UInt8](bytes.slice(RootLayout.bootHashOffset, RootLayout.bootHashBytes))
+        base = bytes.number(RootLayout.baseOffset)
+        released = bytes.number(RootLayout.releasedOffset)
+        peakSectors = bytes.number(RootLayout.peakSectorsOffset)
+        objects = []
+        for index in 0..<MapObject.allCases.count {
+            let part = bytes.slice(
+                RootLayout.objectsOffset + index * RootLayout.objectBytes, RootLayout.objectBytes)
+            let levels = Int(part.number(RootLayout.objectLevelsOffset, as: UInt32.self))
+            guard levels <= MapLayout.levelsMax else { return nil }
+            objects.append(
+                Object(
+                    pageCount: part.number(RootLayout.objectPagesOffset), levels: levels,
+                    reference: Reference(
+                        decoding: part.slice(RootLayout.objectReferenceOffset, MapLayout.referenceBytes))))
+        }
+        delta = Reference(decoding: bytes.slice(RootLayout.deltaOffset, MapLayout.referenceBytes))
+        pairs = (0..<pairCount).map { index in
+            SegmentPair(
+                a: bytes.number(RootLayout.pairsOffset + index * RootLayout.pairBytes),
+                b: bytes.number(RootLayout.pairsOffset + index * RootLayout.pairBytes + 4))
+        }
+    }
+
+    init(
+        generation: UInt64, isDurable: Bool, epoch: UInt64, bootHash: [UInt8], base: UInt64, released: UInt64,
+        peakSectors: UInt64, objects: [Object], delta: Reference, pairs: [SegmentPair]
+    ) {
+        self.generation = generation
+        self.isDurable = isDurable
+        self.epoch = epoch
+        self.bootHash = bootHash
+        self.base = base
+        self.released = released
+        self.peakSectors = peakSectors
+        self.objects = objects
+        self.delta = delta
+        self.pairs = pairs
+    }
+}
+
+/// One line of a delta: what a commit took or gave back.
+struct DeltaEntry: Sendable, Hashable {
+    var kind: UInt8
+    var count: UInt32
+    /// First linear sector, or slot.
+    var start: UInt64
+
+    func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        bytes.zero()
+        bytes.setNumber(kind, 0)
+        bytes.setNumber(count, 4)
+        bytes.setNumber(start, 8)
+    }
+
+    init(kind: UInt8, count: UInt32, start: UInt64) {
+        self.kind = kind
+        self.count = count
+        self.start = start
+    }
+
+    init(decoding bytes: UnsafeRawBufferPointer) {
+        self.init(kind: bytes.number(0), count: bytes.number(4), start: bytes.number(8))
+    }
+}

@@ -1,0 +1,77 @@
+/// A row of bits, set where something is in use; finds free runs.
+struct BitRow {
+    /// Bit i of the row is bit i % 64 of word i / 64.
+    private(set) var words: [UInt64]
+    let count: Int
+
+    init(count: Int) {
+        self.count = count
+        words = [UInt64](repeating: 0, count: (count + 63) / 64)
+    }
+
+    subscript(index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
+
+    mutating func set(_ range: Range<Int>) {
+        forEachWord(range) { words, word, mask in
+            precondition(words[word] & mask == 0, "a sector is given out twice")
+            words[word] |= mask
+        }
+    }
+
+    mutating func clear(_ range: Range<Int>) {
+        forEachWord(range) { words, word, mask in
+            precondition(words[word] & mask == mask, "a free sector is freed")
+            words[word] &= ~mask
+        }
+    }
+
+    private mutating func forEachWord(_ range: Range<Int>, _ body: (inout [UInt64], Int, UInt64) -> Void) {
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let bit = index & 63
+            let length = min(64 - bit, range.upperBound - index)
+            let mask = (length == 64 ? UInt64.max : (1 << UInt64(length)) - 1) << UInt64(bit)
+            body(&words, index >> 6, mask)
+            index += length
+        }
+    }
+
+    /// Loads 64-bit words as they stand on disk.
+    mutating func setWord(_ index: Int, _ value: UInt64) { words[index] = value }
+
+    var setCount: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
+
+    /// The first free run at or after `start` whose length is at least `least`, cut to `most`. `other` is a second
+    /// row of the same size whose bits are in use as well.
+    func freeRun(from start: Int, least: Int, most: Int, also other: BitRow) -> Range<Int>? {
+        var index = start
+        while index < count {
+            guard let first = next(from: index, free: true, other) else { return nil }
+            let end = next(from: first, free: false, other, limit: first + most) ?? count
+            let length = min(end, first + most, count) - first
+            if length >= least { return first..<first + length }
+            index = max(end, first + 1)
+        }
+        return nil
+    }
+
+    /// The first index at or after `start` that is free (or in use), nil where there is none. A search for one in
+    /// use may stop at `limit`.
+    private func next(from start: Int, free: Bool, _ other: BitRow, limit: Int = .max) -> Int? {
+        guard start < count else { return nil }
+        var word = start >> 6
+        var mask = UInt64.max << UInt64(start & 63)
+        while word < words.count {
+            let used = words[word] | other.words[word]
+            let bits = (free ? ~used : used) & mask
+            if bits != 0 {
+                let index = word << 6 + bits.trailingZeroBitCount
+                return index < count ? index : nil
+            }
+            word += 1
+            mask = .max
+            if word << 6 >= limit { return limit }
+        }
+        return nil
+    }
+}

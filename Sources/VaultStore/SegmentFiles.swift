@@ -1,0 +1,167 @@
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// An open segment; closed when its last user lets go.
+final class OpenSegment: Sendable {
+    let descriptor: Int32
+    private let calls: any FileSystemCalls
+
+    init(descriptor: Int32, calls: any FileSystemCalls) {
+        self.descriptor = descriptor
+        self.calls = calls
+    }
+
+    deinit { calls.close(descriptor) }
+}
+
+/// The segments of one space: `spaces/I/NNNNNN.seg`, addressed by linear sector.
+///
+/// Unchecked Sendable: everything mutable is guarded by `lock`, which is never held during I/O on a segment.
+final class SegmentFiles: @unchecked Sendable {
+    let segmentBytes: UInt64
+    let sectorsPerSegment: Int
+    private let calls: any FileSystemCalls
+    private let directory: Int32
+    private let lock = Lock()
+    private var open: [Int: OpenSegment] = [:]
+    private var order: [Int] = []
+    private var unsynced: Set<Int> = []
+    private var hasNewFiles = false
+
+    private static let openMax = 400
+
+    /// Takes over `directory`, a descriptor of `spaces/I`.
+    init(directory: Int32, segmentBytes: UInt64, calls: any FileSystemCalls) {
+        self.directory = directory
+        self.segmentBytes = segmentBytes
+        self.calls = calls
+        sectorsPerSegment = Int(segmentBytes) / Geometry.sectorBytes
+    }
+
+    deinit { calls.close(directory) }
+
+    static func name(_ segment: Int) -> String {
+        let digits = String(segment)
+        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits + ".seg"
+    }
+
+    /// The number in a segment's file name, nil for any other name.
+    static func number(_ name: String) -> Int? {
+        guard name.hasSuffix(".seg"), name.utf8.count >= 10 else { return nil }
+        let digits = name.dropLast(4)
+        guard digits.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }) else { return nil }
+        return Int(digits)
+    }
+
+    private func segment(_ number: Int, creating: Bool = false) throws(StoreError) -> OpenSegment {
+        if let found = lock.withLock({ open[number] }) { return found }
+        let descriptor: Int32
+        do throws(Errno) {
+            let flags = O_RDWR | O_NOFOLLOW | (creating ? O_CREAT : 0)
+            descriptor = try calls.open(directory, Self.name(number), flags: flags, mode: 0o600)
+        } catch {
+            if error == .readOnlyFileSystem || error == Errno(EACCES) { return try readOnlySegment(number) }
+            throw error == .noEntry ? .damaged : StoreError(error)
+        }
+        return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
+    }
+
+    private func readOnlySegment(_ number: Int) throws(StoreError) -> OpenSegment {
+        do throws(Errno) {
+            let flags = O_RDONLY | O_NOFOLLOW
+            let descriptor = try calls.open(directory, Self.name(number), flags: flags, mode: 0)
+            return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
+        } catch {
+            throw error == .noEntry ? .damaged : StoreError(error)
+        }
+    }
+
+    private func remember(_ number: Int, _ segment: OpenSegment) -> OpenSegment {
+        lock.withLock {
+            if let found = open[number] { return found }
+            if order.count >= Self.openMax { open[order.removeFirst()] = nil }
+            open[number] = segment
+            order.append(number)
+            return segment
+        }
+    }
+
+    /// Makes an empty segment (a vault of one space grows by them).
+    func create(_ number: Int) throws(StoreError) {
+        _ = try segment(number, creating: true)
+        lock.withLock { hasNewFiles = true }
+    }
+
+    /// Gives the first `bytes` of a segment disk blocks of their own, where the host can.
+    func preallocate(_ number: Int, bytes: UInt64) throws(StoreError) {
+        let segment = try segment(number)
+        do throws(Errno) {
+            try calls.allocate(segment.descriptor, offset: 0, length: bytes)
+        } catch where error == .notSupported {
+        } catch { throw StoreError(error) }
+    }
+
+    /// Reads consecutive sectors of one segment. What lies past the end of the file reads as damage.
+    func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
+        let (number, offset) = place(sector, bytes.count)
+        let segment = try segment(number)
+        do throws(Errno) {
+            let count = try calls.readFully(segment.descriptor, bytes, at: offset)
+            if count < bytes.count { bytes.slice(count, bytes.count - count).zero() }
+        } catch { throw StoreError(error) }
+    }
+
+    func write(_ sector: UInt64, _ bytes: UnsafeRawBufferPointer) throws(StoreError) {
+        let (number, offset) = place(sector, bytes.count)
+        let segment = try segment(number)
+        lock.withLock { _ = unsynced.insert(number) }
+        do throws(Errno) {
+            try calls.writeFully(segment.descriptor, bytes, at: offset)
+        } catch { throw StoreError(error) }
+    }
+
+    /// Says that a segment was written by an earlier mount and must be part of the next sync.
+    func markUnsynced(_ sector: UInt64) {
+        lock.withLock { _ = unsynced.insert(Int(sector) / sectorsPerSegment) }
+    }
+
+    /// fdatasync of everything written since the last one that succeeded.
+    func sync() throws(StoreError) {
+        let (numbers, isDirectoryNew) = lock.withLock { () -> ([Int], Bool) in
+            defer {
+                unsynced = []
+                hasNewFiles = false
+            }
+            return (unsynced.sorted(), hasNewFiles)
+        }
+        var failure: StoreError?
+        for number in numbers {
+            do throws(StoreError) {
+                let segment = try segment(number)
+                do throws(Errno) { try calls.dataSync(segment.descriptor) } catch { throw StoreError(error) }
+            } catch { failure = error }
+        }
+        if isDirectoryNew {
+            do throws(Errno) { try calls.sync(directory) } catch { failure = StoreError(error) }
+        }
+        guard let failure else { return }
+        lock.withLock {
+            unsynced.formUnion(numbers)
+            hasNewFiles = hasNewFiles || isDirectoryNew
+        }
+        throw failure
+    }
+
+    /// Bytes free on the host for this user.
+    func hostStatus() throws(StoreError) -> HostStatus {
+        do throws(Errno) { return try calls.hostStatus(directory) } catch { throw StoreError(error) }
+    }
+
+    private func place(_ sector: UInt64, _ count: Int) -> (segment: Int, offset: UInt64) {
+        let number = Int(sector) / sectorsPerSegment
+        let index = Int(sector) % sectorsPerSegment
+        precondition(index * Geometry.sectorBytes + count <= Int(segmentBytes), "an extent crosses a segment")
+        return (number, UInt64(index * Geometry.sectorBytes))
+    }
+}

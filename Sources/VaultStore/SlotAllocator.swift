@@ -1,0 +1,87 @@
+import VaultFormat
+
+/// Gives out page slots: slot s lies in pair s / slotsPerPair, at the same place of both its segments.
+/// Everything here happens under the space's lock. All bits are in memory: 1 bit for 8 KiB of catalogue.
+struct SlotAllocator {
+    let slotsPerPair: Int
+    private(set) var pairCount: Int
+    private var row: BitRow
+    private(set) var usedSlots: Int
+    private(set) var dirtyPages: Set<Int> = []
+    private var cursor = RootLayout.rootSlots
+
+    /// `words` are the bits as stored, slot 0 first.
+    init(slotsPerPair: Int, pairCount: Int, words: [UInt64]) {
+        self.slotsPerPair = slotsPerPair
+        self.pairCount = pairCount
+        row = BitRow(count: slotsPerPair * pairCount)
+        for index in 0..<min(words.count, row.words.count) { row.setWord(index, words[index]) }
+        for slot in 0..<RootLayout.rootSlots where !row[slot] { row.set(slot..<slot + 1) }
+        usedSlots = row.setCount
+    }
+
+    var freeSlots: Int { slotsPerPair * pairCount - usedSlots }
+
+    mutating func addPair() {
+        pairCount += 1
+        var grown = BitRow(count: slotsPerPair * pairCount)
+        for index in 0..<row.words.count { grown.setWord(index, row.words[index]) }
+        row = grown
+    }
+
+    /// Takes one free slot, the next after the last one taken where possible so that a commit writes in one go;
+    /// nil when all are in use.
+    mutating func take() -> UInt32? {
+        guard let slot = nextFree(from: cursor) ?? nextFree(from: 0) else { return nil }
+        cursor = slot + 1
+        row.set(slot..<slot + 1)
+        usedSlots += 1
+        dirtyPages.insert(slot / MapLayout.bitsPerPage)
+        return UInt32(slot)
+    }
+
+    private func nextFree(from start: Int) -> Int? {
+        var word = start >> 6
+        var mask = UInt64.max << UInt64(start & 63)
+        while word < row.words.count {
+            let bits = ~row.words[word] & mask
+            if bits != 0 {
+                let slot = word << 6 + bits.trailingZeroBitCount
+                return slot < row.count ? slot : nil
+            }
+            word += 1
+            mask = .max
+        }
+        return nil
+    }
+
+    /// Makes a slot that no root refers to any more free.
+    mutating func release(_ slot: Int) throws(StoreError) {
+        guard slot >= RootLayout.rootSlots, slot < row.count, row[slot] else { throw .damaged }
+        row.clear(slot..<slot + 1)
+        usedSlots -= 1
+        dirtyPages.insert(slot / MapLayout.bitsPerPage)
+    }
+
+    mutating func takeDirtyPages() -> Set<Int> {
+        defer { dirtyPages = [] }
+        return dirtyPages
+    }
+
+    /// Says that what was written of the bits may not have been published.
+    mutating func markAllDirty() {
+        dirtyPages.formUnion(0..<(row.count + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage)
+    }
+
+    /// The 2048 bytes of a bitmap page as it stands now.
+    func bytes(ofPage page: Int) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: MapLayout.bitmapBytes)
+        let first = page * MapLayout.bitsPerPage / 64
+        bytes.withUnsafeMutableBytes { bytes in
+            for index in 0..<MapLayout.bitmapBytes / 8 where first + index < row.words.count {
+                bytes.setNumber(row.words[first + index], index * 8)
+            }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,257 @@
+import LinuxIO
+import VaultCrypto
+public import VaultFormat
+
+/// Content: sealed chunk by chunk into extents of consecutive sectors.
+extension Space {
+    /// Seals `bytes` as `content` from `offset` (a whole number of chunks) on and writes them.
+    ///
+    /// The runs returned are *reserved*: nobody else gets their sectors, but only `adopt` makes them part of a
+    /// commit. When this throws, nothing stays reserved.
+    /// - Parameter near: the sector after the content's last run, to go on there where it is free.
+    public func write(
+        role: ExtentRole, content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?
+    ) throws(StoreError) -> [ExtentRun] {
+        precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
+        guard !isReadOnly else { throw .readOnly }
+        var runs: [ExtentRun] = []
+        do throws(StoreError) {
+            var done = 0
+            while done < bytes.count {
+                let next = runs.last.map { $0.sector + UInt64($0.sectorCount) } ?? near
+                let run = try reserve(offset: offset + UInt64(done), plainBytes: bytes.count - done, near: next)
+                runs.append(run)
+                try seal(role, content, run, bytes.slice(done, Int(run.length)))
+                done += Int(run.length)
+            }
+        } catch {
+            abandon(runs)
+            throw error
+        }
+        return runs
+    }
+
+    /// Reserves sectors for as much as will lie in one run: whole chunks, or where no room is left for a whole
+    /// one a piece of a chunk.
+    private func reserve(offset: UInt64, plainBytes: Int, near: UInt64?) throws(StoreError) -> ExtentRun {
+        let chunk = Geometry.chunkBytes
+        let toBoundary = chunk - Int(offset % UInt64(chunk))
+        let isAligned = toBoundary == chunk
+        let whole = min(plainBytes, toBoundary)
+        let least = Geometry.sectors(forPlaintext: whole)
+        let lastBytes = plainBytes % chunk
+        let most =
+            isAligned
+            ? plainBytes / chunk * Geometry.sectorsPerChunk
+                + (lastBytes > 0 ? Geometry.sectors(forPlaintext: lastBytes) : 0)
+            : least
+        return try lock.withLock { () throws(StoreError) -> ExtentRun in
+            if let (sector, count) = try takeSectors(least: least, most: most, near: near) {
+                let length = isAligned ? try settle(sector, count, plainBytes) : whole
+                return run(offset, length, sector)
+            }
+            return try reservePiece(offset: offset, whole: whole)
+        }
+    }
+
+    private func run(_ offset: UInt64, _ length: Int, _ sector: UInt64) -> ExtentRun {
+        ExtentRun(
+            offset: offset, length: UInt64(length), sector: sector, generation: nextGeneration, epoch: epoch)
+    }
+
+    /// How many plaintext bytes `count` reserved sectors take as whole chunks and a last short one; what is left
+    /// over is given back. Under `lock`.
+    private func settle(_ sector: UInt64, _ count: Int, _ plainBytes: Int) throws(StoreError) -> Int {
+        let chunks = min(count / Geometry.sectorsPerChunk, plainBytes / Geometry.chunkBytes)
+        var used = chunks * Geometry.sectorsPerChunk
+        var length = chunks * Geometry.chunkBytes
+        let rest = plainBytes - length
+        if rest > 0 && rest < Geometry.chunkBytes {
+            let sectors = Geometry.sectors(forPlaintext: rest)
+            if used + sectors <= count {
+                used += sectors
+                length += rest
+            }
+        }
+        if used < count { try sectors.abandon(sector + UInt64(used), count - used) }
+        return length
+    }
+
+    /// A free run too short for the chunk takes a piece of it: an eighth at least. Under `lock`.
+    private func reservePiece(offset: UInt64, whole: Int) throws(StoreError) -> ExtentRun {
+        let most = Geometry.sectors(forPlaintext: whole)
+        let least = min(most, Geometry.sectors(forPlaintext: Geometry.chunkBytes / Geometry.chunkPiecesMax))
+        guard let (sector, count) = try sectors.take(least: least, most: most, near: nil) else { throw .noRoom }
+        let length = min(whole, count * Geometry.sectorBytes - Geometry.extentOverheadBytes)
+        return run(offset, length, sector)
+    }
+
+    /// Takes sectors, making a new segment where the vault grows on demand. Under `lock`.
+    private func takeSectors(least: Int, most: Int, near: UInt64?) throws(StoreError) -> (UInt64, Int)? {
+        if let found = try sectors.take(least: least, most: most, near: near) { return found }
+        noticeGrowth()
+        if grows {
+            guard try files.hostStatus().availableBytes > Self.hostReserveBytes + 64 << 10 else { return nil }
+            let number = sectors.segmentCount
+            try files.create(number)
+            sectors.addSegments(to: number + 1)
+        }
+        return try sectors.take(least: least, most: most, near: nil)
+    }
+
+    /// Seals the chunks of a run and writes them, several in one call.
+    private func seal(
+        _ role: ExtentRole, _ content: UInt64, _ run: ExtentRun, _ bytes: UnsafeRawBufferPointer
+    ) throws(StoreError) {
+        try chunkBuffers.withBuffer { (buffer) throws(StoreError) in
+            var chunk = 0
+            while chunk < run.chunkCount {
+                let last = min(chunk + Self.chunksPerWrite, run.chunkCount)
+                var end = 0
+                for index in chunk..<last {
+                    let plain = bytes.slice(index * Geometry.chunkBytes, run.plainBytes(ofChunk: index))
+                    let length = Geometry.sectors(forPlaintext: plain.count) * Geometry.sectorBytes
+                    sealExtent(descriptor(role, content, run, index), plain, into: buffer.slice(end, length))
+                    end += length
+                }
+                try files.write(run.sector(ofChunk: chunk), UnsafeRawBufferPointer(buffer.slice(0, end)))
+                chunk = last
+            }
+        }
+    }
+
+    private func descriptor(
+        _ role: ExtentRole, _ content: UInt64, _ run: ExtentRun, _ chunk: Int
+    ) -> Descriptor {
+        Descriptor(
+            role: role, content: content, offset: run.offset + UInt64(chunk * Geometry.chunkBytes),
+            length: UInt32(run.plainBytes(ofChunk: chunk)), generation: run.generation, epoch: run.epoch)
+    }
+
+    /// Fills one extent: nonce, sealed descriptor, sealed payload, and random bytes to the end of its last sector.
+    private func sealExtent(
+        _ descriptor: Descriptor, _ plain: UnsafeRawBufferPointer, into extent: UnsafeMutableRawBufferPointer
+    ) {
+        withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
+            descriptor.encodeAssociatedData(into: associated)
+            let nonce = extent.slice(0, Geometry.nonceBytes)
+            fillRandom(nonce)
+            let version = UnsafeRawBufferPointer(associated.slice(0, 2))
+            keys.descriptor.seal(
+                UnsafeRawBufferPointer(associated.slice(2, Geometry.descriptorBytes)),
+                into: extent.slice(Geometry.nonceBytes, Geometry.descriptorBytes),
+                tag: extent.slice(Geometry.nonceBytes + Geometry.descriptorBytes, Geometry.tagBytes),
+                nonce: UnsafeRawBufferPointer(nonce), associated: version)
+            let payload = extent.slice(Geometry.extentHeaderBytes, plain.count)
+            let tagOffset = Geometry.extentHeaderBytes + plain.count
+            keys.content.seal(
+                plain, into: payload, tag: extent.slice(tagOffset, Geometry.tagBytes),
+                nonce: UnsafeRawBufferPointer(nonce), associated: UnsafeRawBufferPointer(associated))
+            let end = tagOffset + Geometry.tagBytes
+            fillRandom(extent.slice(end, extent.count - end))
+        }
+    }
+
+    /// Gives back what was reserved and never adopted.
+    public func abandon(_ runs: [ExtentRun]) {
+        lock.withLock {
+            for run in runs {
+                // A reserved segment's bits are in memory, so nothing can fail to load.
+                try? sectors.abandon(run.sector, run.sectorCount)
+            }
+        }
+    }
+
+    /// Makes reserved runs part of the next commit: in the catalogue's critical section that enters their rows.
+    public func adopt(_ runs: [ExtentRun]) throws(StoreError) {
+        try lock.withLock { () throws(StoreError) in
+            for run in runs {
+                try sectors.adopt(run.sector, run.sectorCount)
+                note(DeltaLayout.kindExtentsWritten, run)
+            }
+        }
+    }
+
+    /// Gives back runs whose rows are gone: in the catalogue's critical section that removed them. Their sectors
+    /// are reused when no root refers to them any more.
+    public func free(_ runs: [ExtentRun]) {
+        lock.withLock {
+            for run in runs {
+                note(DeltaLayout.kindSectorsFreed, run)
+                pendingSectors += UInt64(run.sectorCount)
+            }
+        }
+    }
+
+    /// Adds to the coming commit's delta, to its last entry where that goes on. Under `lock`.
+    private func note(_ kind: UInt8, _ run: ExtentRun) {
+        isChanged = true
+        let count = UInt32(run.sectorCount)
+        if let last = entries.last, last.kind == kind, last.start + UInt64(last.count) == run.sector,
+            UInt64(last.start) / UInt64(files.sectorsPerSegment) == run.sector / UInt64(files.sectorsPerSegment)
+        {
+            entries[entries.count - 1].count += count
+        } else {
+            entries.append(DeltaEntry(kind: kind, count: count, start: run.sector))
+        }
+    }
+
+    // MARK: Reading
+
+    /// Chunks that `read` can take in one call.
+    public static let chunksPerRead = chunksPerWrite
+
+    /// Opens chunks `chunks` of a run, read in one call, and hands their plaintexts out in order. No lock is held.
+    ///
+    /// `damaged` where a chunk is not what the row says; then nothing of that chunk has been handed out.
+    public func read(
+        role: ExtentRole, content: UInt64, run: ExtentRun, chunks: Range<Int>,
+        each: (_ chunk: Int, _ plain: UnsafeRawBufferPointer) -> Void
+    ) throws(StoreError) {
+        precondition(chunks.count <= Self.chunksPerRead && chunks.upperBound <= run.chunkCount)
+        guard let last = chunks.last else { return }
+        try chunkBuffers.withBuffer { (buffer) throws(StoreError) in
+            let lastSectors = Geometry.sectors(forPlaintext: run.plainBytes(ofChunk: last))
+            let count = (chunks.count - 1) * Geometry.sectorsPerChunk + lastSectors
+            let bytes = buffer.slice(0, count * Geometry.sectorBytes)
+            try files.read(run.sector(ofChunk: chunks.lowerBound), into: bytes)
+            for chunk in chunks {
+                let offset = (chunk - chunks.lowerBound) * Geometry.sectorsPerChunk * Geometry.sectorBytes
+                let plainBytes = run.plainBytes(ofChunk: chunk)
+                let extent = bytes.slice(offset, plainBytes + Geometry.extentOverheadBytes)
+                guard openExtent(descriptor(role, content, run, chunk), extent) else { throw .damaged }
+                each(chunk, UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes)))
+            }
+        }
+    }
+
+    /// Opens an extent's payload in place.
+    func openExtent(_ descriptor: Descriptor, _ extent: UnsafeMutableRawBufferPointer) -> Bool {
+        let payload = extent.slice(Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes)
+        return withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
+            descriptor.encodeAssociatedData(into: associated)
+            return keys.content.open(
+                UnsafeRawBufferPointer(payload), into: payload,
+                tag: UnsafeRawBufferPointer(extent.slice(extent.count - Geometry.tagBytes, Geometry.tagBytes)),
+                nonce: UnsafeRawBufferPointer(extent.slice(0, Geometry.nonceBytes)),
+                associated: UnsafeRawBufferPointer(associated))
+        }
+    }
+
+    /// Opens an extent's descriptor from its first 80 bytes; nil where it is none of this space.
+    func openDescriptor(_ extent: UnsafeRawBufferPointer) -> Descriptor? {
+        withUnsafeTemporaryAllocation(byteCount: Geometry.descriptorBytes + 2, alignment: 8) { plain in
+            plain.setNumber(formatVersion, 0)
+            let bytes = plain.slice(2, Geometry.descriptorBytes)
+            let tagOffset = Geometry.nonceBytes + Geometry.descriptorBytes
+            guard
+                keys.descriptor.open(
+                    extent.slice(Geometry.nonceBytes, Geometry.descriptorBytes), into: bytes,
+                    tag: extent.slice(tagOffset, Geometry.tagBytes),
+                    nonce: extent.slice(0, Geometry.nonceBytes),
+                    associated: UnsafeRawBufferPointer(plain.slice(0, 2)))
+            else { return nil }
+            return Descriptor(decoding: UnsafeRawBufferPointer(bytes))
+        }
+    }
+}

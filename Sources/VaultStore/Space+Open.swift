@@ -1,0 +1,340 @@
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// Where in the rings of root slots the newest roots stand.
+struct RootRings: Sendable {
+    /// Slot of the newest durable root.
+    var durable: Int
+    /// Slot of the newest soft root, wherever the last one was written.
+    var soft: Int
+    /// Whether a soft root may be found in its ring.
+    var hasSoft: Bool
+
+    var nextDurable: Int { Self.next(durable, in: RootLayout.durableSlots) }
+    var nextSoft: Int { Self.next(soft, in: RootLayout.softSlots) }
+
+    private static func next(_ slot: Int, in ring: Range<Int>) -> Int {
+        slot + 1 < ring.upperBound ? slot + 1 : ring.lowerBound
+    }
+}
+
+/// The root a mount begins with.
+struct OpenedRoot: Sendable {
+    var root: RootRecord
+    var rings: RootRings
+    /// The highest generation seen in any root: new ones come after it.
+    var newestGeneration: UInt64
+    /// What commits up to this one gave back may be reused: the second newest durable root.
+    var releaseLimit: UInt64
+}
+
+/// What a space is opened with.
+struct SpaceOptions: Sendable {
+    var isReadOnly: Bool
+    var grows: Bool
+    var bootHash: [UInt8]
+    var segmentCountNow: @Sendable () -> Int
+}
+
+extension Space {
+    /// Opens the newest state of a space: the newest soft root of this boot if everything in it opens, else the
+    /// newest durable one; `damaged` where there is none.
+    static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space {
+        let found = findRoots(files: files, codec: PageCodec(key: keys.page))
+        let newest = found.map(\.root.generation).max() ?? 0
+        let durables = found.filter(\.root.isDurable).sorted { $0.root.generation > $1.root.generation }
+        let softs = found.filter { !$0.root.isDurable }.sorted { $0.root.generation > $1.root.generation }
+        var rings = RootRings(
+            durable: durables.first?.slot ?? RootLayout.durableSlots.lowerBound,
+            soft: softs.first?.slot ?? RootLayout.softSlots.lowerBound, hasSoft: !softs.isEmpty)
+        let base = durables.first?.root
+        if let soft = softs.first?.root, let base, soft.base == base.generation,
+            soft.generation > base.generation, soft.bootHash == options.bootHash
+        {
+            let opened = OpenedRoot(
+                root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base)
+            if let space = try? Space(opened, files: files, keys: keys, options: options),
+                space.opensEverything(since: base)
+            {
+                space.markUnsynced(since: base.generation)
+                return space
+            }
+        }
+        // A root may be whole and what it leads to damaged: an older one is better than none.
+        for durable in durables {
+            rings.durable = durable.slot
+            let opened = OpenedRoot(
+                root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base)
+            if let space = try? Space(opened, files: files, keys: keys, options: options) { return space }
+        }
+        throw .damaged
+    }
+
+    /// Reads every root slot; of each, the first copy that opens.
+    private static func findRoots(files: SegmentFiles, codec: PageCodec) -> [(slot: Int, root: RootRecord)] {
+        var found: [(slot: Int, root: RootRecord)] = []
+        for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
+            for copy in 0..<2 {
+                if let root = readRoot(files: files, codec: codec, slot: slot, copy: copy) {
+                    found.append((slot, root))
+                    break
+                }
+            }
+        }
+        return found
+    }
+
+    private static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {
+        // The first pair is segments 0 and 1, always.
+        UInt64(copy * files.sectorsPerSegment + slot * Geometry.sectorsPerPage)
+    }
+
+    private static func readRoot(files: SegmentFiles, codec: PageCodec, slot: Int, copy: Int) -> RootRecord? {
+        let identity = PageIdentity(role: .root, index: UInt32(slot))
+        return try? withUnsafeTemporaryPage { (sealed) throws(StoreError) -> RootRecord? in
+            try files.read(rootSector(slot, copy: copy, files: files), into: sealed)
+            return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> RootRecord? in
+                let isOpen = codec.open(
+                    UnsafeRawBufferPointer(sealed), as: identity, copy: UInt8(copy), expected: nil, into: plain)
+                return isOpen ? RootRecord(decoding: UnsafeRawBufferPointer(plain)) : nil
+            }
+        }
+    }
+
+    /// Writes both copies of a root into a slot.
+    private static func writeRoot(
+        _ root: RootRecord, slot: Int, files: SegmentFiles, codec: PageCodec
+    ) throws(StoreError) {
+        let identity = PageIdentity(role: .root, index: UInt32(slot))
+        try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+            root.encode(into: plain)
+            for copy in 0..<2 {
+                try withUnsafeTemporaryPage { (sealed) throws(StoreError) in
+                    _ = codec.seal(
+                        UnsafeRawBufferPointer(plain), as: identity, copy: UInt8(copy), into: sealed)
+                    try files.write(
+                        rootSector(slot, copy: copy, files: files), UnsafeRawBufferPointer(sealed))
+                }
+            }
+        }
+    }
+
+    /// Writes a commit's root into the ring of its kind, beside the newest ones.
+    func writeRoot(_ root: RootRecord) throws(StoreError) {
+        let slot = root.isDurable ? rings.nextDurable : rings.nextSoft
+        if !root.isDurable { rings.hasSoft = true }
+        try Self.writeRoot(root, slot: slot, files: files, codec: codec)
+        if root.isDurable { rings.durable = slot } else { rings.soft = slot }
+    }
+
+    /// Writes the first root of an empty space: nothing in use but the first pair of segments.
+    static func format(files: SegmentFiles, keys: SpaceKeys, grows: Bool) throws(StoreError) {
+        if grows {
+            for number in 0..<2 {
+                try files.create(number)
+                try files.preallocate(number, bytes: min(2 << 20, files.segmentBytes))
+            }
+        }
+        let root = RootRecord(
+            generation: 1, isDurable: true, epoch: randomNumber(),
+            bootHash: [UInt8](repeating: 0, count: RootLayout.bootHashBytes), base: 0, released: 0,
+            peakSectors: 0, objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
+            pairs: [SegmentPair(a: 0, b: 1)])
+        let codec = PageCodec(key: keys.page)
+        try writeRoot(root, slot: RootLayout.durableSlots.lowerBound, files: files, codec: codec)
+        try files.sync()
+    }
+
+    /// Ends the space's use: everything was published durably by the caller. No soft root is left behind.
+    public func close() throws(StoreError) {
+        guard !isReadOnly, rings.hasSoft else { return }
+        for slot in RootLayout.softSlots {
+            for copy in 0..<2 {
+                try withUnsafeTemporaryPage { (bytes) throws(StoreError) in
+                    fillRandom(bytes)
+                    try files.write(
+                        Self.rootSector(slot, copy: copy, files: files), UnsafeRawBufferPointer(bytes))
+                }
+            }
+        }
+        try files.sync()
+        rings.hasSoft = false
+    }
+
+    // MARK: Deltas
+
+    /// A delta page, opened.
+    private struct DeltaPage {
+        var generation: UInt64
+        var previous: Reference
+        var entries: [DeltaEntry]
+    }
+
+    private func readDelta(_ reference: Reference) throws(StoreError) -> DeltaPage {
+        try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+            try openPage(reference, as: PageIdentity(role: .delta, index: reference.slot), into: plain)
+            let bytes = UnsafeRawBufferPointer(plain)
+            let count = Int(bytes.number(DeltaLayout.countOffset, as: UInt32.self))
+            guard count <= DeltaLayout.entriesPerPage else { throw .damaged }
+            return DeltaPage(
+                generation: bytes.number(DeltaLayout.generationOffset),
+                previous: Reference(
+                    decoding: bytes.slice(DeltaLayout.previousOffset, MapLayout.referenceBytes)),
+                entries: (0..<count).map { index in
+                    DeltaEntry(
+                        decoding: bytes.slice(
+                            DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes))
+                })
+        }
+    }
+
+    /// Visits the deltas of commits after `generation`, newest first.
+    private func forEachDelta(
+        after generation: UInt64, _ body: (_ slot: UInt32, _ generation: UInt64, [DeltaEntry]) -> Void
+    ) throws(StoreError) {
+        var reference = current.delta
+        while !reference.isAbsent {
+            let page = try readDelta(reference)
+            if page.generation <= generation { return }
+            body(reference.slot, page.generation, page.entries)
+            reference = page.previous
+        }
+    }
+
+    /// Learns from the deltas what the last commits gave back, and releases what may be released.
+    func loadDeltas() throws(StoreError) {
+        var found: [PendingFree] = []
+        do throws(StoreError) {
+            try forEachDelta(after: released) { slot, generation, entries in
+                deltaPages.append(
+                    PendingFree(
+                        entry: DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64(slot)),
+                        generation: generation))
+                for entry in entries where entry.kind != DeltaLayout.kindExtentsWritten {
+                    found.append(PendingFree(entry: entry, generation: generation))
+                    if entry.kind == DeltaLayout.kindSectorsFreed { pendingSectors += UInt64(entry.count) }
+                }
+            }
+        } catch {
+            // A damaged delta costs the room its entries would have given back, nothing else.
+        }
+        deltaPages.reverse()
+        pending = found.reversed()
+    }
+
+    /// Everything written since the durable root `base` opens: this soft root may count.
+    private func opensEverything(since base: RootRecord) -> Bool {
+        do throws(StoreError) {
+            var isWhole = true
+            try forEachDelta(after: base.generation) { _, _, entries in
+                for entry in entries where entry.kind == DeltaLayout.kindExtentsWritten && isWhole {
+                    isWhole = opensExtents(entry)
+                }
+            }
+            guard isWhole else { return false }
+            for (map, old) in zip(maps, base.objects) {
+                try openChanged(map, old)
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Opens extents that lie one after the other, each found by the descriptor of the one before.
+    private func opensExtents(_ entry: DeltaEntry) -> Bool {
+        var sector = entry.start
+        let end = entry.start + UInt64(entry.count)
+        while sector < end {
+            guard let sectors = openWholeExtent(at: sector, limit: Int(end - sector)) else { return false }
+            sector += UInt64(sectors)
+        }
+        return true
+    }
+
+    /// Opens the extent that begins at a sector; returns how many sectors it takes, nil where it does not open.
+    private func openWholeExtent(at sector: UInt64, limit: Int) -> Int? {
+        let buffer = chunkBuffers.take()
+        defer { chunkBuffers.give(buffer) }
+        let extent = buffer.slice(0, min(limit, Geometry.sectorsPerChunk) * Geometry.sectorBytes)
+        do throws(StoreError) { try files.read(sector, into: extent) } catch { return nil }
+        guard let descriptor = openDescriptor(UnsafeRawBufferPointer(extent)) else { return nil }
+        let length = Int(descriptor.length) + Geometry.extentOverheadBytes
+        guard length <= extent.count, openExtent(descriptor, extent.slice(0, length)) else { return nil }
+        return Geometry.sectors(forPlaintext: Int(descriptor.length))
+    }
+
+    /// Opens every node and page of a map that an older map of the same object does not refer to.
+    private func openChanged(_ map: PageMap, _ old: RootRecord.Object) throws(StoreError) {
+        let before = old.levels == map.levels ? old.reference : .absent
+        try openChanged(map.object, NodeKey(level: map.levels - 1, index: 0), map.root, before)
+    }
+
+    private func openChanged(
+        _ object: MapObject, _ key: NodeKey, _ new: Reference, _ old: Reference
+    ) throws(StoreError) {
+        if new == old || new.isAbsent { return }
+        let load = nodeLoader(object)
+        let node = try load(key, new)
+        let before = old.isAbsent ? nil : try? load(key, old)
+        for (place, reference) in node.references.enumerated() where !reference.isAbsent {
+            let index = key.index * MapLayout.fanout + place
+            let oldReference = before?.references[place] ?? .absent
+            if reference == oldReference { continue }
+            if key.level > 0 {
+                try openChanged(object, NodeKey(level: key.level - 1, index: index), reference, oldReference)
+            } else {
+                try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+                    try openPage(reference, as: .page(object, index), into: plain)
+                }
+            }
+        }
+    }
+
+    /// What an earlier mount wrote since the durable root is not known to be on the disk yet.
+    private func markUnsynced(since generation: UInt64) {
+        for pair in pairs {
+            files.markUnsynced(UInt64(Int(pair.a) * files.sectorsPerSegment))
+            files.markUnsynced(UInt64(Int(pair.b) * files.sectorsPerSegment))
+        }
+        try? forEachDelta(after: generation) { _, _, entries in
+            for entry in entries where entry.kind == DeltaLayout.kindExtentsWritten {
+                files.markUnsynced(entry.start)
+            }
+        }
+    }
+
+    // MARK: After a failed sync
+
+    /// After a failed fdatasync the kernel may take lost pages for clean, so everything written since the newest
+    /// durable root is written once more. What no longer reads back right fails the sync again.
+    func rewriteUnsynced(_ frozen: FrozenCommit) throws(StoreError) {
+        var written = frozen.entries.filter { $0.kind == DeltaLayout.kindExtentsWritten }
+        try forEachDelta(after: durableGeneration) { _, _, entries in
+            written += entries.filter { $0.kind == DeltaLayout.kindExtentsWritten }
+        }
+        for entry in written {
+            guard opensExtents(entry) else { throw .damaged }
+            try rewrite(entry.start, sectors: Int(entry.count))
+        }
+        for slot in Set(lock.withLock { writtenSlots }).sorted() {
+            let place = try lock.withLock { () throws(StoreError) -> SlotPlace in try self.place(slot) }
+            try rewrite(place.sectorA, sectors: Geometry.sectorsPerPage)
+            try rewrite(place.sectorB, sectors: Geometry.sectorsPerPage)
+        }
+    }
+
+    private func rewrite(_ sector: UInt64, sectors: Int) throws(StoreError) {
+        try chunkBuffers.withBuffer { (buffer) throws(StoreError) in
+            var done = 0
+            while done < sectors {
+                let count = min(sectors - done, buffer.count / Geometry.sectorBytes)
+                let bytes = buffer.slice(0, count * Geometry.sectorBytes)
+                try files.read(sector + UInt64(done), into: bytes)
+                try files.write(sector + UInt64(done), UnsafeRawBufferPointer(bytes))
+                done += count
+            }
+        }
+    }
+}

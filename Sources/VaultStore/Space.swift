@@ -1,0 +1,386 @@
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// What a paged database needs of the layer below it: 4096-byte pages, of which the last 40 are the store's.
+public protocol PageStorage: AnyObject, Sendable {
+    /// Pages the database has.
+    var pageCount: UInt32 { get }
+    /// Fills `bytes` (4096) with a page; zeros for one never written.
+    func readPage(_ index: UInt32, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError)
+    /// Keeps a page in memory for the next commit.
+    func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer)
+    func truncatePages(to count: UInt32)
+}
+
+/// A page in memory. It is written before it is shared and never after.
+final class PageBuffer: @unchecked Sendable {
+    private static let pool = BufferPool(bufferBytes: Geometry.pageBytes, keptMax: 512)
+    let bytes: UnsafeMutableRawBufferPointer
+
+    init(_ source: UnsafeRawBufferPointer) {
+        bytes = Self.pool.take()
+        bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: source.prefix(Geometry.pageBytes)))
+    }
+
+    deinit { Self.pool.give(bytes) }
+}
+
+/// Something given back that a root may still refer to.
+struct PendingFree: Sendable {
+    var entry: DeltaEntry
+    /// The commit since which no root refers to it.
+    var generation: UInt64
+}
+
+/// What a space holds and can take, in bytes.
+public struct SpaceUse: Sendable, Equatable {
+    public var total: UInt64
+    public var free: UInt64
+    /// What a user may still write.
+    public var available: UInt64
+}
+
+/// The keys of a space, derived from its one secret.
+struct SpaceKeys: Sendable {
+    let content: SealingKey
+    let descriptor: SealingKey
+    let page: SealingKey
+    let boot: SecretBytes
+
+    init(_ spaceKey: SecretBytes) {
+        content = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 content"))
+        descriptor = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 descriptor"))
+        page = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 page"))
+        boot = deriveKey(spaceKey, purpose: "obscura 1 boot")
+    }
+}
+
+/// An open space: extents of content, pages of the catalogue, and the commits that publish both.
+///
+/// Unchecked Sendable: everything mutable is guarded by `lock`. `freeze` and `publish` are for one thread at a time
+/// (the library's committer holds a lock of its own around the two). Locks nest in this order: the catalogue's,
+/// `lock`, those of `files`.
+public final class Space: PageStorage, @unchecked Sendable {
+    let files: SegmentFiles
+    let codec: PageCodec
+    let keys: SpaceKeys
+    public let isReadOnly: Bool
+    /// True in a vault of one space: segments are made on demand.
+    public let grows: Bool
+    /// Random number of this mount.
+    public let epoch: UInt64
+    let bootHash: [UInt8]
+    let slotsPerPair: Int
+    /// How many segments the space has now, by its vault (every space of it has as many).
+    let segmentCountNow: @Sendable () -> Int
+
+    let lock = Lock()
+    let sectors: SectorAllocator
+    var slots: SlotAllocator
+    var maps: [PageMap]
+    var pairs: [SegmentPair]
+    var staged: [UInt32: PageBuffer] = [:]
+    var frozenPages: [UInt32: PageBuffer] = [:]
+    var entries: [DeltaEntry] = []
+    var pending: [PendingFree] = []
+    var pendingSectors: UInt64 = 0
+    /// Slots of delta pages that a newer root may still need, oldest first.
+    var deltaPages: [PendingFree] = []
+    var current: RootRecord
+    var rings: RootRings
+    var nextGeneration: UInt64
+    var isChanged = false
+    var syncFailed = false
+    var peakSectors: UInt64
+    /// Generation of the newest durable root.
+    var durableGeneration: UInt64
+    /// What commits up to this one gave back is free.
+    var released: UInt64
+    /// Slots of the delta a commit is writing.
+    var newDeltaSlots: [UInt32] = []
+    /// Slots written since the newest durable root: to be written again when a sync fails.
+    var writtenSlots: [UInt32] = []
+    var preallocated = (pair: -1, bytes: 0)
+
+    let chunkBuffers = BufferPool(
+        bufferBytes: Space.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes, keptMax: 6)
+    /// Chunks sealed before they are written in one call.
+    static let chunksPerWrite = 4
+
+    init(_ opened: OpenedRoot, files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) {
+        self.files = files
+        self.keys = keys
+        codec = PageCodec(key: keys.page)
+        isReadOnly = options.isReadOnly
+        grows = options.grows
+        bootHash = options.bootHash
+        segmentCountNow = options.segmentCountNow
+        epoch = randomNumber()
+        slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
+        current = opened.root
+        rings = opened.rings
+        nextGeneration = opened.newestGeneration + 1
+        peakSectors = opened.root.peakSectors
+        durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
+        released = opened.root.released
+        pairs = opened.root.pairs
+        maps = zip(MapObject.allCases, opened.root.objects).map { object, stored in
+            PageMap(
+                object: object, pageCount: stored.pageCount, levels: stored.levels, root: stored.reference)
+        }
+        slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [])
+        sectors = SectorAllocator(sectorsPerSegment: files.sectorsPerSegment, usedCounts: [])
+        try loadAllocation(releaseLimit: opened.releaseLimit)
+    }
+
+    /// Reads what allocation needs: slot bits, counts of use, and what the last commits gave back.
+    private func loadAllocation(releaseLimit: UInt64) throws(StoreError) {
+        sectors.loadPage = { [unowned self] (page: Int) throws(StoreError) in
+            try loadWords(.sectorBitmap, page, count: MapLayout.bitmapBytes / 8)
+        }
+        let slotPages = (slotsPerPair * pairs.count + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage
+        var words: [UInt64] = []
+        for page in 0..<slotPages {
+            words += try loadWords(.slotBitmap, page, count: MapLayout.bitmapBytes / 8)
+        }
+        slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words)
+        let segmentCount = max(segmentCountNow(), Int(pairs.map { max($0.a, $0.b) }.max() ?? 0) + 1)
+        var counts: [UInt32] = []
+        while counts.count < segmentCount {
+            let page = counts.count / MapLayout.countsPerPage
+            let pairs = try loadWords(.usage, page, count: MapLayout.countsPerPage / 2)
+            for pair in pairs { counts += [UInt32(truncatingIfNeeded: pair), UInt32(pair >> 32)] }
+        }
+        sectors.load(counts: Array(counts.prefix(segmentCount)))
+        updateExcluded()
+        try loadDeltas()
+        if !isReadOnly { try release(through: releaseLimit) }
+    }
+
+    private func loadWords(_ object: MapObject, _ page: Int, count: Int) throws(StoreError) -> [UInt64] {
+        let reference = try reference(object, page)
+        var words = [UInt64](repeating: 0, count: count)
+        if reference.isAbsent { return words }
+        try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+            try openPage(reference, as: .page(object, page), into: plain)
+            for index in 0..<count { words[index] = UnsafeRawBufferPointer(plain).number(index * 8) }
+        }
+        return words
+    }
+
+    // MARK: Pages
+
+    /// Where a page lies. Under `lock`.
+    func reference(_ object: MapObject, _ page: Int) throws(StoreError) -> Reference {
+        try maps[object.rawValue].reference(ofPage: page, load: nodeLoader(object))
+    }
+
+    func nodeLoader(_ object: MapObject) -> PageMap.NodeLoader {
+        { [unowned self] (key: NodeKey, reference: Reference) throws(StoreError) in
+            let node = MapNode()
+            try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+                try openPage(reference, as: .node(object, key), into: plain)
+                for place in 0..<MapLayout.fanout {
+                    node.references[place] = Reference(
+                        decoding: UnsafeRawBufferPointer(plain).slice(
+                            place * MapLayout.referenceBytes, MapLayout.referenceBytes))
+                }
+            }
+            return node
+        }
+    }
+
+    /// The sectors of a slot's two copies. Under `lock`, or with pairs that do not change.
+    func place(_ slot: UInt32) throws(StoreError) -> SlotPlace {
+        let pair = Int(slot) / slotsPerPair
+        guard pair < pairs.count else { throw .damaged }
+        let offset = UInt64(Int(slot) % slotsPerPair * Geometry.sectorsPerPage)
+        let sectorsPerSegment = UInt64(files.sectorsPerSegment)
+        return SlotPlace(
+            sectorA: UInt64(pairs[pair].a) * sectorsPerSegment + offset,
+            sectorB: UInt64(pairs[pair].b) * sectorsPerSegment + offset)
+    }
+
+    func openPage(
+        _ reference: Reference, as identity: PageIdentity, into plain: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) {
+        try openPage(reference, at: place(reference.slot), as: identity, into: plain)
+    }
+
+    /// Opens copy A, else copy B.
+    func openPage(
+        _ reference: Reference, at place: SlotPlace, as identity: PageIdentity,
+        into plain: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) {
+        try withUnsafeTemporaryPage { (sealed) throws(StoreError) in
+            for (copy, sector, tag) in [
+                (UInt8(0), place.sectorA, reference.tagA), (1, place.sectorB, reference.tagB),
+            ] {
+                do throws(StoreError) { try files.read(sector, into: sealed) } catch {
+                    if copy == 0 { continue }
+                    throw error
+                }
+                let page = UnsafeRawBufferPointer(sealed)
+                if codec.open(page, as: identity, copy: copy, expected: tag, into: plain) { return }
+            }
+            throw .damaged
+        }
+    }
+
+    public var pageCount: UInt32 { lock.withLock { maps[MapObject.catalogue.rawValue].pageCount } }
+
+    public func readPage(_ index: UInt32, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
+        precondition(bytes.count == Geometry.pageBytes)
+        let found = try lock.withLock { () throws(StoreError) -> (Reference, SlotPlace)? in
+            if let page = staged[index] ?? frozenPages[index] {
+                bytes.copyMemory(from: UnsafeRawBufferPointer(page.bytes))
+                return nil
+            }
+            let reference = try reference(.catalogue, Int(index))
+            if reference.isAbsent {
+                bytes.zero()
+                return nil
+            }
+            return (reference, try place(reference.slot))
+        }
+        guard let (reference, place) = found else { return }
+        try openPage(reference, at: place, as: .page(.catalogue, Int(index)), into: bytes)
+        bytes.slice(Geometry.pagePlainBytes, Geometry.pageBytes - Geometry.pagePlainBytes).zero()
+    }
+
+    public func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer) {
+        let page = PageBuffer(bytes)
+        lock.withLock {
+            staged[index] = page
+            let count = maps[MapObject.catalogue.rawValue].pageCount
+            maps[MapObject.catalogue.rawValue].pageCount = max(count, index + 1)
+            isChanged = true
+        }
+    }
+
+    public func truncatePages(to count: UInt32) {
+        lock.withLock {
+            staged = staged.filter { $0.key < count }
+            maps[MapObject.catalogue.rawValue].pageCount = count
+            isChanged = true
+        }
+    }
+
+    // MARK: Room
+
+    /// Which segments content must not use: those of pages, and those kept free for pages to come. Under `lock`.
+    func updateExcluded() {
+        var excluded = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
+        if !grows {
+            let wanted = pageSegmentsWanted - pairs.count * 2
+            if wanted > 0 {
+                let unused = (0..<sectors.segmentCount).reversed().lazy
+                    .filter { !excluded.contains($0) && self.sectors.isUnused($0) }
+                excluded.formUnion(Array(unused.prefix(wanted)))
+            }
+        }
+        sectors.excluded = excluded
+    }
+
+    /// Segments that pages have or shall be able to get: 1 % of the space, and two more once half is taken.
+    private var pageSegmentsWanted: Int {
+        let share = (sectors.segmentCount / 100 + 1) / 2 * 2
+        let isHalfTaken = slots.freeSlots < slotsPerPair / 2
+        return max(2, share, isHalfTaken ? pairs.count * 2 + 2 : 0)
+    }
+
+    /// Sets another pair of segments aside for pages; `noRoom` where none is left. Under `lock`.
+    func addPair() throws(StoreError) {
+        guard pairs.count < RootLayout.pairsMax else { throw .noRoom }
+        let count = sectors.segmentCount
+        if grows {
+            for number in [count, count + 1] {
+                try files.create(number)
+                try files.preallocate(number, bytes: min(4 << 20, files.segmentBytes))
+            }
+            sectors.addSegments(to: count + 2)
+            pairs.append(SegmentPair(a: UInt32(count), b: UInt32(count + 1)))
+        } else {
+            let taken = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
+            let unused = (0..<count).reversed().filter { !taken.contains($0) && sectors.isUnused($0) }
+            guard unused.count >= 2 else { throw .noRoom }
+            pairs.append(SegmentPair(a: UInt32(unused[0]), b: UInt32(unused[1])))
+        }
+        slots.addPair()
+        updateExcluded()
+    }
+
+    /// What the space holds and can take.
+    public func use() -> SpaceUse {
+        let host = grows ? (try? files.hostStatus())?.availableBytes ?? 0 : 0
+        return lock.withLock {
+            noticeGrowth()
+            let sectorBytes = UInt64(Geometry.sectorBytes)
+            let used = (sectors.usedSectors + sectors.reservedSectors) - min(pendingSectors, sectors.usedSectors)
+            if grows {
+                let reusable = (max(peakSectors, used) - used) * sectorBytes
+                let available = host > Self.hostReserveBytes ? host - Self.hostReserveBytes : 0
+                return SpaceUse(
+                    total: used * sectorBytes + reusable + host, free: reusable + host,
+                    available: reusable + available)
+            }
+            let total = sectors.contentSectors
+            let free = total > used ? (total - used) * sectorBytes : 0
+            return SpaceUse(total: total * sectorBytes, free: free, available: free)
+        }
+    }
+
+    /// Disk of the host that content leaves alone, so that the catalogue can still be written.
+    static let hostReserveBytes: UInt64 = 1 << 20
+
+    /// Takes segments into use that `grow` has added since. Under `lock`.
+    func noticeGrowth() {
+        guard !grows else { return }
+        let count = segmentCountNow()
+        guard count > sectors.segmentCount else { return }
+        sectors.addSegments(to: count)
+        updateExcluded()
+    }
+
+    /// True when the catalogue can take little more than what deleting needs: whatever adds to it must answer
+    /// that there is no room.
+    public var isCatalogueFull: Bool {
+        lock.withLock {
+            if slots.freeSlots + pendingSlotCount >= Self.catalogueReserveSlots + staged.count * 3 { return false }
+            if grows { return ((try? files.hostStatus())?.availableBytes ?? 0) < 16 << 20 }
+            let taken = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
+            let unused = (0..<sectors.segmentCount).lazy
+                .filter { !taken.contains($0) && self.sectors.isUnused($0) }.prefix(2)
+            return unused.count < 2
+        }
+    }
+
+    /// Page slots kept for deleting when everything else is full.
+    static let catalogueReserveSlots = 192
+
+    private var pendingSlotCount: Int {
+        pending.reduce(0) { $0 + ($1.entry.kind == DeltaLayout.kindSlotsFreed ? Int($1.entry.count) : 0) }
+    }
+
+    /// Bytes that two durable commits would make free.
+    public var pendingBytes: UInt64 { lock.withLock { pendingSectors * UInt64(Geometry.sectorBytes) } }
+
+    /// The newest commit published.
+    public var generation: UInt64 { lock.withLock { current.generation } }
+
+    /// True while the newest root is durable and nothing has changed since.
+    public var isClean: Bool { lock.withLock { current.isDurable && !isChanged } }
+}
+
+/// 4096 bytes for the length of `body`.
+func withUnsafeTemporaryPage<R>(
+    _ body: (UnsafeMutableRawBufferPointer) throws(StoreError) -> R
+) throws(StoreError) -> R {
+    var result: Result<R, StoreError>?
+    withUnsafeTemporaryAllocation(byteCount: Geometry.pageBytes, alignment: 16) { bytes in
+        do throws(StoreError) { result = .success(try body(bytes)) } catch { result = .failure(error) }
+    }
+    guard let result else { preconditionFailure("the body ran") }
+    return try result.get()
+}

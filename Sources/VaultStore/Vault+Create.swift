@@ -1,0 +1,315 @@
+import Glibc
+public import LinuxIO
+public import VaultCrypto
+import VaultFormat
+
+/// Making vaults, and making them larger.
+extension Vault {
+    /// What a user with so much disk is offered: an eighth of it, shared by the spaces, in whole segments.
+    public static func proposedBytesPerSpace(at path: String, spaces: Int) -> UInt64 {
+        let available = host(path)?.availableBytes ?? 0
+        let bytes = available / 8 / UInt64(max(1, spaces))
+        let segment = Geometry.segmentBytesUsual
+        return max(4 * segment, bytes / segment * segment)
+    }
+
+    /// The kind of store at `path` if it keeps old versions of what is overwritten, for a warning.
+    public static func storeKeepsVersions(at path: String) -> String? {
+        let types: [UInt64: String] = [
+            0x9123_683E: "btrfs", 0x2FC1_2FC1: "ZFS", 0xF2F5_2010: "f2fs", 0xCA45_1A4E: "bcachefs",
+            0x794C_7630: "overlay",
+        ]
+        if let type = host(path)?.typeMagic, let name = types[type] { return name }
+        let synced = ["Dropbox", "Nextcloud", "ownCloud", "OneDrive", "Google Drive", "GoogleDrive", "Syncthing", "Sync"]
+        let absolute = path.hasPrefix("/") ? path : currentDirectory() + "/" + path
+        return absolute.split(separator: "/").lazy.map(String.init).first { synced.contains($0) }
+            .map { "a folder synced by \($0)" }
+    }
+
+    private static func currentDirectory() -> String {
+        guard let path = getcwd(nil, 0) else { return "" }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    /// The host filesystem of `path`, or of the nearest directory above it that exists.
+    private static func host(_ path: String) -> HostStatus? {
+        let calls = LinuxCalls.shared
+        var path = path
+        while true {
+            if let descriptor = try? calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) {
+                defer { calls.close(descriptor) }
+                return try? calls.hostStatus(descriptor)
+            }
+            while path.hasSuffix("/") && path.utf8.count > 1 { path.removeLast() }
+            guard let slash = path.lastIndex(of: "/") else {
+                if path == "." { return nil }
+                path = "."
+                continue
+            }
+            if path == "/" { return nil }
+            path = slash == path.startIndex ? "/" : String(path[..<slash])
+        }
+    }
+
+    /// Makes a vault and gives `password` one of its spaces, at random.
+    ///
+    /// With several spaces every segment is there from birth, full of random bytes. When this throws, what it made
+    /// is removed again.
+    /// - Parameters:
+    ///   - bytesPerSpace: rounded up to whole segments; nil only for one space, which grows on demand.
+    ///   - progress: bytes written so far, and in all.
+    public static func create(
+        at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
+        calls: any FileSystemCalls = LinuxCalls.shared, progress: (_ done: UInt64, _ total: UInt64) -> Void
+    ) throws(VaultError) {
+        let segmentBytes = try checkedSegmentBytes(path, spaces: spaces, bytesPerSpace: bytesPerSpace)
+        let segments = spaces == 1 ? 0 : Int(((bytesPerSpace ?? 0) + segmentBytes - 1) / segmentBytes)
+        guard
+            kdf.memoryBytes >= KDFLimits.memoryBytesMin, kdf.memoryBytes <= KDFLimits.memoryBytesMax,
+            kdf.passes >= KDFLimits.passesMin, kdf.passes <= KDFLimits.passesMax
+        else { throw .invalidSize("the KDF takes 8M to 4G of memory and 1 to 64 passes") }
+        var made = MadeFiles(calls: calls, path: path)
+        do throws(VaultError) {
+            let directory = try made.openRoot()
+            try made.directory(VaultDirectory.spacesName)
+            for space in 0..<spaces { try made.directory("\(VaultDirectory.spacesName)/\(space)") }
+            var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: kdf)
+            let total = UInt64(segments * spaces) * segmentBytes
+            if total > 0 {
+                guard try made.hostStatus().availableBytes > total else { throw VaultError.noRoom }
+                try fill(directory, spaces, 0..<segments, segmentBytes, calls, progress)
+            }
+            let file = try made.headerFile()
+            let vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
+            try vault.lockHeader()
+            let space = Int(randomNumber(below: UInt32(spaces)))
+            let key = SecretBytes.random(count: Geometry.keyBytes)
+            try formatSpace(vault, header, space, key)
+            header.setSlot(space, key: key, stretched: try header.stretched(password))
+            try header.write(vault.header, calls: calls)
+            levelTimes(vault, header)
+            do throws(Errno) { try calls.sync(directory) } catch {
+                throw VaultError.system(error, "cannot write the vault")
+            }
+        } catch {
+            made.remove()
+            throw error
+        }
+    }
+
+    private static func checkedSegmentBytes(
+        _ path: String, spaces: Int, bytesPerSpace: UInt64?
+    ) throws(VaultError) -> UInt64 {
+        guard spaces >= 1 && spaces <= Geometry.spacesMax else {
+            throw .invalidSize("a vault has 1 to \(Geometry.spacesMax) spaces")
+        }
+        if spaces == 1 {
+            // A vault that grows may come to fill its disk.
+            return Geometry.segmentBytes(forSpace: max(host(path)?.totalBytes ?? 0, 4 * Geometry.segmentBytesUsual))
+        }
+        guard let bytes = bytesPerSpace else { throw .invalidSize("a vault of \(spaces) spaces needs a size") }
+        guard bytes >= Geometry.spaceBytesMin else { throw .invalidSize("a space has at least 16M") }
+        guard bytes <= UInt64.max / 16 / UInt64(spaces) else { throw .invalidSize("that is more than any disk") }
+        return Geometry.segmentBytes(forSpace: bytes)
+    }
+
+    /// Writes segments full of random bytes, in random order, so that no order of inodes tells spaces apart.
+    ///
+    /// A segment that is there in part is completed; nothing that is there is written over. When this throws, the
+    /// files it made for the unfinished number are gone again.
+    private static func fill(
+        _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64,
+        _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) -> Void
+    ) throws(VaultError) {
+        let stream = RandomStream()
+        let total = UInt64(spaces * numbers.count) * segmentBytes
+        var done: UInt64 = 0
+        var made: [String] = []
+        do throws(Errno) {
+            for number in numbers {
+                made = []
+                var order = Array(0..<spaces)
+                for index in stride(from: order.count - 1, to: 0, by: -1) {
+                    order.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))
+                }
+                for space in order {
+                    let path = "\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))"
+                    if try complete(directory, path, segmentBytes, stream, calls) { made.append(path) }
+                    done += segmentBytes
+                    progress(done, total)
+                }
+            }
+        } catch {
+            for path in made { try? calls.unlink(directory, path) }
+            if error.meansNoRoom { throw VaultError.noRoom }
+            throw VaultError.system(error, "cannot write the vault's segments")
+        }
+    }
+
+    /// Fills one segment from where it ends. True when the file was made here.
+    private static func complete(
+        _ directory: Int32, _ path: String, _ segmentBytes: UInt64, _ stream: RandomStream,
+        _ calls: any FileSystemCalls
+    ) throws(Errno) -> Bool {
+        let file = try calls.open(directory, path, flags: O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        defer { calls.close(file) }
+        let size = try calls.status(file).size
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { block.deallocate() }
+        var offset = size
+        do throws(Errno) {
+            while offset < segmentBytes {
+                stream.fill(block)
+                let count = Int(min(segmentBytes - offset, UInt64(block.count)))
+                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: offset)
+                offset += UInt64(count)
+            }
+            if size < segmentBytes { try calls.dataSync(file) }
+        } catch {
+            if size == 0 { try? calls.unlink(directory, path) }
+            throw error
+        }
+        return size == 0
+    }
+
+    // MARK: Growing
+
+    /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not; needs no password.
+    ///
+    /// A mounted daemon takes new segments into use when every space has them. What an interrupted `grow` left is
+    /// evened out by the next `grow` or mount.
+    public static func grow(
+        _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
+        progress: (_ done: UInt64, _ total: UInt64) -> Void
+    ) throws(VaultError) {
+        let (vault, header) = try open(path, calls: calls, mayRepair: false)
+        guard header.spaceCount > 1 else {
+            throw .invalidSize("this vault has one space and grows with its photos")
+        }
+        let lock = try lockSpaces(vault)
+        defer { calls.close(lock) }
+        let spaces = 0..<header.spaceCount
+        let count = vault.segmentCount(
+            spaces: spaces, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
+        let wanted = Int((bytesPerSpace + header.segmentBytes - 1) / header.segmentBytes)
+        guard wanted > count else {
+            throw .invalidSize("a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
+        }
+        let total = UInt64((wanted - count) * header.spaceCount) * header.segmentBytes
+        let available = try? calls.hostStatus(vault.directory).availableBytes
+        if let available, available < total { throw .noRoom }
+        try fill(vault.directory, header.spaceCount, count..<wanted, header.segmentBytes, calls, progress)
+        levelTimes(vault, header)
+    }
+
+    /// One `grow` at a time; a mounted daemon does not hold this lock.
+    private static func lockSpaces(_ vault: VaultDirectory) throws(VaultError) -> Int32 {
+        do throws(Errno) {
+            let descriptor = try vault.calls.open(
+                vault.directory, VaultDirectory.spacesName, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+            do throws(Errno) { try vault.calls.lock(descriptor) } catch {
+                vault.calls.close(descriptor)
+                throw error
+            }
+            return descriptor
+        } catch {
+            if error == .wouldBlock { throw .inUse }
+            throw .system(error, "cannot lock the vault's segments")
+        }
+    }
+
+    /// Completes what an interrupted `grow` left, unless one is at work: all spaces have as many segments again.
+    static func levelSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) {
+        let spaces = 0..<header.spaceCount
+        let count = vault.segmentCount(
+            spaces: spaces, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
+        guard spaces.contains(where: { vault.segmentBytes(space: $0, number: count) != nil }) else { return }
+        do throws(VaultError) {
+            let lock = try lockSpaces(vault)
+            defer { vault.calls.close(lock) }
+            try fill(
+                vault.directory, header.spaceCount, count..<count + 1, header.segmentBytes, vault.calls
+            ) { _, _ in }
+        } catch {
+            // Without room the spaces stay as large as the smallest; with another at work it will do this.
+            if error == .inUse || error == .noRoom { return }
+            throw error
+        }
+    }
+}
+
+/// What `create` has made so far, to be removed when it fails.
+private struct MadeFiles {
+    let calls: any FileSystemCalls
+    let path: String
+    private var directories: [String] = []
+    private var madeRoot = false
+    private var root: Int32 = -1
+
+    init(calls: any FileSystemCalls, path: String) {
+        self.calls = calls
+        self.path = path
+    }
+
+    /// Opens the vault's directory, made if need be; it must be empty.
+    mutating func openRoot() throws(VaultError) -> Int32 {
+        do throws(Errno) {
+            do throws(Errno) {
+                try calls.makeDirectory(AT_FDCWD, path, mode: 0o700)
+                madeRoot = true
+            } catch where error == .exists {}
+            root = try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+            guard try calls.list(root).isEmpty else { throw Errno(ENOTEMPTY) }
+            return root
+        } catch {
+            if error == Errno(ENOTEMPTY) { throw .notEmpty(path) }
+            throw .system(error, "cannot make \(path)")
+        }
+    }
+
+    mutating func directory(_ name: String) throws(VaultError) {
+        do throws(Errno) {
+            try calls.makeDirectory(root, name, mode: 0o700)
+            directories.append(name)
+        } catch { throw .system(error, "cannot make \(path)/\(name)") }
+    }
+
+    func hostStatus() throws(VaultError) -> HostStatus {
+        do throws(Errno) { return try calls.hostStatus(root) } catch {
+            throw .system(error, "cannot ask for the free disk")
+        }
+    }
+
+    /// The header's file, full of random bytes.
+    func headerFile() throws(VaultError) -> Int32 {
+        do throws(Errno) {
+            let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+            let file = try calls.open(root, VaultDirectory.headerName, flags: flags, mode: 0o600)
+            var bytes = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
+            bytes.withUnsafeMutableBytes { fillRandom($0) }
+            try calls.writeFully(file, bytes, at: 0)
+            return file
+        } catch {
+            if error.meansNoRoom { throw VaultError.noRoom }
+            throw .system(error, "cannot write the header")
+        }
+    }
+
+    /// Removes everything, as far as it can be.
+    func remove() {
+        guard root >= 0, let again = try? calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0) else {
+            return
+        }
+        defer { calls.close(again) }
+        for name in directories.reversed() {
+            if let directory = try? calls.open(again, name, flags: O_RDONLY | O_DIRECTORY, mode: 0) {
+                for file in (try? calls.list(directory)) ?? [] { try? calls.unlink(directory, file) }
+                calls.close(directory)
+            }
+            _ = unlinkat(again, name, Int32(AT_REMOVEDIR))
+        }
+        if !directories.isEmpty { try? calls.unlink(again, VaultDirectory.headerName) }
+        if madeRoot { _ = rmdir(path) }
+    }
+}

@@ -1,0 +1,184 @@
+import Glibc
+public import LinuxIO
+public import VaultCrypto
+import VaultFormat
+
+/// What anyone can see of a vault without a password.
+public struct VaultInfo: Sendable, Equatable {
+    public var formatVersion: Int
+    public var spaceCount: Int
+    public var segmentBytes: UInt64
+    public var segmentsPerSpace: Int
+    /// What each space holds at most; in a vault that grows, what its segments could hold now.
+    public var bytesPerSpace: UInt64
+    public var bytesOnDisk: UInt64
+    public var kdf: KDFParameters
+    /// One space, which grows with its photos.
+    public var grows: Bool
+}
+
+/// A vault as a whole: made, opened, and its passwords changed. The files are those of the format specification.
+public enum Vault {
+    /// Whether there is something at `path` that calls itself a vault.
+    public static func isVault(_ path: String) -> Bool {
+        do throws(VaultError) {
+            _ = try VaultDirectory.open(path, calls: LinuxCalls.shared)
+            return true
+        } catch {
+            if case .notAVault = error { return false }
+            return true
+        }
+    }
+
+    /// What the header and the file names tell.
+    public static func info(_ path: String) throws(VaultError) -> VaultInfo {
+        let (vault, header) = try open(path, calls: LinuxCalls.shared, mayRepair: false)
+        let grows = header.spaceCount == 1
+        let count = vault.segmentCount(
+            spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: grows)
+        var onDisk: UInt64 = HeaderLayout.fileBytes
+        for space in 0..<header.spaceCount {
+            for number in 0..<count { onDisk += vault.segmentBytes(space: space, number: number) ?? 0 }
+        }
+        return VaultInfo(
+            formatVersion: Int(formatVersion), spaceCount: header.spaceCount,
+            segmentBytes: header.segmentBytes, segmentsPerSpace: count,
+            bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: onDisk, kdf: header.kdf,
+            grows: grows)
+    }
+
+    /// Opens the header, finishing what an interrupted `grow` left where that is allowed.
+    static func open(
+        _ path: String, calls: any FileSystemCalls, mayRepair: Bool
+    ) throws(VaultError) -> (VaultDirectory, Header) {
+        let vault = try VaultDirectory.open(path, calls: calls)
+        return (vault, try Header.read(vault.header, calls: calls, mayRepair: mayRepair))
+    }
+
+    // MARK: Opening
+
+    /// One Argon2id run, then all slots are tried. Takes the vault's lock.
+    ///
+    /// - Parameter readOnly: nothing is repaired or written.
+    public static func unlock(
+        _ path: String, password: SecretBytes, readOnly: Bool = false,
+        calls: any FileSystemCalls = LinuxCalls.shared
+    ) throws(VaultError) -> UnlockedSpace {
+        let vault = try VaultDirectory.open(path, calls: calls)
+        try vault.lockHeader()
+        let header = try Header.read(vault.header, calls: calls, mayRepair: !readOnly)
+        let stretched = try header.stretched(password)
+        guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
+        if !readOnly && header.spaceCount > 1 { try levelSegments(vault, header) }
+        return UnlockedSpace(
+            path: path, vault: vault, key: key, index: space, spaceCount: header.spaceCount,
+            segmentBytes: header.segmentBytes)
+    }
+
+    // MARK: Passwords
+
+    /// Seals the space that `old` opens under `new`. Nothing else changes.
+    public static func changePassword(
+        _ path: String, old: SecretBytes, new: SecretBytes, calls: any FileSystemCalls = LinuxCalls.shared
+    ) throws(VaultError) {
+        var (vault, header) = try openLocked(path, calls)
+        guard let (key, space) = header.openSlots(try header.stretched(old)) else { throw .noSpaceOpens }
+        let stretched = try header.stretched(new)
+        guard header.openSlots(stretched) == nil else { throw .passwordTaken }
+        header.setSlot(space, key: key, stretched: stretched)
+        try header.write(vault.header, calls: calls)
+        levelTimes(vault, header)
+    }
+
+    /// Gives a space that none of `surviving` opens the password `new`: one of them, at random. Whatever such a
+    /// space held is gone.
+    public static func addSpace(
+        _ path: String, new: SecretBytes, surviving: [SecretBytes], calls: any FileSystemCalls = LinuxCalls.shared
+    ) throws(VaultError) {
+        var (vault, header) = try openLocked(path, calls)
+        let stretched = try header.stretched(new)
+        guard header.openSlots(stretched) == nil else { throw .passwordTaken }
+        var free = Set(0..<header.spaceCount)
+        for password in surviving {
+            guard let (_, space) = header.openSlots(try header.stretched(password)) else { throw .noSpaceOpens }
+            free.remove(space)
+        }
+        guard !free.isEmpty else { throw .noUnusedSpace }
+        let space = free.sorted()[Int(randomNumber(below: UInt32(free.count)))]
+        let key = SecretBytes.random(count: Geometry.keyBytes)
+        try formatSpace(vault, header, space, key)
+        header.setSlot(space, key: key, stretched: stretched)
+        try header.write(vault.header, calls: calls)
+        levelTimes(vault, header)
+    }
+
+    /// Destroys the key of the space that `password` opens; what it held cannot be opened by anyone again.
+    public static func removeSpace(
+        _ path: String, password: SecretBytes, calls: any FileSystemCalls = LinuxCalls.shared
+    ) throws(VaultError) {
+        var (vault, header) = try openLocked(path, calls)
+        guard let (_, space) = header.openSlots(try header.stretched(password)) else { throw .noSpaceOpens }
+        header.clearSlot(space)
+        try header.write(vault.header, calls: calls)
+        levelTimes(vault, header)
+    }
+
+    private static func openLocked(
+        _ path: String, _ calls: any FileSystemCalls
+    ) throws(VaultError) -> (VaultDirectory, Header) {
+        let vault = try VaultDirectory.open(path, calls: calls)
+        try vault.lockHeader()
+        return (vault, try Header.read(vault.header, calls: calls, mayRepair: true))
+    }
+
+    /// Makes a space an empty one, sealed under `key`.
+    static func formatSpace(
+        _ vault: VaultDirectory, _ header: Header, _ space: Int, _ key: SecretBytes
+    ) throws(VaultError) {
+        let files = SegmentFiles(
+            directory: try vault.openSpace(space), segmentBytes: header.segmentBytes, calls: vault.calls)
+        do throws(StoreError) {
+            try Space.format(files: files, keys: SpaceKeys(key), grows: header.spaceCount == 1)
+        } catch { throw VaultError(error, doing: "cannot prepare the space") }
+    }
+
+    // MARK: Times
+
+    /// Sets the times of every file and directory of the vault alike, in random order: they tell when the vault
+    /// was last open and not which space. Best effort, as a vault on read-only media has nothing to hide.
+    static func levelTimes(_ vault: VaultDirectory, _ header: Header) {
+        guard header.spaceCount > 1 else { return }
+        let calls = vault.calls
+        let count = vault.segmentCount(
+            spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
+        var paths = [VaultDirectory.headerName, VaultDirectory.spacesName, "."]
+        for space in 0..<header.spaceCount {
+            paths.append("\(VaultDirectory.spacesName)/\(space)")
+            for number in 0..<count {
+                paths.append("\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))")
+            }
+        }
+        let now = Timestamp(seconds: Timestamp.now().seconds)
+        for index in stride(from: paths.count - 1, to: 0, by: -1) {
+            paths.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))
+        }
+        for path in paths {
+            do throws(Errno) {
+                let descriptor = try calls.open(vault.directory, path, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+                defer { calls.close(descriptor) }
+                try calls.setTimes(descriptor, now)
+            } catch { continue }
+        }
+    }
+}
+
+extension VaultError {
+    init(_ error: StoreError, doing what: String) {
+        switch error {
+        case .noRoom: self = .noRoom
+        case .damaged: self = .damaged(what)
+        case .io(let errno): self = .system(errno, what)
+        case .readOnly: self = .system(.readOnlyFileSystem, what)
+        }
+    }
+}

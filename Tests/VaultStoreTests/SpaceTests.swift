@@ -1,0 +1,149 @@
+import Foundation
+import LinuxIO
+import Testing
+import VaultFormat
+
+@testable import VaultStore
+
+@Suite struct SpaceTests {
+    let directory = TemporaryDirectory()
+
+    @Test(arguments: [0, 1, 2, 5, 511, 4056, 131_071, 131_072, 131_073, 1_000_000, 3_333_333])
+    func contentComesBack(count: Int) throws {
+        let path = try makeVault(directory)
+        let data = bytes(count, seed: 7)
+        var runs: [ExtentRun] = []
+        do {
+            let space = try openSpace(path)
+            if count > 0 { runs = try space.writeAll(1, data) }
+            try space.adopt(runs)
+            try space.commit(durable: true)
+            #expect(try space.readAll(1, runs) == data)
+            try space.close()
+        }
+        let space = try openSpace(path)
+        #expect(try space.readAll(1, runs) == data)
+        #expect(throws: StoreError.damaged) { if count == 0 { throw StoreError.damaged } else { _ = try space.readAll(2, runs) } }
+    }
+
+    @Test func pagesComeBackAfterSoftAndDurableRoots() throws {
+        let path = try makeVault(directory)
+        for durable in [true, false] {
+            let mark: UInt8 = durable ? 1 : 101
+            do {
+                let space = try openSpace(path)
+                for page in 0..<300 { space.stage(UInt32(page), UInt8(page % 100) + mark) }
+                try space.commit(durable: durable)
+                space.stage(7, 250)
+                try space.commit(durable: durable)
+                // No close: as if the process was killed.
+            }
+            let space = try openSpace(path)
+            #expect(space.pageCount == 300)
+            #expect(try space.page(0) == mark)
+            #expect(try space.page(7) == 250)
+            #expect(try space.page(299) == 99 + mark)
+        }
+    }
+
+    @Test func softRootsOfAnotherBootDoNotCount() throws {
+        let path = try makeVault(directory)
+        do {
+            let space = try openSpace(path)
+            space.stage(0, 1)
+            try space.commit(durable: true)
+            space.stage(0, 2)
+            try space.commit(durable: false)
+        }
+        let unlocked = try Vault.unlock(path, password: secret("one"))
+        let files = SegmentFiles(
+            directory: try unlocked.vault.openSpace(0), segmentBytes: unlocked.segmentBytes, calls: LinuxCalls.shared)
+        let options = SpaceOptions(
+            isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCountNow: { 2 })
+        let space = try Space.open(files: files, keys: SpaceKeys(unlocked.key), options: options)
+        #expect(try space.page(0) == 1)
+    }
+
+    @Test func aSoftRootCountsOnlyIfAllItLeadsToOpens() throws {
+        let path = try makeVault(directory)
+        var run: ExtentRun?
+        do {
+            let space = try openSpace(path)
+            space.stage(0, 1)
+            try space.commit(durable: true)
+            space.stage(0, 2)
+            let runs = try space.writeAll(5, bytes(200_000, seed: 1))
+            try space.adopt(runs)
+            run = runs.first
+            try space.commit(durable: false)
+        }
+        #expect(try openSpace(path, readOnly: true).page(0) == 2)
+        let sector = try #require(run).sector
+        let segment = FileHandle(forUpdatingAtPath: path + "/spaces/0/" + SegmentFiles.name(Int(sector) / 32768))
+        let handle = try #require(segment)
+        try handle.seek(toOffset: (sector % 32768) * 512 + 1000)
+        try handle.write(contentsOf: Data([1, 2, 3, 4]))
+        try handle.close()
+        #expect(try openSpace(path, readOnly: true).page(0) == 1)
+    }
+
+    @Test func freedRoomIsUsedAgainAfterTwoDurableRoots() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
+        let space = try openSpace(path)
+        let empty = space.use()
+        var fill: UInt64 = 0
+        for round in 0..<8 {
+            var all: [[ExtentRun]] = []
+            var written: UInt64 = 0
+            do {
+                while true {
+                    let runs = try space.writeAll(UInt64(all.count + 1), bytes(700_000, seed: 3))
+                    try space.adopt(runs)
+                    all.append(runs)
+                    written += 700_000
+                    if all.count % 5 == 0 { try space.commit(durable: false) }
+                }
+            } catch StoreError.noRoom {}
+            if round == 0 { fill = written } else { #expect(written == fill) }
+            for runs in all { space.free(runs) }
+            space.stage(0, UInt8(round))
+            try space.commit(durable: true)
+            try space.commit(durable: true)
+            #expect(space.use() == empty)
+        }
+    }
+
+    @Test func reservedRoomIsForgottenAndGivenBack() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
+        let space = try openSpace(path)
+        let before = space.use().free
+        let runs = try space.writeAll(1, bytes(1 << 20, seed: 2))
+        #expect(space.use().free < before)
+        space.abandon(runs)
+        #expect(space.use().free == before)
+    }
+
+    @Test func manyCommitsKeepTheCatalogueSmall() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
+        var model: [UInt32: UInt8] = [:]
+        var generator = SeededGenerator(42)
+        for round in 0..<4 {
+            let space = try openSpace(path)
+            for (page, byte) in model { #expect(try space.page(page) == byte) }
+            for commit in 0..<200 {
+                for _ in 0..<20 {
+                    let page = UInt32.random(in: 0..<400, using: &generator)
+                    let byte = UInt8.random(in: 1...255, using: &generator)
+                    space.stage(page, byte)
+                    model[page] = byte
+                }
+                try space.commit(durable: commit % 17 == 0)
+            }
+            #expect(space.pairs.count == 1)
+            if round % 2 == 0 {
+                try space.commit(durable: true)
+                try space.close()
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import LinuxIO
+import Testing
+import VaultFormat
+
+@testable import VaultStore
+
+@Suite struct VaultTests {
+    let directory = TemporaryDirectory()
+
+    func verdict(_ body: () throws -> Void) -> VaultError? {
+        do {
+            try body()
+            return nil
+        } catch { return error as? VaultError }
+    }
+
+    @Test func twoPasswordsOpenTwoSpacesAThirdNone() throws {
+        let path = try makeVault(directory, spaces: 3, bytes: 16 << 20)
+        try Vault.addSpace(path, new: secret("two"), surviving: [secret("one")])
+        do {
+            let first = try openSpace(path)
+            first.stage(0, 1)
+            try first.commit(durable: true)
+            try first.close()
+        }
+        do {
+            let second = try openSpace(path, password: "two")
+            #expect(second.pageCount == 0)
+            second.stage(0, 2)
+            try second.commit(durable: true)
+            try second.close()
+        }
+        #expect(try openSpace(path).page(0) == 1)
+        #expect(try openSpace(path, password: "two").page(0) == 2)
+        #expect(verdict { _ = try openSpace(path, password: "three") } == .noSpaceOpens)
+        #expect(verdict { try Vault.addSpace(path, new: secret("two"), surviving: []) } == .passwordTaken)
+    }
+
+    @Test func passwordsAreChangedAndSpacesDestroyed() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        try Vault.changePassword(path, old: secret("one"), new: secret("uno"))
+        #expect(verdict { _ = try openSpace(path) } == .noSpaceOpens)
+        _ = try openSpace(path, password: "uno")
+        try Vault.removeSpace(path, password: secret("uno"))
+        #expect(verdict { _ = try openSpace(path, password: "uno") } == .noSpaceOpens)
+        try Vault.addSpace(path, new: secret("a"), surviving: [])
+        try Vault.addSpace(path, new: secret("b"), surviving: [secret("a")])
+        #expect(
+            verdict { try Vault.addSpace(path, new: secret("c"), surviving: [secret("a"), secret("b")]) }
+                == .noUnusedSpace)
+    }
+
+    @Test func oneAtATime() throws {
+        let path = try makeVault(directory)
+        let space = try Vault.unlock(path, password: secret("one"))
+        #expect(verdict { _ = try Vault.unlock(path, password: secret("one")) } == .inUse)
+        withExtendedLifetime(space) {}
+    }
+
+    @Test func anyCopyOfTheHeaderServesAndRepairsTheOther() throws {
+        let path = try makeVault(directory)
+        let header = path + "/obscura.vault"
+        let whole = try Data(contentsOf: URL(fileURLWithPath: header))
+        #expect(whole.count == 131_072)
+        #expect(whole[0..<4096] == whole[65_536..<69_632])
+        for offset in [10, 70, 4080, 65_536 + 10, 65_536 + 70] {
+            var damaged = whole
+            damaged[offset] ^= 1
+            try damaged.write(to: URL(fileURLWithPath: header))
+            _ = try openSpace(path)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: header)) == whole)
+        }
+        var damaged = whole
+        damaged[100] ^= 1
+        damaged[65_636] ^= 1
+        try damaged.write(to: URL(fileURLWithPath: header))
+        #expect(verdict { _ = try openSpace(path) } == .headerDamaged)
+        #expect(verdict { _ = try openSpace(path, password: "wrong") } == .headerDamaged)
+    }
+
+    @Test func everySegmentIsFullAndAlike() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 20 << 20)
+        let info = try Vault.info(path)
+        #expect(info.segmentsPerSpace == 5 && info.segmentBytes == 4 << 20 && !info.grows)
+        try Vault.grow(path, bytesPerSpace: 24 << 20) { _, _ in }
+        var times: Set<Date> = []
+        for space in 0..<2 {
+            for number in 0..<6 {
+                let file = path + "/spaces/\(space)/" + SegmentFiles.name(number)
+                let attributes = try FileManager.default.attributesOfItem(atPath: file)
+                #expect(attributes[.size] as? Int == 4 << 20)
+                times.insert(try #require(attributes[.modificationDate] as? Date))
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: file))
+                var counts = [Int](repeating: 0, count: 256)
+                for byte in bytes { counts[Int(byte)] += 1 }
+                let expected = Double(bytes.count) / 256
+                let chiSquare = counts.reduce(0) { $0 + (Double($1) - expected) * (Double($1) - expected) / expected }
+                #expect(chiSquare < 400)
+            }
+        }
+        #expect(times.count == 1)
+    }
+
+    @Test func anInterruptedGrowIsEvenedOutAtTheNextMount() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        try Data(count: 1000).write(to: URL(fileURLWithPath: path + "/spaces/1/000004.seg"))
+        _ = try openSpace(path)
+        let info = try Vault.info(path)
+        #expect(info.segmentsPerSpace == 5)
+        #expect(info.bytesOnDisk == 131_072 + 10 * 4 << 20)
+    }
+
+    @Test func createRefusesWhatIsThereAndLeavesNothingBehind() throws {
+        let path = directory.path + "/full"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        try Data([1]).write(to: URL(fileURLWithPath: path + "/photo.jpg"))
+        #expect(
+            verdict {
+                try Vault.create(at: path, spaces: 1, bytesPerSpace: nil, kdf: quickKDF, password: secret("x")) { _, _ in }
+            } == .notEmpty(path))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["photo.jpg"])
+        let huge = directory.path + "/huge"
+        #expect(
+            verdict {
+                try Vault.create(at: huge, spaces: 2, bytesPerSpace: 1 << 50, kdf: quickKDF, password: secret("x")) { _, _ in }
+            } == .noRoom)
+        #expect(!FileManager.default.fileExists(atPath: huge))
+        #expect(verdict { _ = try Vault.info(huge) } == .notAVault(huge))
+    }
+}
