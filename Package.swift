@@ -27,6 +27,8 @@ let package = Package(
         layer("VaultFormat"),
         layer("VaultCrypto", uses: ["CSodium", "VaultFormat"]),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
+        tests("VaultFormatTests", uses: ["VaultFormat"]),
+        tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),
         tests("VaultStoreTests", uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),
     ]
 )

@@ -46,7 +46,7 @@ public enum Geometry {
     /// suffices, less only for spaces under 64 MiB.
     public static func segmentBytes(forSpace spaceBytes: UInt64) -> UInt64 {
         var bytes = spaceBytes < 4 * segmentBytesUsual ? segmentBytesMin : segmentBytesUsual
-        while bytes < segmentBytesMax && spaceBytes / bytes > segmentsPerSpaceMax { bytes *= 2 }
+        while bytes < segmentBytesMax && bytes * segmentsPerSpaceMax < spaceBytes { bytes *= 2 }
         return bytes
     }
 

@@ -164,6 +164,10 @@ struct PageMap {
             .sorted { ($0.key.level, $0.key.index) < ($1.key.level, $1.key.index) }
     }
 
-    /// Drops everything known of nodes (after a failed commit was undone elsewhere).
-    mutating func forgetNodes() { nodes = [:] }
+    /// Goes back to the tree of a published root, after a commit failed.
+    mutating func restore(levels: Int, root: Reference) {
+        self.levels = levels
+        self.root = root
+        nodes = [:]
+    }
 }

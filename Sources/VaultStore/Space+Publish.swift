@@ -7,7 +7,13 @@ public final class FrozenCommit: @unchecked Sendable {
     let pages: [(index: UInt32, page: PageBuffer)]
     let bitmaps: [(page: Int, bytes: [UInt8])]
     let counts: [(page: Int, bytes: [UInt8])]
+    /// What changed up to the freeze, then what publishing itself gives back.
     var entries: [DeltaEntry]
+    let entriesFrozen: Int
+    /// Slots publishing took: given back if it fails.
+    var slotsTaken: [UInt32] = []
+    /// How many of the oldest delta pages this commit gives back.
+    var oldDeltaCount = 0
 
     init(
         generation: UInt64, pages: [(index: UInt32, page: PageBuffer)], bitmaps: [(page: Int, bytes: [UInt8])],
@@ -18,6 +24,7 @@ public final class FrozenCommit: @unchecked Sendable {
         self.bitmaps = bitmaps
         self.counts = counts
         self.entries = entries
+        entriesFrozen = entries.count
     }
 }
 
@@ -73,10 +80,14 @@ extension Space {
     private func takeBack(_ frozen: FrozenCommit) {
         for (index, page) in frozen.pages where staged[index] == nil { staged[index] = page }
         frozenPages = [:]
-        entries = frozen.entries + entries
-        // The root may have reached the disk all the same, so its delta's slots are given back, not reused.
-        for slot in newDeltaSlots {
-            entries.append(DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64(slot)))
+        // The root may have reached the disk all the same, so what it took is given back like anything else and
+        // not simply free.
+        let taken = frozen.slotsTaken.map {
+            DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64($0))
+        }
+        entries = frozen.entries.prefix(frozen.entriesFrozen) + taken + entries
+        for (index, stored) in current.objects.enumerated() {
+            maps[index].restore(levels: stored.levels, root: stored.reference)
         }
         newDeltaSlots = []
         isChanged = true
@@ -156,14 +167,15 @@ extension Space {
         let old = try reference(object, page)
         try maps[object.rawValue].makeDirty(page: page, load: nodeLoader(object))
         free(old, frozen)
-        let slot = try takeSlot()
+        let slot = try takeSlot(frozen)
         return PageToWrite(object: object, page: page, slot: slot, place: try place(slot), bytes: bytes)
     }
 
-    private func takeSlot() throws(StoreError) -> UInt32 {
+    private func takeSlot(_ frozen: FrozenCommit) throws(StoreError) -> UInt32 {
         if slots.freeSlots == 0 { try addPair() }
         guard let slot = slots.take() else { throw .noRoom }
         writtenSlots.append(slot)
+        frozen.slotsTaken.append(slot)
         return slot
     }
 
@@ -216,7 +228,7 @@ extension Space {
             for (key, node) in nodes {
                 let old = try maps[object.rawValue].reference(ofNode: key, load: nodeLoader(object))
                 free(old, frozen)
-                try write(node, key, object, slot: takeSlot(), &writer)
+                try write(node, key, object, slot: takeSlot(frozen), &writer)
             }
         }
         freeOldDeltas(frozen)
@@ -247,10 +259,9 @@ extension Space {
 
     /// Delta pages that no mount will read again, because everything in them has been released.
     private func freeOldDeltas(_ frozen: FrozenCommit) {
-        while let oldest = deltaPages.first, oldest.generation <= released {
-            frozen.entries.append(oldest.entry)
-            deltaPages.removeFirst()
-        }
+        let old = deltaPages.prefix { $0.generation <= released }
+        frozen.entries += old.map(\.entry)
+        frozen.oldDeltaCount = old.count
     }
 
     /// Writes the slot bitmap and the delta. Giving them slots changes the bitmap itself, so slots are assigned
@@ -267,14 +278,14 @@ extension Space {
             for page in dirty.sorted() {
                 free(try reference(object, page), frozen)
                 try maps[object.rawValue].makeDirty(page: page, load: nodeLoader(object))
-                pageSlots[page] = try takeSlot()
+                pageSlots[page] = try takeSlot(frozen)
             }
             for (key, _) in maps[object.rawValue].dirtyNodes where nodeSlots[key] == nil {
                 free(try maps[object.rawValue].reference(ofNode: key, load: nodeLoader(object)), frozen)
-                nodeSlots[key] = try takeSlot()
+                nodeSlots[key] = try takeSlot(frozen)
             }
             let deltaPages = (frozen.entries.count + DeltaLayout.entriesPerPage - 1) / DeltaLayout.entriesPerPage
-            while deltaSlots.count < deltaPages { deltaSlots.append(try takeSlot()) }
+            while deltaSlots.count < deltaPages { deltaSlots.append(try takeSlot(frozen)) }
             if slots.dirtyPages.allSatisfy({ pageSlots[$0] != nil }) { break }
         }
         _ = slots.takeDirtyPages()
@@ -330,6 +341,7 @@ extension Space {
         for entry in frozen.entries where entry.kind != DeltaLayout.kindExtentsWritten {
             pending.append(PendingFree(entry: entry, generation: root.generation))
         }
+        deltaPages.removeFirst(frozen.oldDeltaCount)
         for slot in newDeltaSlots {
             deltaPages.append(
                 PendingFree(

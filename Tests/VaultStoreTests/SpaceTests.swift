@@ -92,12 +92,13 @@ import VaultFormat
         let space = try openSpace(path)
         let empty = space.use()
         var fill: UInt64 = 0
+        let data = bytes(700_000, seed: 3)
         for round in 0..<8 {
             var all: [[ExtentRun]] = []
             var written: UInt64 = 0
             do {
                 while true {
-                    let runs = try space.writeAll(UInt64(all.count + 1), bytes(700_000, seed: 3))
+                    let runs = try space.writeAll(UInt64(all.count + 1), data)
                     try space.adopt(runs)
                     all.append(runs)
                     written += 700_000
