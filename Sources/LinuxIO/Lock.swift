@@ -1,49 +1,70 @@
 import Glibc
 
-/// A mutual-exclusion lock (pthread_mutex_t) with a condition to wait on.
+/// A mutual exclusion lock that can be held across function boundaries, where `Mutex` only takes closures.
 ///
-/// The one import place for locks: what a lock guards is said where it is declared. It is not recursive.
-/// Unchecked Sendable: the C objects live at a fixed address of their own and are made for sharing.
+/// Not recursive. Used where a class guards its own fields and says so at each of them.
 public final class Lock: @unchecked Sendable {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    fileprivate let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
     public init() {
-        pthread_mutex_init(mutex, nil)
-        var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(condition, &attributes)
-        pthread_condattr_destroy(&attributes)
+        let status = pthread_mutex_init(mutex, nil)
+        precondition(status == 0)
     }
 
     deinit {
-        pthread_cond_destroy(condition)
         pthread_mutex_destroy(mutex)
-        condition.deallocate()
         mutex.deallocate()
     }
 
+    public func lock() { pthread_mutex_lock(mutex) }
+    public func unlock() { pthread_mutex_unlock(mutex) }
+    /// Takes the lock if nobody holds it.
+    public func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
+
+    /// Runs `body` with the lock held.
     @inline(__always)
     public func withLock<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()
     }
+}
 
-    /// Gives the lock up until `wake` is called; for the holder only. May return early: look again.
-    public func wait() { pthread_cond_wait(condition, mutex) }
+/// A condition variable on a `Lock`, pthread_cond_init(3), timed by the monotonic clock.
+public final class Condition: @unchecked Sendable {
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    /// As `wait`, for at most so many milliseconds. False when the time was up.
-    public func wait(milliseconds: Int) -> Bool {
-        var deadline = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &deadline)
-        let nanoseconds = deadline.tv_nsec + (milliseconds % 1000) * 1_000_000
-        deadline.tv_sec += milliseconds / 1000 + nanoseconds / 1_000_000_000
-        deadline.tv_nsec = nanoseconds % 1_000_000_000
-        return pthread_cond_timedwait(condition, mutex, &deadline) == 0
+    public init() {
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        let status = pthread_cond_init(condition, &attributes)
+        precondition(status == 0)
+        pthread_condattr_destroy(&attributes)
     }
 
-    /// Wakes every waiter.
-    public func wake() { pthread_cond_broadcast(condition) }
+    deinit {
+        pthread_cond_destroy(condition)
+        condition.deallocate()
+    }
+
+    /// Gives the lock up, waits for a signal, and takes it again. May return without a signal.
+    public func wait(_ lock: Lock) { pthread_cond_wait(condition, lock.mutex) }
+
+    /// As `wait`, until at most the given reading of `MonotonicClock.milliseconds`.
+    public func wait(_ lock: Lock, untilMilliseconds deadline: Int64) {
+        var time = timespec(tv_sec: Int(deadline / 1000), tv_nsec: Int(deadline % 1000) * 1_000_000)
+        pthread_cond_timedwait(condition, lock.mutex, &time)
+    }
+
+    public func signalAll() { pthread_cond_broadcast(condition) }
+}
+
+/// The clock that never jumps, clock_gettime(CLOCK_MONOTONIC).
+public enum MonotonicClock {
+    public static var milliseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
 }

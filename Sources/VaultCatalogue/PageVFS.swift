@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 import LinuxIO
 import VaultFormat
 import VaultStore
@@ -35,6 +36,11 @@ enum PageVFS {
         precondition(isRegistered)
         return registry.add(storage)
     }
+
+    // Extended result codes, which C writes as macros with a shift: sqlite.org/rescode.html.
+    private static let ioErrorRead = SQLITE_IOERR | 1 << 8
+    private static let ioErrorShortRead = SQLITE_IOERR | 2 << 8
+    private static let ioErrorWrite = SQLITE_IOERR | 3 << 8
 
     /// An open file as SQLite sees it: its base struct, then our object.
     private struct File {
@@ -126,7 +132,7 @@ enum PageVFS {
         }
         methods.pointee.xWrite = { file, source, count, offset in
             guard let source, Int(count) == Geometry.pageBytes, Int(offset) % Geometry.pageBytes == 0 else {
-                return SQLITE_IOERR_WRITE
+                return PageVFS.ioErrorWrite
             }
             let bytes = UnsafeRawBufferPointer(start: source, count: Int(count))
             PageVFS.storage(file).stagePage(UInt32(Int(offset) / Geometry.pageBytes), bytes)
@@ -159,10 +165,10 @@ enum PageVFS {
     ) -> Int32 {
         let page = offset / Geometry.pageBytes
         let within = offset % Geometry.pageBytes
-        guard within + bytes.count <= Geometry.pageBytes else { return SQLITE_IOERR_READ }
+        guard within + bytes.count <= Geometry.pageBytes else { return PageVFS.ioErrorRead }
         guard page < storage.pageCount else {
             bytes.zero()
-            return SQLITE_IOERR_SHORT_READ
+            return PageVFS.ioErrorShortRead
         }
         do throws(StoreError) {
             if bytes.count == Geometry.pageBytes {
@@ -177,7 +183,7 @@ enum PageVFS {
             return SQLITE_OK
         } catch {
             bytes.zero()
-            return SQLITE_IOERR_READ
+            return PageVFS.ioErrorRead
         }
     }
 }

@@ -2,6 +2,14 @@ import LinuxIO
 import VaultCrypto
 public import VaultFormat
 
+/// Who asks for sectors.
+public enum WritePurpose: Sendable {
+    /// A user's bytes: refused when only the last of the space is left.
+    case user
+    /// What deleting and cutting need to write: may use that last too.
+    case system
+}
+
 /// Content: sealed chunk by chunk into extents of consecutive sectors.
 extension Space {
     /// Seals `bytes` as `content` from `offset` (a whole number of chunks) on and writes them.
@@ -10,7 +18,8 @@ extension Space {
     /// commit. When this throws, nothing stays reserved.
     /// - Parameter near: the sector after the content's last run, to go on there where it is free.
     public func write(
-        role: ExtentRole, content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?
+        role: ExtentRole, content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?,
+        purpose: WritePurpose = .user
     ) throws(StoreError) -> [ExtentRun] {
         precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
         guard !isReadOnly else { throw .readOnly }
@@ -19,7 +28,8 @@ extension Space {
             var done = 0
             while done < bytes.count {
                 let next = runs.last.map { $0.sector + UInt64($0.sectorCount) } ?? near
-                let run = try reserve(offset: offset + UInt64(done), plainBytes: bytes.count - done, near: next)
+                let run = try reserve(
+                    offset: offset + UInt64(done), plainBytes: bytes.count - done, near: next, purpose)
                 runs.append(run)
                 try seal(role, content, run, bytes.slice(done, Int(run.length)))
                 done += Int(run.length)
@@ -33,7 +43,9 @@ extension Space {
 
     /// Reserves sectors for as much as will lie in one run: whole chunks, or where no room is left for a whole
     /// one a piece of a chunk.
-    private func reserve(offset: UInt64, plainBytes: Int, near: UInt64?) throws(StoreError) -> ExtentRun {
+    private func reserve(
+        offset: UInt64, plainBytes: Int, near: UInt64?, _ purpose: WritePurpose
+    ) throws(StoreError) -> ExtentRun {
         let chunk = Geometry.chunkBytes
         let toBoundary = chunk - Int(offset % UInt64(chunk))
         let isAligned = toBoundary == chunk
@@ -46,6 +58,12 @@ extension Space {
                 + (lastBytes > 0 ? Geometry.sectors(forPlaintext: lastBytes) : 0)
             : least
         return try lock.withLock { () throws(StoreError) -> ExtentRun in
+            var most = most
+            if purpose == .user && !grows {
+                if freeSectors < UInt64(most) + systemReserveSectors { noticeGrowth() }
+                guard freeSectors >= UInt64(least) + systemReserveSectors else { throw .noRoom }
+                most = Int(min(UInt64(most), freeSectors - systemReserveSectors))
+            }
             if let (sector, count) = try takeSectors(least: least, most: most, near: near) {
                 let length = isAligned ? try settle(sector, count, plainBytes) : whole
                 return run(offset, length, sector)
@@ -163,10 +181,12 @@ extension Space {
     }
 
     /// Makes reserved runs part of the next commit: in the catalogue's critical section that enters their rows.
-    public func adopt(_ runs: [ExtentRun]) throws(StoreError) {
-        try lock.withLock { () throws(StoreError) in
+    public func adopt(_ runs: [ExtentRun]) {
+        lock.withLock {
             for run in runs {
-                try sectors.adopt(run.sector, run.sectorCount)
+                do throws(StoreError) { try sectors.adopt(run.sector, run.sectorCount) } catch {
+                    preconditionFailure("the bits of reserved sectors are in memory")
+                }
                 note(DeltaLayout.kindExtentsWritten, run)
             }
         }
@@ -198,31 +218,21 @@ extension Space {
 
     // MARK: Reading
 
-    /// Chunks that `read` can take in one call.
-    public static let chunksPerRead = chunksPerWrite
+    /// Bytes a buffer for `read` must have: a chunk as it is stored.
+    public static let readBufferBytes = Geometry.sectorsPerChunk * Geometry.sectorBytes
 
-    /// Opens chunks `chunks` of a run, read in one call, and hands their plaintexts out in order. No lock is held.
+    /// Opens one chunk of a run in `buffer` and returns where in it the plaintext is. One pread, no lock held.
     ///
-    /// `damaged` where a chunk is not what the row says; then nothing of that chunk has been handed out.
+    /// `damaged` where the chunk is not what the row says: then `buffer` holds nothing of use.
     public func read(
-        role: ExtentRole, content: UInt64, run: ExtentRun, chunks: Range<Int>,
-        each: (_ chunk: Int, _ plain: UnsafeRawBufferPointer) -> Void
-    ) throws(StoreError) {
-        precondition(chunks.count <= Self.chunksPerRead && chunks.upperBound <= run.chunkCount)
-        guard let last = chunks.last else { return }
-        try chunkBuffers.withBuffer { (buffer) throws(StoreError) in
-            let lastSectors = Geometry.sectors(forPlaintext: run.plainBytes(ofChunk: last))
-            let count = (chunks.count - 1) * Geometry.sectorsPerChunk + lastSectors
-            let bytes = buffer.slice(0, count * Geometry.sectorBytes)
-            try files.read(run.sector(ofChunk: chunks.lowerBound), into: bytes)
-            for chunk in chunks {
-                let offset = (chunk - chunks.lowerBound) * Geometry.sectorsPerChunk * Geometry.sectorBytes
-                let plainBytes = run.plainBytes(ofChunk: chunk)
-                let extent = bytes.slice(offset, plainBytes + Geometry.extentOverheadBytes)
-                guard openExtent(descriptor(role, content, run, chunk), extent) else { throw .damaged }
-                each(chunk, UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes)))
-            }
-        }
+        role: ExtentRole, content: UInt64, run: ExtentRun, chunk: Int, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) -> UnsafeRawBufferPointer {
+        precondition(chunk < run.chunkCount && buffer.count >= Self.readBufferBytes)
+        let plainBytes = run.plainBytes(ofChunk: chunk)
+        let extent = buffer.slice(0, plainBytes + Geometry.extentOverheadBytes)
+        try files.read(run.sector(ofChunk: chunk), into: extent)
+        guard openExtent(descriptor(role, content, run, chunk), extent) else { throw .damaged }
+        return UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes))
     }
 
     /// Opens an extent's payload in place.

@@ -312,7 +312,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     }
 
     /// What the space holds and can take.
-    public func use() -> SpaceUse {
+    public var capacity: SpaceUse {
         let host = grows ? (try? files.hostStatus())?.availableBytes ?? 0 : 0
         return lock.withLock {
             noticeGrowth()
@@ -326,9 +326,20 @@ public final class Space: PageStorage, @unchecked Sendable {
                     available: reusable + available)
             }
             let total = sectors.contentSectors
-            let free = total > used ? (total - used) * sectorBytes : 0
-            return SpaceUse(total: total * sectorBytes, free: free, available: free)
+            let free = total > used ? total - used : 0
+            let available = free > systemReserveSectors ? free - systemReserveSectors : 0
+            return SpaceUse(
+                total: total * sectorBytes, free: free * sectorBytes, available: available * sectorBytes)
         }
+    }
+
+    /// Sectors a user's bytes do not get, so that a full space can still be cut and deleted from.
+    var systemReserveSectors: UInt64 { 2048 }
+
+    /// Sectors nobody has, without those that come free with the next commits. Under `lock`.
+    var freeSectors: UInt64 {
+        let taken = sectors.usedSectors + sectors.reservedSectors
+        return sectors.contentSectors > taken ? sectors.contentSectors - taken : 0
     }
 
     /// Disk of the host that content leaves alone, so that the catalogue can still be written.

@@ -85,7 +85,7 @@ final class FaultyCalls: FileSystemCalls {
             var failed = false
             do {
                 let runs = try space.writeAll(UInt64(n), data)
-                try space.adopt(runs)
+                space.adopt(runs)
                 try space.commit(durable: n % 2 == 0)
                 try space.commit(durable: true)
                 #expect(try space.readAll(UInt64(n), runs) == data)

@@ -16,7 +16,7 @@ import VaultFormat
         do {
             let space = try openSpace(path)
             if count > 0 { runs = try space.writeAll(1, data) }
-            try space.adopt(runs)
+            space.adopt(runs)
             try space.commit(durable: true)
             #expect(try space.readAll(1, runs) == data)
             try space.close()
@@ -73,7 +73,7 @@ import VaultFormat
             try space.commit(durable: true)
             space.stage(0, 2)
             let runs = try space.writeAll(5, bytes(200_000, seed: 1))
-            try space.adopt(runs)
+            space.adopt(runs)
             run = runs.first
             try space.commit(durable: false)
         }
@@ -90,7 +90,7 @@ import VaultFormat
     @Test func freedRoomIsUsedAgainAfterTwoDurableRoots() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
-        let empty = space.use()
+        let empty = space.capacity
         var fill: UInt64 = 0
         let data = bytes(700_000, seed: 3)
         for round in 0..<8 {
@@ -99,7 +99,7 @@ import VaultFormat
             do {
                 while true {
                     let runs = try space.writeAll(UInt64(all.count + 1), data)
-                    try space.adopt(runs)
+                    space.adopt(runs)
                     all.append(runs)
                     written += 700_000
                     if all.count % 5 == 0 { try space.commit(durable: false) }
@@ -110,18 +110,18 @@ import VaultFormat
             space.stage(0, UInt8(round))
             try space.commit(durable: true)
             try space.commit(durable: true)
-            #expect(space.use() == empty)
+            #expect(space.capacity == empty)
         }
     }
 
     @Test func reservedRoomIsForgottenAndGivenBack() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
-        let before = space.use().free
+        let before = space.capacity.free
         let runs = try space.writeAll(1, bytes(1 << 20, seed: 2))
-        #expect(space.use().free < before)
+        #expect(space.capacity.free < before)
         space.abandon(runs)
-        #expect(space.use().free == before)
+        #expect(space.capacity.free == before)
     }
 
     @Test func manyCommitsKeepTheCatalogueSmall() throws {

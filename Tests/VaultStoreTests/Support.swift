@@ -66,11 +66,11 @@ extension Space {
 
     func readAll(_ content: UInt64, _ runs: [ExtentRun]) throws -> [UInt8] {
         var result: [UInt8] = []
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)
+        defer { buffer.deallocate() }
         for run in runs {
             for chunk in 0..<run.chunkCount {
-                try read(role: .content, content: content, run: run, chunks: chunk..<chunk + 1) {
-                    result += Array($1)
-                }
+                result += Array(try read(role: .content, content: content, run: run, chunk: chunk, into: buffer))
             }
         }
         return result

@@ -1,0 +1,25 @@
+// What a process asks of Linux about itself, where C's own form (variadic, a macro, or shown only to _GNU_SOURCE) cannot
+// be imported into Swift. No logic, and no system header here: a module that includes one would own its types.
+#ifndef OBSCURA_SHIMS_PROCESS_H
+#define OBSCURA_SHIMS_PROCESS_H
+
+/// prctl(PR_SET_DUMPABLE, 0): no core, no ptrace by the same user. 0, or -1 and errno.
+int obscura_forbid_dumps(void);
+/// prctl(PR_SET_NAME, name): the name ps(1) shows; execution of /proc/self/exe leaves "exe" there.
+int obscura_set_process_name(const char *name);
+/// pidfd_open(2) without flags. A descriptor that becomes readable when the process ends, or -1 and errno.
+int obscura_pidfd_open(int process);
+/// setns(2) into the mount namespace that `fd` refers to. 0, or -1 and errno.
+int obscura_enter_mount_namespace(int fd);
+/// close_range(2) from `lowest` upwards. 0, or -1 and errno.
+int obscura_close_from(int lowest);
+/// environ(7).
+char **obscura_environment(void);
+/// posix_spawn_file_actions_addclosefrom_np(3) on a posix_spawn_file_actions_t. 0 or an error number.
+int obscura_spawn_close_from(void *actions, int lowest);
+/// posix_spawn_file_actions_addchdir_np(3) on a posix_spawn_file_actions_t. 0 or an error number.
+int obscura_spawn_change_directory(void *actions, const char *path);
+/// The flag POSIX_SPAWN_SETSID of posix_spawnattr_setflags(3).
+short obscura_spawn_new_session(void);
+
+#endif

@@ -1,0 +1,22 @@
+#define _GNU_SOURCE
+#include "process_shims.h"
+
+#include <sched.h>
+#include <spawn.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int obscura_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+int obscura_set_process_name(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
+int obscura_pidfd_open(int process) { return pidfd_open(process, 0); }
+int obscura_enter_mount_namespace(int fd) { return setns(fd, CLONE_NEWNS); }
+int obscura_close_from(int lowest) { return close_range((unsigned)lowest, ~0U, 0); }
+char **obscura_environment(void) { return environ; }
+int obscura_spawn_close_from(void *actions, int lowest) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, lowest);
+}
+int obscura_spawn_change_directory(void *actions, const char *path) {
+    return posix_spawn_file_actions_addchdir_np(actions, path);
+}
+short obscura_spawn_new_session(void) { return POSIX_SPAWN_SETSID; }

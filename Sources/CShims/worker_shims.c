@@ -1,0 +1,41 @@
+#define _GNU_SOURCE
+#include "worker_shims.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+const unsigned int shim_MFD_CLOEXEC = MFD_CLOEXEC, shim_MFD_ALLOW_SEALING = MFD_ALLOW_SEALING,
+                   shim_MFD_NOEXEC_SEAL = MFD_NOEXEC_SEAL;
+const int shim_F_ADD_SEALS = F_ADD_SEALS, shim_F_SEAL_SEAL = F_SEAL_SEAL, shim_F_SEAL_SHRINK = F_SEAL_SHRINK,
+          shim_F_SEAL_GROW = F_SEAL_GROW, shim_F_SEAL_WRITE = F_SEAL_WRITE;
+int shim_memfd_create(const char *name, unsigned int flags) { return memfd_create(name, flags); }
+
+const unsigned int shim_MLOCK_ONFAULT = MLOCK_ONFAULT;
+int shim_mlock2(const void *address, long length, unsigned int flags) { return mlock2(address, (size_t)length, flags); }
+
+const short shim_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
+int shim_posix_spawn_file_actions_addclosefrom_np(void *actions, int from) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, from);
+}
+
+const int shim_PR_SET_DUMPABLE = PR_SET_DUMPABLE, shim_PR_SET_NO_NEW_PRIVS = PR_SET_NO_NEW_PRIVS,
+          shim_PR_SET_PDEATHSIG = PR_SET_PDEATHSIG;
+int shim_fork(void) { return fork(); }
+int shim_pidfd_open(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+int shim_prctl(int option, unsigned long argument) { return prctl(option, argument, 0UL, 0UL, 0UL); }
+
+const short shim_POLLRDHUP = POLLRDHUP;
+long shim_CMSG_SPACE(long length) { return (long)CMSG_SPACE((size_t)length); }
+long shim_CMSG_LEN(long length) { return (long)CMSG_LEN((size_t)length); }
+void *shim_CMSG_FIRSTHDR(const void *message) { return CMSG_FIRSTHDR((const struct msghdr *)message); }
+unsigned char *shim_CMSG_DATA(void *control) { return CMSG_DATA((struct cmsghdr *)control); }

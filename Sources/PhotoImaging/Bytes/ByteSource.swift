@@ -1,0 +1,35 @@
+/// Where a picture's bytes come from: an open photo, a file, or memory.
+///
+/// The readers ask for little (see ``ReadLimits``) and check all they are given, so that a source may be
+/// hostile in content but is trusted to keep to this contract.
+public protocol ByteSource {
+    /// The length in bytes. It is asked for once, when reading begins.
+    var byteCount: UInt64 { get }
+
+    /// Copies bytes from `offset` on into `buffer` and returns how many: fewer than `buffer.count` only at
+    /// the end, -1 on an I/O error. Past the end it returns 0.
+    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int
+}
+
+/// Bytes that are in memory already: an unpacked metadata block, or a test's picture.
+public struct MemoryByteSource: ByteSource, Sendable {
+    /// All of the bytes.
+    public let bytes: [UInt8]
+
+    /// A source of `bytes`.
+    public init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    public var byteCount: UInt64 { UInt64(bytes.count) }
+
+    public func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard offset < UInt64(bytes.count) else { return 0 }
+        let start = Int(offset)
+        let count = min(buffer.count, bytes.count - start)
+        bytes.withUnsafeBytes { all in
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: all[start..<start + count]))
+        }
+        return count
+    }
+}

@@ -1,0 +1,142 @@
+/// Finds the date that cameras, phones and messengers put into a file's name.
+///
+/// Known forms: `IMG_20240501_101112`, `PXL_20240501_101112345` (UTC), `Screenshot 2024-05-01 at 10.11.12`,
+/// `2024-05-01 10_11_12`, `IMG-20240501-WA0007` (the day only), `20240501_101112`, `signal-2024-05-01-101112`,
+/// and milliseconds since 1970 after `FB_IMG_` or `mmexport` (UTC). Other digits are no date.
+struct FileNameDate {
+    private let name: ByteView
+
+    /// The first date in `name`.
+    static func find(in name: [UInt8]) -> DateCandidate? {
+        name.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress else { return nil }
+            return FileNameDate(name: ByteView(base, count: min(bytes.count, 1024))).find()
+        }
+    }
+
+    private func find() -> DateCandidate? {
+        var index = 0
+        while index < name.count {
+            guard ASCII.isDigit(name[index]) else {
+                index += 1
+                continue
+            }
+            let length = digitCount(at: index)
+            if let time = separated(at: index, length: length) ?? compact(at: index, length: length) {
+                let isUTC = name.matches("PXL_", at: index - 4)
+                return DateCandidate(source: .fileName, time: time, isUTC: isUTC)
+            }
+            if let time = milliseconds(at: index, length: length) {
+                return DateCandidate(source: .fileName, time: time, isUTC: true)
+            }
+            index += length
+        }
+        return nil
+    }
+
+    /// `2024-05-01`, `2024_05_01`, `2024.05.01`, with or without a time behind it.
+    private func separated(at index: Int, length: Int) -> CivilTime? {
+        let separator = name[index + 4]
+        guard length == 4, isDateSeparator(separator), name[index + 7] == separator,
+            digitCount(at: index + 5) == 2, digitCount(at: index + 8) == 2,
+            let day = CivilDay(
+                year: value(index, 4), month: value(index + 5, 2), day: value(index + 8, 2))
+        else { return nil }
+        return time(of: day, at: index + 10)
+    }
+
+    /// `20240501_101112`, `20240501101112`, and `20240501` alone where its place says that it is a date.
+    private func compact(at index: Int, length: Int) -> CivilTime? {
+        guard length == 8 || length == 14 || length == 17,
+            let day = CivilDay(year: value(index, 4), month: value(index + 4, 2), day: value(index + 6, 2)),
+            day.year >= FileNameDate.compactYearMin
+        else { return nil }
+        if length > 8 {
+            return CivilTime(
+                day, hour: value(index + 8, 2), minute: value(index + 10, 2), second: value(index + 12, 2),
+                nanosecond: length == 17 ? value(index + 14, 3) * 1_000_000 : 0)
+        }
+        let found = time(of: day, at: index + 8)
+        if found == CivilTime(day), !standsWhereDatesStand(index) { return nil }
+        return found
+    }
+
+    /// The time of day behind a date, or midnight where there is none.
+    private func time(of day: CivilDay, at index: Int) -> CivilTime? {
+        var start = index
+        if name.matches(" at ", at: start) {
+            start += 4
+        } else if isTimeSeparator(name[start]) {
+            start += 1
+        }
+        let length = digitCount(at: start)
+        if start > index, length == 6 || (length >= 7 && length <= 9) {
+            let fraction = length == 9 ? value(start + 6, 3) * 1_000_000 : 0
+            let found = CivilTime(
+                day, hour: value(start, 2), minute: value(start + 2, 2), second: value(start + 4, 2),
+                nanosecond: fraction)
+            return found ?? CivilTime(day)
+        }
+        if start > index, length == 2, isClockSeparator(name[start + 2]), digitCount(at: start + 3) == 2 {
+            let hasSeconds = isClockSeparator(name[start + 5]) && digitCount(at: start + 6) >= 2
+            let found = CivilTime(
+                day, hour: value(start, 2), minute: value(start + 3, 2),
+                second: hasSeconds ? value(start + 6, 2) : 0)
+            return found ?? CivilTime(day)
+        }
+        return CivilTime(day)
+    }
+
+    /// `FB_IMG_1525167072000`, `mmexport1525167072000`.
+    private func milliseconds(at index: Int, length: Int) -> CivilTime? {
+        guard length == 13, name.matches("FB_IMG_", at: index - 7) || name.matches("mmexport", at: index - 8)
+        else { return nil }
+        let count = value(index, 13)
+        return CivilTime(secondsSince1970: Int64(count / 1000), nanosecond: count % 1000 * 1_000_000)
+    }
+
+    /// Whether eight lone digits at `index` may be a date: they begin the name, or follow a known word.
+    private func standsWhereDatesStand(_ index: Int) -> Bool {
+        guard index > 0 else { return true }
+        var start = index - 1
+        guard !ASCII.isLetter(name[start]) else { return false }
+        while start > 0, ASCII.isLetter(name[start - 1]) { start -= 1 }
+        let word = name.slice(start..<index - 1)
+        return FileNameDate.words.contains {
+            word.count == $0.utf8CodeUnitCount && word.matchesIgnoringCase($0, at: 0)
+        }
+    }
+
+    /// Earlier eight-digit numbers are more likely somebody's count than a day.
+    private static let compactYearMin = 1970
+
+    private static let words: [StaticString] = [
+        "IMG", "VID", "PXL", "MVIMG", "PANO", "BURST", "DSC", "MOV", "PIC", "WA", "Screenshot", "signal",
+        "photo", "image", "video", "scan", "wp", "C360", "capture", "telegram", "Screenrecorder", "Recording",
+    ]
+
+    private func isDateSeparator(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
+    }
+
+    private func isTimeSeparator(_ byte: UInt8) -> Bool {
+        isDateSeparator(byte) || byte == UInt8(ascii: " ") || byte == UInt8(ascii: "T")
+    }
+
+    private func isClockSeparator(_ byte: UInt8) -> Bool {
+        isDateSeparator(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "h")
+    }
+
+    private func digitCount(at index: Int) -> Int {
+        var end = index
+        while ASCII.isDigit(name[end]) { end += 1 }
+        return end - index
+    }
+
+    /// The number of `count` (at most 13) digits at `index`, which are there.
+    private func value(_ index: Int, _ count: Int) -> Int {
+        var result = 0
+        for position in index..<index + count { result = result * 10 + Int(name[position] & 0x0F) }
+        return result
+    }
+}

@@ -1,0 +1,279 @@
+/// HEIC and AVIF: still pictures in ISO/IEC 23008-12 boxes.
+enum HEIFReader: FormatReader {
+    private static let heicBrands: Set<UInt32> = [
+        fourCC("heic"), fourCC("heix"), fourCC("heim"), fourCC("heis"), fourCC("hevc"), fourCC("hevx"),
+        fourCC("hevm"), fourCC("hevs"), fourCC("mif1"), fourCC("mif2"), fourCC("msf1"), fourCC("miaf"),
+    ]
+
+    static func identify(_ region: Region) -> MediaType? {
+        guard let brands = FileType(region) else { return nil }
+        if brands.major == fourCC("avif") || brands.major == fourCC("avis") { return .avif }
+        guard heicBrands.contains(brands.major) else { return nil }
+        let isGeneric = brands.major == fourCC("mif1") || brands.major == fourCC("miaf")
+        return isGeneric && brands.has("avif") ? .avif : .heic
+    }
+
+    static func read(_ region: Region, into facts: inout MediaFacts) {
+        Box.forEach(in: region) { box in
+            guard box.type == fourCC("meta") else { return true }
+            var meta = HEIFMeta(file: region)
+            meta.read(box.body.from(4))
+            meta.finish(&facts)
+            return false
+        }
+    }
+}
+
+/// The items of a `meta` box, as far as they are metadata or the primary picture.
+struct HEIFMeta {
+    private enum ItemKind {
+        case exif, xmp
+    }
+
+    private struct Item {
+        var kind: ItemKind
+        var id: UInt32
+        var region: Region?
+    }
+
+    private enum Property {
+        case size(UInt32, UInt32)
+        case rotation(Int)
+        case mirror(Int)
+        case other
+    }
+
+    private let file: Region
+    private var items: [Item] = []
+    private var primary: UInt32?
+    private var properties: [Property] = []
+    private var associations: [Int] = []
+    private var itemData: Region?
+
+    private static let itemsMax: UInt32 = 4096
+    private static let propertiesMax = 1024
+    private static let metadataItemsMax = 8
+
+    init(file: Region) {
+        self.file = file
+    }
+
+    /// Collects the boxes first: which item is the primary one must be known before its properties are.
+    mutating func read(_ meta: Region) {
+        var information: Region?
+        var locations: Region?
+        var itemProperties: Region?
+        var data: Region?
+        var primaryItem: Region?
+        Box.forEach(in: meta) { box in
+            switch box.type {
+            case fourCC("pitm"): primaryItem = box.body
+            case fourCC("iinf"): information = box.body
+            case fourCC("iloc"): locations = box.body
+            case fourCC("iprp"): itemProperties = box.body
+            case fourCC("idat"): data = box.body
+            default: break
+            }
+            return true
+        }
+        itemData = data
+        if let primaryItem {
+            primary = primaryItem.u8(0) == 0 ? primaryItem.u16(4).map(UInt32.init) : primaryItem.u32(4)
+        }
+        if let information { readInformation(information) }
+        if let locations { readLocations(locations) }
+        if let itemProperties { readProperties(itemProperties) }
+    }
+
+    private mutating func readInformation(_ body: Region) {
+        let entries = body.from(body.u8(0) == 0 ? 6 : 8)
+        var found: [Item] = []
+        Box.forEach(in: entries) { box in
+            guard box.type == fourCC("infe"), let version = box.body.u8(0), version >= 2 else { return true }
+            let wide = version >= 3
+            guard let id = wide ? box.body.u32(4) : box.body.u16(4).map(UInt32.init),
+                let type = box.body.u32(wide ? 10 : 8)
+            else { return true }
+            if type == fourCC("Exif") {
+                found.append(Item(kind: .exif, id: id))
+            } else if type == fourCC("mime"), HEIFMeta.isXMP(box.body.from(wide ? 14 : 12)) {
+                found.append(Item(kind: .xmp, id: id))
+            }
+            return found.count < HEIFMeta.metadataItemsMax
+        }
+        items = found
+    }
+
+    /// A name, then a content type, each ended by NUL.
+    private static func isXMP(_ strings: Region) -> Bool {
+        strings.withView(0, 256) { view in
+            guard let end = view.firstIndex(of: 0, from: 0, end: view.count) else { return false }
+            return view.matches("application/rdf+xml", at: end + 1)
+        } ?? false
+    }
+
+    private mutating func readLocations(_ body: Region) {
+        guard !items.isEmpty, let version = body.u8(0), version <= 2, let sizes = body.u16(4) else { return }
+        let offsetSize = UInt64(sizes >> 12)
+        let lengthSize = UInt64(sizes >> 8 & 15)
+        let baseSize = UInt64(sizes >> 4 & 15)
+        let indexSize = version == 0 ? 0 : UInt64(sizes & 15)
+        guard let count = version < 2 ? body.u16(6).map(UInt32.init) : body.u32(6), count <= HEIFMeta.itemsMax
+        else { return }
+        var offset: UInt64 = version < 2 ? 8 : 10
+        for _ in 0..<count {
+            guard let id = version < 2 ? body.u16(offset).map(UInt32.init) : body.u32(offset) else { return }
+            offset += version < 2 ? 2 : 4
+            var method: UInt16 = 0
+            if version > 0 {
+                method = (body.u16(offset) ?? 0) & 15
+                offset += 2
+            }
+            guard let base = HEIFMeta.number(body, offset + 2, baseSize),
+                let extents = body.u16(offset + 2 + baseSize)
+            else { return }
+            offset += 4 + baseSize
+            if let index = items.firstIndex(where: { $0.id == id }), extents > 0,
+                let start = HEIFMeta.number(body, offset + indexSize, offsetSize),
+                let length = HEIFMeta.number(body, offset + indexSize + offsetSize, lengthSize)
+            {
+                items[index].region = region(method, base, start, length)
+            }
+            offset += UInt64(extents) * (indexSize + offsetSize + lengthSize)
+        }
+    }
+
+    /// The first extent; metadata in several pieces is unknown in the wild.
+    private func region(_ method: UInt16, _ base: UInt64, _ start: UInt64, _ length: UInt64) -> Region? {
+        let (offset, overflow) = base.addingReportingOverflow(start)
+        guard !overflow, let holder = method == 1 ? itemData : method == 0 ? file : nil,
+            offset < holder.count
+        else { return nil }
+        return holder.clipped(offset, length == 0 ? .max : length)
+    }
+
+    private static func number(_ body: Region, _ offset: UInt64, _ size: UInt64) -> UInt64? {
+        switch size {
+        case 0: 0
+        case 4: body.u32(offset).map(UInt64.init)
+        case 8: body.u64(offset)
+        default: nil
+        }
+    }
+
+    private mutating func readProperties(_ body: Region) {
+        guard let container = Box.first("ipco", in: body) else { return }
+        var found: [Property] = []
+        Box.forEach(in: container) { box in
+            switch box.type {
+            case fourCC("ispe"): found.append(.size(box.body.u32(4) ?? 0, box.body.u32(8) ?? 0))
+            case fourCC("irot"): found.append(.rotation(Int(box.body.u8(0) ?? 0) & 3))
+            case fourCC("imir"): found.append(.mirror(Int(box.body.u8(0) ?? 0) & 1))
+            default: found.append(.other)
+            }
+            return found.count < HEIFMeta.propertiesMax
+        }
+        properties = found
+        var indices: [Int] = []
+        Box.forEach(in: body) { box in
+            if box.type == fourCC("ipma"), indices.isEmpty { indices = associations(box.body) }
+            return true
+        }
+        associations = indices
+    }
+
+    /// The properties of the primary item, in the order in which they are applied, counted from 1.
+    private func associations(_ body: Region) -> [Int] {
+        guard let primary, let version = body.u8(0), let flags = body.u8(3), let count = body.u32(4),
+            count <= HEIFMeta.itemsMax
+        else { return [] }
+        let isWide = flags & 1 == 1
+        var offset: UInt64 = 8
+        for _ in 0..<count {
+            guard let id = version == 0 ? body.u16(offset).map(UInt32.init) : body.u32(offset) else {
+                return []
+            }
+            offset += version == 0 ? 2 : 4
+            guard let entries = body.u8(offset).map(UInt64.init) else { return [] }
+            offset += 1
+            if id == primary {
+                return (0..<entries).map { index in
+                    isWide
+                        ? Int((body.u16(offset + 2 * index) ?? 0) & 0x7FFF)
+                        : Int((body.u8(offset + index) ?? 0) & 0x7F)
+                }
+            }
+            offset += entries * (isWide ? 2 : 1)
+        }
+        return []
+    }
+
+    /// Adds what was found to `facts`.
+    func finish(_ facts: inout MediaFacts) {
+        finishPicture(&facts)
+        let orientation = facts.orientation
+        for item in items {
+            guard let region = item.region else { continue }
+            switch item.kind {
+            case .exif: HEIFMeta.readEXIF(region, into: &facts)
+            case .xmp: XMPScanner.scan(region, into: &facts)
+            }
+        }
+        // EXIF's orientation is only informative here: the properties turn the picture.
+        facts.orientation = orientation
+    }
+
+    private func finishPicture(_ facts: inout MediaFacts) {
+        var upright = Upright()
+        for index in associations where index >= 1 && index <= properties.count {
+            switch properties[index - 1] {
+            case .size(let width, let height): facts.setSize(width, height)
+            case .rotation(let quarters): upright.turn(clockwise: 4 - quarters)
+            // Axis 0 swaps top and bottom, 1 left and right.
+            case .mirror(0): upright.flipVertically()
+            case .mirror: upright.flipHorizontally()
+            case .other: break
+            }
+        }
+        facts.orientation = upright.orientation
+        guard facts.width == 0 else { return }
+        var largest: (UInt32, UInt32) = (0, 0)
+        for case .size(let width, let height) in properties where width > largest.0 {
+            largest = (width, height)
+        }
+        facts.setSize(largest.0, largest.1)
+    }
+
+    /// An offset to the TIFF header comes first (ISO/IEC 23008-12, A.2.1); some writers repeat "Exif\0\0".
+    static func readEXIF(_ region: Region, into facts: inout MediaFacts) {
+        guard let skipped = region.u32(0).map(UInt64.init) else { return }
+        for start in [4 + skipped, 4, 10, 0] {
+            if EXIFScanner.scan(region.from(start), into: &facts) != nil { return }
+        }
+    }
+}
+
+/// Turns and flips, one after the other, and the EXIF orientation that does the same.
+struct Upright {
+    private var isMirrored = false
+    private var quarters = 0
+
+    mutating func turn(clockwise count: Int) {
+        quarters = (quarters + count) & 3
+    }
+
+    mutating func flipHorizontally() {
+        isMirrored.toggle()
+        quarters = (4 - quarters) & 3
+    }
+
+    mutating func flipVertically() {
+        flipHorizontally()
+        turn(clockwise: 2)
+    }
+
+    /// 1–8.
+    var orientation: Int {
+        isMirrored ? [2, 7, 4, 5][quarters] : [1, 6, 3, 8][quarters]
+    }
+}

@@ -1,0 +1,71 @@
+/// JPEG XL: ISO/IEC 18181-1 (codestream) and 18181-2 (boxes `Exif` and `xml `; packed ones are left alone).
+enum JXLReader: FormatReader {
+    static func identify(_ region: Region) -> MediaType? {
+        isContainer(region) || (region.u16(0) == 0xFF0A && region.count >= 12) ? .jxl : nil
+    }
+
+    private static func isContainer(_ region: Region) -> Bool {
+        region.u64(0) == 0x0000_000C_4A58_4C20 && region.u32(8) == 0x0D0A_870A
+    }
+
+    static func read(_ region: Region, into facts: inout MediaFacts) {
+        guard isContainer(region) else {
+            readSize(region, into: &facts)
+            return
+        }
+        Box.forEach(in: region) { box in
+            switch box.type {
+            case fourCC("Exif"): HEIFMeta.readEXIF(box.body, into: &facts)
+            case fourCC("xml "): XMPScanner.scan(box.body, into: &facts)
+            case fourCC("jxlc"): readSize(box.body, into: &facts)
+            case fourCC("jxlp"): readSize(box.body.from(4), into: &facts)
+            default: break
+            }
+            return true
+        }
+    }
+
+    /// The size header behind the codestream's two-byte signature: bits, the lowest first.
+    private static func readSize(_ stream: Region, into facts: inout MediaFacts) {
+        guard stream.u16(0) == 0xFF0A, let low = stream.u64(2, .little) else { return }
+        var bits = JXLBits(low)
+        let isSmall = bits.take(1) == 1
+        let height = isSmall ? (bits.take(5) + 1) * 8 : bits.size()
+        var width = height
+        switch bits.take(3) {
+        case 0: width = isSmall ? (bits.take(5) + 1) * 8 : bits.size()
+        case 2: width = height * 12 / 10
+        case 3: width = height * 4 / 3
+        case 4: width = height * 3 / 2
+        case 5: width = height * 16 / 9
+        case 6: width = height * 5 / 4
+        case 7: width = height * 2
+        default: break
+        }
+        facts.setSize(UInt32(clamping: width), UInt32(clamping: height))
+    }
+}
+
+/// At most 64 bits, which two sizes of 30 bits and their selectors just exceed: such a width reads as cut.
+private struct JXLBits {
+    private var bits: UInt64
+
+    init(_ bits: UInt64) {
+        self.bits = bits
+    }
+
+    mutating func take(_ count: UInt64) -> UInt64 {
+        let value = bits & ((1 << count) - 1)
+        bits >>= count
+        return value
+    }
+
+    mutating func size() -> UInt64 {
+        switch take(2) {
+        case 0: take(9) + 1
+        case 1: take(13) + 1
+        case 2: take(18) + 1
+        default: take(30) + 1
+        }
+    }
+}

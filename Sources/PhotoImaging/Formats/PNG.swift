@@ -1,0 +1,191 @@
+/// PNG, third edition (W3C 2025): the eXIf chunk, XMP in iTXt, and ImageMagick's and exiftool's raw profiles in
+/// text chunks. Other texts, such as `Creation Time`, say when the file was made, not the picture.
+enum PNGReader: FormatReader {
+    static func identify(_ region: Region) -> MediaType? {
+        region.u64(0) == 0x8950_4E47_0D0A_1A0A ? .png : nil
+    }
+
+    /// Chunks that are followed one by one.
+    private static let chunksMax = 64
+    /// Image chunks in a row, behind which only the file's end is looked at.
+    private static let imageChunksMax = 3
+    /// What is looked at of the end: metadata behind many image chunks.
+    private static let tailBytes: UInt64 = 64 * 1024
+
+    static func read(_ region: Region, into facts: inout MediaFacts) {
+        var offset: UInt64 = 8
+        var imageChunks = 0
+        for _ in 0..<chunksMax where imageChunks <= imageChunksMax {
+            if region.matches("IDAT", at: offset + 4) { imageChunks += 1 }
+            guard let next = readChunk(region, at: offset, &facts) else { return }
+            offset = next
+        }
+        guard var last = lastChunks(region, from: offset) else { return }
+        for _ in 0..<chunksMax {
+            guard let next = readChunk(region, at: last, &facts) else { return }
+            last = next
+        }
+    }
+
+    /// Reads a chunk and returns the next one's offset; nil at the end.
+    private static func readChunk(_ region: Region, at offset: UInt64, _ facts: inout MediaFacts) -> UInt64? {
+        guard let length = region.u32(offset).map(UInt64.init), let type = region.u32(offset + 4),
+            length < 1 << 31
+        else { return nil }
+        let body = region.clipped(offset + 8, length)
+        switch type {
+        case fourCC("IHDR"): facts.setSize(body.u32(0), body.u32(4))
+        case fourCC("IEND"): return nil
+        case fourCC("eXIf"), fourCC("exIf"):
+            _ = EXIFScanner.scan(body.matches("Exif\0\0") ? body.from(6) : body, into: &facts)
+        case fourCC("tEXt"), fourCC("zTXt"), fourCC("iTXt"): PNGText.read(body, type, into: &facts)
+        default: break
+        }
+        return offset + 12 + length
+    }
+
+    /// Where, near the end, a run of chunks begins that starts with metadata and ends exactly with the file.
+    private static func lastChunks(_ region: Region, from offset: UInt64) -> UInt64? {
+        guard region.count > offset else { return nil }
+        let start = max(offset, region.count - min(region.count, tailBytes))
+        return region.withView(start, tailBytes) { view -> UInt64? in
+            var index = 4
+            while index + 8 <= view.count {
+                if isText(view, index), runs(view, from: index - 4) { return start + UInt64(index - 4) }
+                index += 1
+            }
+            return nil
+        }
+    }
+
+    private static func isText(_ view: ByteView, _ index: Int) -> Bool {
+        switch view[index] {
+        case UInt8(ascii: "e"): view.matches("eXIf", at: index)
+        case UInt8(ascii: "i"): view.matches("iTXt", at: index)
+        case UInt8(ascii: "t"): view.matches("tEXt", at: index)
+        case UInt8(ascii: "z"): view.matches("zTXt", at: index)
+        default: false
+        }
+    }
+
+    private static func runs(_ view: ByteView, from start: Int) -> Bool {
+        var index = start
+        for _ in 0..<chunksMax where index + 12 <= view.count {
+            let length =
+                Int(view[index]) << 24 | Int(view[index + 1]) << 16 | Int(view[index + 2]) << 8
+                | Int(view[index + 3])
+            if view.matches("IEND", at: index + 4) { return true }
+            index += 12 + length
+        }
+        return false
+    }
+}
+
+/// PNG's three kinds of text chunks.
+private enum PNGText {
+    static func read(_ body: Region, _ type: UInt32, into facts: inout MediaFacts) {
+        guard let text = contents(body, type) else { return }
+        switch text.keyword {
+        case "XML:com.adobe.xmp":
+            XMPScanner.scan(text.value, into: &facts)
+        case "Raw profile type exif", "Raw profile type APP1", "Raw profile type xmp",
+            "Raw profile type iptc":
+            if let profile = rawProfile(text.value) { readProfile(profile, into: &facts) }
+        default: break
+        }
+    }
+
+    private struct Text {
+        var keyword: String
+        var value: Region
+    }
+
+    /// The keyword and the text, unpacked where it is packed; nil for keywords nobody asks for.
+    private static func contents(_ body: Region, _ type: UInt32) -> Text? {
+        guard let keyword = body.withView(0, 80, keyword) else { return nil }
+        let start = UInt64(keyword.utf8.count) + 1
+        switch type {
+        case fourCC("tEXt"):
+            return Text(keyword: keyword, value: body.from(start))
+        case fourCC("zTXt"):
+            return body.u8(start) == 0 ? unpacked(keyword, body.from(start + 1)) : nil
+        default:
+            guard let isPacked = body.u8(start) else { return nil }
+            // Behind two flags stand a language and a translated keyword, each ended by NUL.
+            let value = body.withView(start + 2, 1024) { view -> UInt64? in
+                guard let first = view.firstIndex(of: 0, from: 0, end: view.count),
+                    let second = view.firstIndex(of: 0, from: first + 1, end: view.count)
+                else { return nil }
+                return UInt64(second) + 1
+            }
+            guard let skipped = value else { return nil }
+            let rest = body.from(start + 2 + skipped)
+            return isPacked == 1 ? unpacked(keyword, rest) : Text(keyword: keyword, value: rest)
+        }
+    }
+
+    private static func keyword(_ view: ByteView) -> String? {
+        guard let end = view.firstIndex(of: 0, from: 0, end: view.count), end > 0,
+            view.matches("XML:com.adobe.xmp", at: 0) || view.matches("Raw profile type ", at: 0)
+        else { return nil }
+        return String(decoding: view.slice(0..<end).array, as: UTF8.self)
+    }
+
+    private static func unpacked(_ keyword: String, _ packed: Region) -> Text? {
+        guard let bytes = packed.withView(0, .max, { Inflate.unpack($0) }) else { return nil }
+        return Text(keyword: keyword, value: Region(unpacked: bytes))
+    }
+
+    /// ImageMagick's form: a line break, a name, a length in decimal, then hexadecimal digits.
+    private static func rawProfile(_ text: Region) -> [UInt8]? {
+        text.withView { view -> [UInt8]? in
+            var index = 0
+            for _ in 0..<3 {
+                guard let line = view.firstIndex(of: 0x0A, from: index, end: index + 80) else { return nil }
+                index = line + 1
+            }
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity((view.count - index) / 2)
+            var high: UInt8?
+            while index < view.count {
+                if let digit = hexadecimal(view[index]) {
+                    if let first = high {
+                        bytes.append(first << 4 | digit)
+                        high = nil
+                    } else {
+                        high = digit
+                    }
+                } else if view[index] != 0x0A, view[index] != 0x0D, view[index] != 0x20 {
+                    break
+                }
+                index += 1
+            }
+            return bytes
+        }
+    }
+
+    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x61...0x66: byte - 0x61 + 10
+        case 0x41...0x46: byte - 0x41 + 10
+        default: nil
+        }
+    }
+
+    /// What a profile holds is told by its first bytes; its keyword is not to be relied on.
+    private static func readProfile(_ bytes: [UInt8], into facts: inout MediaFacts) {
+        let region = Region(unpacked: bytes)
+        if region.matches("Exif\0\0") {
+            _ = EXIFScanner.scan(region.from(6), into: &facts)
+        } else if region.matches("http://ns.adobe.com/xap/1.0/\0") {
+            XMPScanner.scan(region.from(29), into: &facts)
+        } else if region.matches("8BIM") {
+            IPTCScanner.scanPhotoshop(region, into: &facts)
+        } else if region.u8(0) == 0x1C {
+            IPTCScanner.scan(region, into: &facts)
+        } else if EXIFScanner.scan(region, into: &facts) == nil {
+            XMPScanner.scan(region, into: &facts)
+        }
+    }
+}

@@ -1,0 +1,223 @@
+/// QuickTime movies and MP4: Apple's "QuickTime File Format" and ISO/IEC 14496-12.
+enum QuickTimeReader: FormatReader {
+    /// Sound in the same clothes.
+    private static let soundBrands: Set<UInt32> = [
+        fourCC("M4A "), fourCC("M4B "), fourCC("M4P "), fourCC("F4A "), fourCC("F4B "), fourCC("aax "),
+    ]
+    /// Pictures that other readers claim, or nobody does.
+    private static let otherBrands: Set<UInt32> = [
+        fourCC("crx "), fourCC("jxl "), fourCC("jp2 "), fourCC("jpx "),
+    ]
+
+    static func identify(_ region: Region) -> MediaType? {
+        guard let brands = FileType(region) else { return identifyWithoutBrands(region) }
+        let major = brands.major
+        if soundBrands.contains(major) || otherBrands.contains(major) || HEIFReader.identify(region) != nil {
+            return nil
+        }
+        if major == fourCC("qt  ") { return .mov }
+        if major >> 8 == fourCC("M4V ") >> 8 { return .m4v }
+        if major >> 16 == fourCC("3gp4") >> 16 { return .threeGP }
+        return .mp4
+    }
+
+    /// Movies older than the file type box begin with one of a few atoms.
+    private static func identifyWithoutBrands(_ region: Region) -> MediaType? {
+        guard let length = region.u32(0), let type = region.u32(4) else { return nil }
+        switch type {
+        case fourCC("moov"), fourCC("free"), fourCC("skip"), fourCC("wide"), fourCC("pnot"):
+            return length >= 8 && length < 1 << 24 ? .mov : nil
+        case fourCC("mdat"):
+            let fits = length >= 8 && UInt64(length) <= region.count
+            return fits || length <= 1 ? .mov : nil
+        default:
+            return nil
+        }
+    }
+
+    static func read(_ region: Region, into facts: inout MediaFacts) {
+        Box.forEach(in: region) { box in
+            if box.type == fourCC("moov") {
+                readMovie(box.body, &facts)
+                return true
+            }
+            if let xmp = box.xmp { XMPScanner.scan(xmp, into: &facts) }
+            return true
+        }
+    }
+
+    private static func readMovie(_ movie: Region, _ facts: inout MediaFacts) {
+        Box.forEach(in: movie) { box in
+            switch box.type {
+            case fourCC("mvhd"): readHeader(box.body, &facts)
+            case fourCC("trak"): readTrack(box.body, &facts)
+            case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
+            case fourCC("udta"): readUserData(box.body, &facts)
+            default: if let xmp = box.xmp { XMPScanner.scan(xmp, into: &facts) }
+            }
+            return true
+        }
+    }
+
+    /// Seconds from 1904 to 1970.
+    private static let epochSeconds: UInt64 = 2_082_844_800
+
+    private static func readHeader(_ body: Region, _ facts: inout MediaFacts) {
+        guard let created = body.u8(0) == 1 ? body.u64(4) : body.u32(4).map(UInt64.init), created != 0,
+            created < 1 << 40
+        else { return }
+        // Some programs count from 1970; read as 1904's, their times would lie before any video.
+        let seconds = created >= epochSeconds ? created - epochSeconds : created
+        facts.add(
+            DateCandidate(
+                source: .quickTimeMovieHeader, time: CivilTime(secondsSince1970: Int64(seconds)), isUTC: true)
+        )
+    }
+
+    /// The size of the largest track, and how its matrix turns it.
+    private static func readTrack(_ track: Region, _ facts: inout MediaFacts) {
+        guard let header = Box.first("tkhd", in: track) else { return }
+        let matrix: UInt64 = header.u8(0) == 1 ? 52 : 40
+        guard let width = header.u32(matrix + 36).map({ Int($0 >> 16) }),
+            let height = header.u32(matrix + 40).map({ Int($0 >> 16) }), width > facts.width
+        else { return }
+        facts.width = width
+        facts.height = height
+        switch (header.u32(matrix), header.u32(matrix + 4)) {
+        case (0, 0x0001_0000): facts.orientation = 6
+        case (0xFFFF_0000, 0): facts.orientation = 3
+        case (0, 0xFFFF_0000): facts.orientation = 8
+        default: facts.orientation = 1
+        }
+    }
+
+    /// International text atoms: a length, a language, the text; and, of iTunes' making, a `meta` box.
+    private static func readUserData(_ body: Region, _ facts: inout MediaFacts) {
+        Box.forEach(in: body) { box in
+            switch box.type {
+            case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
+            case fourCC("XMP_"): XMPScanner.scan(box.body, into: &facts)
+            case _ where box.type >> 24 == 0xA9:
+                guard let length = box.body.u16(0) else { return true }
+                let text = box.body.clipped(4, UInt64(length))
+                QuickTimeMetadata.Field(atom: box.type)?.read(text, into: &facts)
+            default: break
+            }
+            return true
+        }
+    }
+}
+
+/// The `meta` box of QuickTime (keys by name) and of iTunes (keys by four letters).
+enum QuickTimeMetadata {
+    /// What is wanted of it.
+    enum Field {
+        case creationDate, place, make, model, contentIdentifier
+
+        init?(atom: UInt32) {
+            switch atom & 0x00FF_FFFF {
+            case fourCC("\0day"): self = .creationDate
+            case fourCC("\0xyz"): self = .place
+            case fourCC("\0mak"): self = .make
+            case fourCC("\0mod"): self = .model
+            default: return nil
+            }
+        }
+
+        init?(key: Region) {
+            if key.matches("com.apple.quicktime.creationdate") {
+                self = .creationDate
+            } else if key.matches("com.apple.quicktime.location.ISO6709") {
+                self = .place
+            } else if key.matches("com.apple.quicktime.make") {
+                self = .make
+            } else if key.matches("com.apple.quicktime.model") {
+                self = .model
+            } else if key.matches("com.apple.quicktime.content.identifier") {
+                self = .contentIdentifier
+            } else {
+                return nil
+            }
+        }
+
+        func read(_ text: Region, into facts: inout MediaFacts) {
+            text.lend(0, 128) { view in
+                let string = view.trimmedText
+                guard !string.isEmpty else { return }
+                switch self {
+                case .creationDate: facts.add(.quickTimeCreationDate, DateText.parse(view))
+                case .place: ISO6709.read(view, into: &facts)
+                case .make: facts.make = facts.make ?? string
+                case .model: facts.model = facts.model ?? string
+                case .contentIdentifier: facts.contentIdentifier = facts.contentIdentifier ?? string
+                }
+            }
+        }
+    }
+
+    private static let keysMax: UInt32 = 256
+
+    static func read(_ meta: Region, into facts: inout MediaFacts) {
+        // QuickTime's box has no version and flags, MPEG's has.
+        let children = meta.matches("hdlr", at: 4) ? meta : meta.from(4)
+        var fields: [UInt32: Field] = [:]
+        if let keys = Box.first("keys", in: children) { fields = readKeys(keys) }
+        guard let list = Box.first("ilst", in: children) else { return }
+        Box.forEach(in: list) { item in
+            let field = item.type >> 24 == 0xA9 ? Field(atom: item.type) : fields[item.type]
+            if let field, let value = Box.first("data", in: item.body) {
+                field.read(value.from(8), into: &facts)
+            }
+            return true
+        }
+    }
+
+    private static func readKeys(_ keys: Region) -> [UInt32: Field] {
+        guard let count = keys.u32(4), count <= keysMax else { return [:] }
+        var fields: [UInt32: Field] = [:]
+        var offset: UInt64 = 8
+        for index in 0..<count {
+            guard let length = keys.u32(offset).map(UInt64.init), length >= 8 else { break }
+            if let field = Field(key: keys.clipped(offset + 8, length - 8)) { fields[index + 1] = field }
+            offset += length
+        }
+        return fields
+    }
+}
+
+/// A place as text: `+37.3319-122.0312+010.0/`, in degrees, or degrees and minutes run together.
+enum ISO6709 {
+    static func read(_ text: ByteView, into facts: inout MediaFacts) {
+        var index = 0
+        guard let latitude = number(text, &index, degreeDigits: 2),
+            let longitude = number(text, &index, degreeDigits: 3)
+        else { return }
+        facts.setPlace(latitude: latitude, longitude: longitude)
+    }
+
+    private static func number(_ text: ByteView, _ index: inout Int, degreeDigits: Int) -> Double? {
+        let sign = text[index]
+        guard sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") else { return nil }
+        index += 1
+        var value = 0.0
+        var wholeDigits = 0
+        var scale = 1.0
+        var isFraction = false
+        while ASCII.isDigit(text[index]) || (text[index] == UInt8(ascii: ".") && !isFraction) {
+            if text[index] == UInt8(ascii: ".") {
+                isFraction = true
+            } else {
+                value = value * 10 + Double(text[index] - 0x30)
+                if isFraction { scale *= 10 } else { wholeDigits += 1 }
+            }
+            index += 1
+        }
+        value /= scale
+        guard wholeDigits > 0, value.isFinite else { return nil }
+        if wholeDigits == degreeDigits + 2 {
+            let degrees = (value / 100).rounded(.down)
+            value = degrees + (value - degrees * 100) / 60
+        }
+        return sign == UInt8(ascii: "-") ? -value : value
+    }
+}

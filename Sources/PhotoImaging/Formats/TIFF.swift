@@ -1,0 +1,50 @@
+/// TIFF 6.0, BigTIFF, and the raw formats that are TIFF within: DNG, CR2, NEF, ARW, ORF, RW2, PEF, SRW.
+enum TIFFReader: FormatReader {
+    static func identify(_ region: Region) -> MediaType? {
+        guard let tiff = TIFFStructure(region) else { return nil }
+        switch region.u16(2, tiff.order) {
+        case 0x0055: return .rw2
+        // Olympus' magic numbers are letters: a text could begin so, but not go on so.
+        case 0x4F52, 0x5352: return tiff.firstDirectory <= ReadLimits.identifyBytes ? .orf : nil
+        default: break
+        }
+        if region.matches("CR\u{02}", at: 8) { return .cr2 }
+        return rawType(tiff) ?? .tiff
+    }
+
+    /// The raw formats that only their tags tell from TIFF.
+    private static func rawType(_ tiff: TIFFStructure) -> MediaType? {
+        var isDNG = false
+        var isRaw = false
+        var make = ""
+        _ = tiff.forEachEntry(at: tiff.firstDirectory) { entry in
+            switch entry.tag {
+            case 0xC612: isDNG = true
+            case 0x014A: isRaw = true
+            // Colour filter array, and Pentax's own compression.
+            case 0x0106: isRaw = isRaw || tiff.integer(entry) == 32_803
+            case 0x0103: isRaw = isRaw || tiff.integer(entry) == 65_535
+            case 0x010F: make = tiff.text(entry)?.uppercased() ?? ""
+            default: break
+            }
+        }
+        if isDNG { return .dng }
+        guard isRaw else { return nil }
+        if make.hasPrefix("NIKON") { return .nef }
+        if make.hasPrefix("SONY") { return .arw }
+        if make.hasPrefix("PENTAX") || make.hasPrefix("RICOH") || make.hasPrefix("ASAHI") { return .pef }
+        return make.hasPrefix("SAMSUNG") ? .srw : nil
+    }
+
+    static func read(_ region: Region, into facts: inout MediaFacts) {
+        guard let scanner = EXIFScanner.scan(region, into: &facts) else { return }
+        for packet in scanner.packets {
+            switch packet.kind {
+            case .xmp: XMPScanner.scan(packet.region, into: &facts)
+            case .iptc: IPTCScanner.scan(packet.region, into: &facts)
+            case .photoshop: IPTCScanner.scanPhotoshop(packet.region, into: &facts)
+            }
+        }
+        if let jpeg = scanner.embeddedJPEG { JPEGReader.read(jpeg, into: &facts) }
+    }
+}

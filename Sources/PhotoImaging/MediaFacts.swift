@@ -1,0 +1,129 @@
+/// What a picture's or video's bytes say about it. Nothing here is checked for sense but its form: whether a
+/// date is plausible is decided by ``captured(_:fileName:modified:modifiedNanoseconds:sidecar:now:localOffset:)``.
+public struct MediaFacts: Sendable, Equatable {
+    /// What the bytes are.
+    public var type: MediaType
+    /// Width in pixels as stored, before the orientation is applied; 0 where unknown.
+    public var width = 0
+    /// Height in pixels as stored, before the orientation is applied; 0 where unknown.
+    public var height = 0
+    /// How to turn the stored pixels upright, as EXIF numbers it (1–8). For HEIC and AVIF it is what `irot` and
+    /// `imir` say, as their specification demands (ISO/IEC 23008-12, 6.5.10), for video the track's matrix.
+    public var orientation = 1
+    /// The camera's maker, as written.
+    public var make: String?
+    /// The camera's model, as written.
+    public var model: String?
+    /// Degrees north.
+    public var latitude: Double?
+    /// Degrees east.
+    public var longitude: Double?
+    /// Every date found: at most one of each source but `xmp`, whose dates stand best first.
+    public var dates: [DateCandidate] = []
+    /// What joins the two halves of an Apple Live Photo.
+    public var contentIdentifier: String?
+    /// Where in the file the smallest embedded JPEG lies: the EXIF thumbnail. It begins like a JPEG.
+    public var embeddedPreview: Range<UInt64>?
+    /// Where in the file the largest embedded JPEG lies: for raw formats, a picture to decode instead.
+    public var largestPreview: Range<UInt64>?
+
+    /// Facts that say nothing but the type.
+    public init(type: MediaType) {
+        self.type = type
+    }
+
+    /// Adds a date; what was found first of a source stays, for the first block is the camera's.
+    mutating func add(_ candidate: DateCandidate) {
+        guard !dates.contains(where: { $0.source == candidate.source }) else { return }
+        dates.append(candidate)
+    }
+
+    mutating func add(_ source: DateSource, _ text: ParsedDate?, isUTC: Bool = false) {
+        guard let text else { return }
+        add(DateCandidate(source: source, time: text.time, isUTC: isUTC, offsetSeconds: text.offsetSeconds))
+    }
+
+    /// Notes an embedded JPEG, if its first bytes are a JPEG's. `region` is where offsets count from.
+    mutating func addPreview(_ region: Region, _ offset: UInt64, _ length: UInt64) {
+        guard region.reader.isWholeFile, length >= 64, region.contains(offset, length),
+            region.u16(offset) == 0xFFD8
+        else { return }
+        let range = region.start + offset..<region.start + offset + length
+        if embeddedPreview.map({ range.count < $0.count }) ?? true { embeddedPreview = range }
+        if largestPreview.map({ range.count > $0.count }) ?? true { largestPreview = range }
+    }
+
+    /// Width and height, where none are known yet.
+    mutating func setSize(_ width: UInt32?, _ height: UInt32?) {
+        guard let width, let height, self.width == 0, self.height == 0 else { return }
+        self.width = Int(width)
+        self.height = Int(height)
+    }
+
+    /// A place on earth, where none is known yet; nonsense is dropped.
+    mutating func setPlace(latitude: Double?, longitude: Double?) {
+        guard self.latitude == nil, let latitude, let longitude, abs(latitude) <= 90, abs(longitude) <= 180
+        else { return }
+        self.latitude = latitude
+        self.longitude = longitude
+    }
+}
+
+/// What an XMP file beside a photo says of it.
+public struct Sidecar: Sendable, Equatable {
+    /// The dates it gives, best first; never empty.
+    public var dates: [DateCandidate]
+
+    /// A sidecar with these dates.
+    public init(dates: [DateCandidate]) {
+        self.dates = dates
+    }
+}
+
+/// One date that a file gives for itself.
+public struct DateCandidate: Sendable, Equatable {
+    /// Where it was found.
+    public var source: DateSource
+    /// The date as written there.
+    public var time: CivilTime
+    /// Whether `time` is in UTC; else it is the wall clock where the picture was taken.
+    public var isUTC: Bool
+    /// Seconds east of UTC that the file gives for its own zone. Never applied to a wall clock.
+    public var offsetSeconds: Int?
+
+    /// A date with where it came from.
+    public init(source: DateSource, time: CivilTime, isUTC: Bool = false, offsetSeconds: Int? = nil) {
+        self.source = source
+        self.time = time
+        self.isUTC = isUTC
+        self.offsetSeconds = offsetSeconds
+    }
+}
+
+/// Where a photo's date came from: the value of `user.obscura.captured.source`.
+public enum DateSource: String, Sendable, CaseIterable {
+    /// An XMP file beside the photo.
+    case sidecar = "sidecar"
+    /// EXIF tag 0x9003, or what a format has in its place.
+    case dateTimeOriginal = "DateTimeOriginal"
+    /// In XMP: exif:DateTimeOriginal, xmp:CreateDate, photoshop:DateCreated, exif:DateTimeDigitized.
+    case xmp = "XMP"
+    /// IPTC IIM datasets 2:55 and 2:60.
+    case iptc = "IPTC"
+    /// EXIF tag 0x9004.
+    case dateTimeDigitized = "DateTimeDigitized"
+    /// com.apple.quicktime.creationdate or ©day: the wall clock.
+    case quickTimeCreationDate = "QuickTimeCreationDate"
+    /// The movie header of MP4 and QuickTime, or Matroska's DateUTC: UTC.
+    case quickTimeMovieHeader = "QuickTimeMovieHeader"
+    /// EXIF tags GPSDateStamp and GPSTimeStamp: UTC.
+    case gps = "GPS"
+    /// A date in the file's name.
+    case fileName = "FileName"
+    /// EXIF tag 0x0132 of IFD0: when the file was last changed.
+    case dateTime = "DateTime"
+    /// The file's own time of modification.
+    case mtime = "mtime"
+    /// The user put the photo into that day.
+    case moved = "moved"
+}

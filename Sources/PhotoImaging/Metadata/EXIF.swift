@@ -1,0 +1,275 @@
+/// Gathers facts from the directories of an EXIF block or a TIFF-based file: EXIF 3.0, TIFF/EP, DNG 1.7.
+struct EXIFScanner {
+    /// What a directory is about.
+    enum Directory {
+        /// The first, of the picture itself.
+        case main
+        /// The one after it: in EXIF the thumbnail's.
+        case next
+        /// One of the main directory's children: in raw formats previews and the raw picture.
+        case sub
+        case exif
+        case gps
+    }
+
+    private let tiff: TIFFStructure
+    private var visited: [UInt64] = []
+    /// Directories still to be read; found while reading others.
+    private var pending: [(offset: UInt64, directory: Directory)] = []
+
+    private var dates = DateFields()
+    private var gps = GPSFields()
+    private var pictures: [Picture] = []
+    private var orientation: UInt64?
+    private var makerNote: TIFFStructure.Entry?
+    /// Where the directories say that the XMP packet, IPTC records and Photoshop's resources are.
+    private(set) var packets: [(kind: PacketKind, region: Region)] = []
+    /// The Panasonic raw's embedded JPEG, which carries EXIF of its own.
+    private(set) var embeddedJPEG: Region?
+
+    /// Metadata of other kinds that a TIFF directory can hold.
+    enum PacketKind {
+        case xmp, iptc, photoshop
+    }
+
+    /// What a directory says of the picture that it describes.
+    private struct Picture {
+        var directory: Directory
+        var subfileType: UInt64?
+        var width: UInt64?
+        var height: UInt64?
+        var compression: UInt64?
+        var jpegOffset: UInt64?
+        var jpegLength: UInt64?
+        var stripOffset: UInt64?
+        var stripLength: UInt64?
+    }
+
+    private struct DateFields {
+        var original: ParsedDate?
+        var digitized: ParsedDate?
+        var modified: ParsedDate?
+        var originalFraction: Int?
+        var digitizedFraction: Int?
+        var modifiedFraction: Int?
+        var originalOffset: Int?
+        var digitizedOffset: Int?
+        var modifiedOffset: Int?
+    }
+
+    private struct GPSFields {
+        var latitudeRef: UInt8 = 0
+        var longitudeRef: UInt8 = 0
+        var latitude: Double?
+        var longitude: Double?
+        var date: ParsedDate?
+        var secondOfDay: Double?
+    }
+
+    /// Directories in one block; a real one has fewer than ten, a raw file a few more.
+    private static let directoriesMax = 24
+
+    /// Reads the block at the beginning of `region` into `facts`. Without a TIFF header there it does nothing and
+    /// returns nil.
+    static func scan(_ region: Region, root: Directory = .main, into facts: inout MediaFacts) -> EXIFScanner?
+    {
+        guard let tiff = TIFFStructure(region) else { return nil }
+        var scanner = EXIFScanner(tiff)
+        scanner.pending = [(tiff.firstDirectory, root)]
+        scanner.readDirectories(&facts)
+        scanner.finish(&facts)
+        return scanner
+    }
+
+    private init(_ tiff: TIFFStructure) {
+        self.tiff = tiff
+    }
+
+    private mutating func readDirectories(_ facts: inout MediaFacts) {
+        while let (offset, directory) = pending.popLast() {
+            guard visited.count < EXIFScanner.directoriesMax, !visited.contains(offset) else { continue }
+            visited.append(offset)
+            var picture = Picture(directory: directory)
+            let tiff = tiff
+            let next = tiff.forEachEntry(at: offset) { entry in
+                switch directory {
+                case .gps: readPlace(entry)
+                case .exif: readCamera(entry)
+                case .main, .next, .sub: readPicture(entry, &picture, &facts)
+                }
+            }
+            if directory == .main || directory == .next || directory == .sub { pictures.append(picture) }
+            if directory == .main, let next, next != 0 { pending.insert((next, .next), at: 0) }
+        }
+    }
+
+    private mutating func readPicture(
+        _ entry: TIFFStructure.Entry, _ picture: inout Picture, _ facts: inout MediaFacts
+    ) {
+        switch entry.tag {
+        case 0x00FE: picture.subfileType = tiff.integer(entry)
+        case 0x0100: picture.width = tiff.integer(entry)
+        case 0x0101: picture.height = tiff.integer(entry)
+        case 0x0103: picture.compression = tiff.integer(entry)
+        case 0x0111: if entry.count == 1 { picture.stripOffset = tiff.integer(entry) }
+        case 0x0117: if entry.count == 1 { picture.stripLength = tiff.integer(entry) }
+        case 0x0201: picture.jpegOffset = tiff.integer(entry)
+        case 0x0202: picture.jpegLength = tiff.integer(entry)
+        case 0x014A: readChildren(entry)
+        case _ where picture.directory == .main: readMain(entry, &facts)
+        default: break
+        }
+    }
+
+    private mutating func readChildren(_ entry: TIFFStructure.Entry) {
+        for index in 0..<min(entry.count, 8) {
+            if let offset = tiff.integer(entry, at: index) { pending.insert((offset, .sub), at: 0) }
+        }
+    }
+
+    private mutating func readMain(_ entry: TIFFStructure.Entry, _ facts: inout MediaFacts) {
+        switch entry.tag {
+        case 0x002E: embeddedJPEG = embeddedJPEG ?? tiff.region.inside(entry.offset, entry.byteCount)
+        case 0x010F: if facts.make == nil { facts.make = tiff.text(entry) }
+        case 0x0110: if facts.model == nil { facts.model = tiff.text(entry) }
+        case 0x0112: orientation = orientation ?? tiff.integer(entry)
+        case 0x0132: dates.modified = dates.modified ?? tiff.date(entry)
+        case 0x02BC: addPacket(.xmp, entry)
+        case 0x83BB: addPacket(.iptc, entry)
+        case 0x8649: addPacket(.photoshop, entry)
+        case 0x8769: if let offset = tiff.integer(entry) { pending.append((offset, .exif)) }
+        case 0x8825: if let offset = tiff.integer(entry) { pending.append((offset, .gps)) }
+        default: readCamera(entry)
+        }
+    }
+
+    private mutating func addPacket(_ kind: PacketKind, _ entry: TIFFStructure.Entry) {
+        if let region = tiff.region.inside(entry.offset, entry.byteCount) { packets.append((kind, region)) }
+    }
+
+    /// The EXIF directory's entries, which TIFF/EP allows in the main one too.
+    private mutating func readCamera(_ entry: TIFFStructure.Entry) {
+        switch entry.tag {
+        case 0x9003: dates.original = dates.original ?? tiff.date(entry)
+        case 0x9004: dates.digitized = dates.digitized ?? tiff.date(entry)
+        case 0x9010: dates.modifiedOffset = tiff.withText(entry, max: 16) { DateText.offset($0) }
+        case 0x9011: dates.originalOffset = tiff.withText(entry, max: 16) { DateText.offset($0) }
+        case 0x9012: dates.digitizedOffset = tiff.withText(entry, max: 16) { DateText.offset($0) }
+        case 0x9290: dates.modifiedFraction = fractionOfSecond(entry)
+        case 0x9291: dates.originalFraction = fractionOfSecond(entry)
+        case 0x9292: dates.digitizedFraction = fractionOfSecond(entry)
+        case 0x927C: makerNote = makerNote ?? entry
+        default: break
+        }
+    }
+
+    private func fractionOfSecond(_ entry: TIFFStructure.Entry) -> Int? {
+        tiff.withText(entry, max: 32) { DateText.nanoseconds(fraction: $0) }
+    }
+
+    private mutating func readPlace(_ entry: TIFFStructure.Entry) {
+        switch entry.tag {
+        case 1: gps.latitudeRef = tiff.region.u8(entry.offset) ?? 0
+        case 2: gps.latitude = degrees(entry)
+        case 3: gps.longitudeRef = tiff.region.u8(entry.offset) ?? 0
+        case 4: gps.longitude = degrees(entry)
+        case 7: gps.secondOfDay = degrees(entry).map { $0 * 3600 }
+        case 29: gps.date = tiff.date(entry)
+        default: break
+        }
+    }
+
+    /// Degrees, minutes and seconds, or hours, minutes and seconds.
+    private func degrees(_ entry: TIFFStructure.Entry) -> Double? {
+        guard let whole = tiff.fraction(entry, at: 0) else { return nil }
+        let minutes = tiff.fraction(entry, at: 1) ?? 0
+        let seconds = tiff.fraction(entry, at: 2) ?? 0
+        return whole + minutes / 60 + seconds / 3600
+    }
+
+    private func finish(_ facts: inout MediaFacts) {
+        if let orientation, (1...8).contains(orientation), facts.orientation == 1 {
+            facts.orientation = Int(orientation)
+        }
+        addDates(&facts)
+        addPlace(&facts)
+        addPictures(&facts)
+        if let makerNote { AppleMakerNote.scan(tiff.region, makerNote, into: &facts) }
+    }
+
+    private func addDates(_ facts: inout MediaFacts) {
+        func add(_ source: DateSource, _ date: ParsedDate?, _ fraction: Int?, _ offset: Int?) {
+            guard var date else { return }
+            if date.time.nanosecond == 0, let fraction {
+                date.time =
+                    CivilTime(
+                        date.time.day, hour: date.time.hour, minute: date.time.minute,
+                        second: date.time.second, nanosecond: fraction) ?? date.time
+            }
+            date.offsetSeconds = offset ?? date.offsetSeconds
+            facts.add(source, date)
+        }
+        add(.dateTimeOriginal, dates.original, dates.originalFraction, dates.originalOffset)
+        add(.dateTimeDigitized, dates.digitized, dates.digitizedFraction, dates.digitizedOffset)
+        add(.dateTime, dates.modified, dates.modifiedFraction, dates.modifiedOffset)
+    }
+
+    private func addPlace(_ facts: inout MediaFacts) {
+        if let latitude = gps.latitude, let longitude = gps.longitude {
+            let south = gps.latitudeRef | 0x20 == UInt8(ascii: "s")
+            let west = gps.longitudeRef | 0x20 == UInt8(ascii: "w")
+            facts.setPlace(latitude: south ? -latitude : latitude, longitude: west ? -longitude : longitude)
+        }
+        guard let date = gps.date else { return }
+        // A date without a time of day has no moment that could be moved into another zone.
+        let second = gps.secondOfDay.flatMap { $0 >= 0 && $0 < Double(secondsPerDay) ? Int($0) : nil }
+        let time = second.flatMap {
+            CivilTime(date.time.day, hour: $0 / 3600, minute: $0 % 3600 / 60, second: $0 % 60)
+        }
+        facts.add(DateCandidate(source: .gps, time: time ?? date.time, isUTC: time != nil))
+    }
+
+    /// The size is that of the full picture, which in raw formats is one of the main directory's children.
+    private func addPictures(_ facts: inout MediaFacts) {
+        let full = pictures.filter { $0.subfileType == 0 && $0.width != nil && $0.height != nil }
+            .max { ($0.width ?? 0) < ($1.width ?? 0) }
+        let main = pictures.first { $0.directory == .main }
+        let isOwnFile = facts.type == .tiff || facts.type.isRaw
+        if isOwnFile, let picture = full ?? main, let width = picture.width, let height = picture.height {
+            facts.setSize(UInt32(clamping: width), UInt32(clamping: height))
+        }
+        for picture in pictures where facts.type == .jpeg || facts.type.isRaw || picture.directory == .next {
+            if let offset = picture.jpegOffset, let length = picture.jpegLength {
+                facts.addPreview(tiff.region, offset, length)
+            }
+            let isReduced = picture.subfileType.map { $0 & 1 == 1 } ?? (picture.directory == .main)
+            if isReduced, picture.compression == 6 || picture.compression == 7,
+                let offset = picture.stripOffset, let length = picture.stripLength
+            {
+                facts.addPreview(tiff.region, offset, length)
+            }
+        }
+        if let embeddedJPEG {
+            facts.addPreview(embeddedJPEG, 0, embeddedJPEG.count)
+        }
+    }
+}
+
+/// The one thing wanted of a maker note: Apple's content identifier, which joins a Live Photo's halves.
+///
+/// Source: exiftool's `Apple.pm`: "Apple iOS\0", version, byte order, a directory whose offsets count from the
+/// note's beginning; tag 0x0011.
+enum AppleMakerNote {
+    static func scan(_ block: Region, _ entry: TIFFStructure.Entry, into facts: inout MediaFacts) {
+        guard facts.contentIdentifier == nil, let note = block.inside(entry.offset, entry.byteCount),
+            note.matches("Apple iOS\0"), let mark = note.u16(12)
+        else { return }
+        let directory = TIFFStructure(
+            headless: note, order: mark == 0x4949 ? .little : .big, firstDirectory: 14)
+        var identifier: String?
+        _ = directory.forEachEntry(at: 14) { entry in
+            if entry.tag == 0x0011 { identifier = directory.text(entry) }
+        }
+        facts.contentIdentifier = identifier
+    }
+}

@@ -1,0 +1,139 @@
+/// Takes a few properties out of an XMP packet without parsing XML: ISO 16684-1 lets each be an attribute
+/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…</…>`), and prefixes are in practice
+/// always the customary ones. The first of each counts: later ones stand in descriptions of ingredients.
+struct XMPScanner {
+    private let packet: ByteView
+    private var values: [String?] = Array(repeating: nil, count: Property.all.count)
+    private var dates: [ParsedDate?] = Array(repeating: nil, count: Property.all.count)
+    private var found = false
+
+    private struct Property {
+        let prefix: StaticString
+        let name: StaticString
+        let isDate: Bool
+
+        static let all: [Property] = [
+            Property(prefix: "exif", name: "DateTimeOriginal", isDate: true),
+            Property(prefix: "xmp", name: "CreateDate", isDate: true),
+            Property(prefix: "xap", name: "CreateDate", isDate: true),
+            Property(prefix: "photoshop", name: "DateCreated", isDate: true),
+            Property(prefix: "exif", name: "DateTimeDigitized", isDate: true),
+            Property(prefix: "tiff", name: "Make", isDate: false),
+            Property(prefix: "tiff", name: "Model", isDate: false),
+            Property(prefix: "exif", name: "GPSLatitude", isDate: false),
+            Property(prefix: "exif", name: "GPSLongitude", isDate: false),
+        ]
+    }
+
+    /// Adds what a packet says to `facts`.
+    static func scan(_ packet: ByteView, into facts: inout MediaFacts) {
+        var scanner = XMPScanner(packet)
+        scanner.run()
+        guard scanner.found else { return }
+        for candidate in scanner.candidates where !facts.dates.contains(candidate) {
+            facts.dates.append(candidate)
+        }
+        if facts.make == nil { facts.make = scanner.values[5] }
+        if facts.model == nil { facts.model = scanner.values[6] }
+        facts.setPlace(
+            latitude: scanner.values[7].flatMap(XMPScanner.degrees),
+            longitude: scanner.values[8].flatMap(XMPScanner.degrees))
+    }
+
+    /// Adds what the packet in `region` says to `facts`.
+    static func scan(_ region: Region, into facts: inout MediaFacts) {
+        region.lend { scan($0, into: &facts) }
+    }
+
+    private init(_ packet: ByteView) {
+        self.packet = packet
+    }
+
+    /// The dates in the order of `Property.all`, which is that of their worth.
+    private var candidates: [DateCandidate] {
+        dates.compactMap { date in
+            date.map { DateCandidate(source: .xmp, time: $0.time, offsetSeconds: $0.offsetSeconds) }
+        }
+    }
+
+    private mutating func run() {
+        var index = 0
+        while let colon = packet.firstIndex(of: UInt8(ascii: ":"), from: index, end: packet.count) {
+            index = colon + 1
+            switch packet[colon + 1] {
+            case UInt8(ascii: "D"), UInt8(ascii: "C"), UInt8(ascii: "M"), UInt8(ascii: "G"):
+                readProperty(at: colon)
+            default: break
+            }
+        }
+    }
+
+    private mutating func readProperty(at colon: Int) {
+        for (index, property) in Property.all.enumerated() {
+            guard packet.matches(property.name, at: colon + 1) else { continue }
+            let start = colon - property.prefix.utf8CodeUnitCount
+            guard packet.matches(property.prefix, at: start) else { continue }
+            let before = packet[start - 1]
+            guard before == UInt8(ascii: "<") || ASCII.isSpace(before) else { continue }
+            guard let value = value(after: colon + 1 + property.name.utf8CodeUnitCount) else { return }
+            if property.isDate {
+                if dates[index] == nil { dates[index] = DateText.parse(value) }
+            } else if values[index] == nil {
+                let text = value.trimmedText
+                values[index] = text.isEmpty ? nil : text
+            }
+            found = true
+            return
+        }
+    }
+
+    /// Longer values are none of those wanted.
+    private static let valueBytesMax = 130
+
+    /// The attribute's or element's text.
+    private func value(after index: Int) -> ByteView? {
+        var start = skippingSpaces(index)
+        if packet[start] == UInt8(ascii: "=") {
+            start = skippingSpaces(start + 1)
+            let quote = packet[start]
+            guard quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else { return nil }
+            let limit = start + XMPScanner.valueBytesMax
+            return packet.firstIndex(of: quote, from: start + 1, end: limit).map {
+                packet.slice(start + 1..<$0)
+            }
+        }
+        let limit = start + XMPScanner.valueBytesMax
+        guard start > index || packet[start] == UInt8(ascii: ">"),
+            let close = packet.firstIndex(of: UInt8(ascii: ">"), from: start, end: limit),
+            let end = packet.firstIndex(
+                of: UInt8(ascii: "<"), from: close, end: close + XMPScanner.valueBytesMax)
+        else { return nil }
+        return packet.slice(close + 1..<end)
+    }
+
+    private func skippingSpaces(_ index: Int) -> Int {
+        var result = index
+        while ASCII.isSpace(packet[result]) { result += 1 }
+        return result
+    }
+
+    /// XMP's GPSCoordinate: `DDD,MM,SSk` or `DDD,MM.mmk`, k being one of N, S, E, W.
+    private static func degrees(_ text: String) -> Double? {
+        guard let direction = text.utf8.last, text.utf8.count <= 32 else { return nil }
+        let parts = text.dropLast().split(separator: ",").map { Double($0) }
+        guard let first = parts.first, let whole = first, parts.count <= 3 else { return nil }
+        var result = whole
+        if parts.count > 1, let minutes = parts[1] { result += minutes / 60 }
+        if parts.count > 2, let seconds = parts[2] { result += seconds / 3600 }
+        let negative = direction | 0x20 == UInt8(ascii: "s") || direction | 0x20 == UInt8(ascii: "w")
+        return negative ? -result : result
+    }
+}
+
+/// Reads an XMP file that lies beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil when it holds no date.
+public func readSidecar(_ source: some ByteSource) -> Sidecar? {
+    let region = Region(BoundedReader(source))
+    var facts = MediaFacts(type: .tiff)
+    XMPScanner.scan(region, into: &facts)
+    return facts.dates.isEmpty ? nil : Sidecar(dates: facts.dates)
+}

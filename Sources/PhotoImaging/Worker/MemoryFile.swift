@@ -1,0 +1,82 @@
+internal import CShims
+internal import Glibc
+
+/// A nameless file in memory (memfd_create(2)) through which a picture or a thumbnail passes. Its size never
+/// changes.
+struct MemoryFile: ~Copyable {
+    /// Shared with a worker by sending it.
+    let descriptor: Int32
+    /// Size in bytes.
+    let byteCount: Int
+
+    /// An empty (zeroed) file for a worker to write into. Nil when there is no memory or no descriptor left.
+    static func forResult(byteCount: Int) -> MemoryFile? {
+        guard let file = make(byteCount: byteCount),
+            file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_SEAL)
+        else { return nil }
+        return file
+    }
+
+    /// All of `source`, which nobody can change any more. Nil when it cannot be read in full or there is no
+    /// room.
+    static func copy(of source: some ByteSource, byteCount: Int) -> MemoryFile? {
+        guard let file = make(byteCount: byteCount), file.fill(from: source),
+            file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_WRITE | shim_F_SEAL_SEAL)
+        else { return nil }
+        return file
+    }
+
+    private init(owning descriptor: Int32, byteCount: Int) {
+        self.descriptor = descriptor
+        self.byteCount = byteCount
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Reads exactly `buffer.count` bytes at `offset`; false when they are not there.
+    func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(
+                descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset + done))
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+
+    private static func make(byteCount: Int) -> MemoryFile? {
+        let flags = shim_MFD_CLOEXEC | shim_MFD_ALLOW_SEALING
+        var descriptor = shim_memfd_create("obscura", flags | shim_MFD_NOEXEC_SEAL)
+        // Before Linux 6.3 that flag is unknown.
+        if descriptor < 0 && errno == EINVAL { descriptor = shim_memfd_create("obscura", flags) }
+        guard descriptor >= 0 else { return nil }
+        let file = MemoryFile(owning: descriptor, byteCount: byteCount)
+        guard ftruncate(descriptor, off_t(byteCount)) == 0 else { return nil }
+        return file
+    }
+
+    /// F_SEAL_WRITE is granted only while no writable mapping exists: `fill` has taken its own away.
+    private func seal(_ seals: Int32) -> Bool {
+        fcntl(descriptor, shim_F_ADD_SEALS, seals) == 0
+    }
+
+    private func fill(from source: some ByteSource) -> Bool {
+        let flags = MAP_SHARED | MAP_POPULATE
+        guard let mapping = mmap(nil, byteCount, PROT_READ | PROT_WRITE, flags, descriptor, 0),
+            mapping != MAP_FAILED
+        else { return false }
+        defer { munmap(mapping, byteCount) }
+        var done = 0
+        while done < byteCount {
+            let rest = UnsafeMutableRawBufferPointer(start: mapping + done, count: byteCount - done)
+            let count = source.read(at: UInt64(done), into: rest)
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}

@@ -1,0 +1,207 @@
+internal import Synchronization
+
+/// Why there is no thumbnail.
+public enum ThumbnailError: Error, Sendable, Equatable {
+    /// This picture has none and never will: not of a kind that is decoded, damaged, beyond the limits, or
+    /// the worker died of it or did not finish in time.
+    case undecodable
+    /// There is no worker: its executable is missing or it cannot confine itself here.
+    case unavailable
+    /// `shutDown()` was called.
+    case cancelled
+    /// Says nothing about the picture: it could not be read from its source, there was no memory or
+    /// descriptor left, or somebody ended the worker.
+    case workerFailed
+}
+
+/// Worker processes that decode pictures, so that no pixel is decoded in this one (DESIGN.md, I9).
+///
+/// A worker forks for each picture: what decodes has seen no other picture, has no descriptor and no system
+/// call left but those for memory, and is gone when the thumbnail is there.
+public final class ThumbnailWorkers: Sendable {
+    private let executable: String
+    private let arguments: [String]
+    private let deadlineMilliseconds: Int
+    private let slots: [WorkerSlot]
+    private let isShutDown = Atomic(false)
+    private let pool: Mutex<Pool>
+
+    private struct Pool {
+        /// Free slots; the last one was used last, so that few workers do the work of a few callers.
+        var idle: [WorkerSlot]
+        /// First come, first served. Empty while a slot is idle.
+        var waiting: [Waiter] = []
+        /// Callers of `shutDown()`, woken when all slots are idle.
+        var closing: [Waiter] = []
+    }
+
+    /// Largest box that can be asked for, in pixels a side.
+    public static let boxPixelsMax = WorkerProtocol.boxPixelsMax
+
+    /// Up to `count` workers, started when first needed. `executable` is the path of obscura-worker.
+    public convenience init(executable: String, count: Int) {
+        self.init(executable: executable, count: count, deadlineMilliseconds: 10_000, arguments: [])
+    }
+
+    /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials.
+    init(executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String]) {
+        precondition(count > 0)
+        self.executable = executable
+        self.arguments = arguments
+        self.deadlineMilliseconds = deadlineMilliseconds
+        slots = (0..<count).map { _ in WorkerSlot() }
+        pool = Mutex(Pool(idle: slots))
+    }
+
+    deinit {
+        shutDown()
+    }
+
+    /// Whether pictures of this type can have a thumbnail at all. Answers without reading or decoding
+    /// anything.
+    public static func decodes(_ type: MediaType) -> Bool {
+        type == .jpeg
+    }
+
+    /// A JPEG of the picture, upright, its ratio kept, fitting inside `box` by `box` pixels, never enlarged,
+    /// with the picture's colour profile. Blocks while all workers are busy (callers are served in order) and
+    /// until it is made.
+    public func makeThumbnail(
+        of source: some ByteSource, type: MediaType, box: Int
+    ) throws(ThumbnailError) -> [UInt8] {
+        try makeThumbnail(of: source, type: type, box: PixelSize(width: box, height: box))
+    }
+
+    /// As above, fitting inside a box that need not be square.
+    public func makeThumbnail(
+        of source: some ByteSource, type: MediaType, box: PixelSize
+    ) throws(ThumbnailError) -> [UInt8] {
+        let sides = 1...WorkerProtocol.boxPixelsMax
+        guard Self.decodes(type), sides.contains(box.width), sides.contains(box.height),
+            (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(source.byteCount)
+        else { throw .undecodable }
+        let slot = try takeSlot()
+        defer { giveBack(slot) }
+        let request = WorkerRequest(pictureBytes: Int(source.byteCount), box: box, type: type)
+        guard let picture = MemoryFile.copy(of: source, byteCount: request.pictureBytes),
+            let result = MemoryFile.forResult(byteCount: request.resultBytes)
+        else { throw .workerFailed }
+        try decode(request, picture: picture, result: result, with: slot)
+        return try Self.thumbnail(in: result)
+    }
+
+    /// Ends all workers, waits until they are gone, and makes every call of `makeThumbnail`, running or to
+    /// come, throw `.cancelled`. May be called more than once and from any thread.
+    public func shutDown() {
+        isShutDown.store(true, ordering: .sequentiallyConsistent)
+        let (waiting, closing) = pool.withLock { pool -> ([Waiter], Waiter) in
+            let closing = Waiter()
+            pool.closing.append(closing)
+            wakeClosing(&pool)
+            defer { pool.waiting = [] }
+            return (pool.waiting, closing)
+        }
+        for waiter in waiting { waiter.wake(with: nil) }
+        for slot in slots { slot.interrupt() }
+        _ = closing.wait()
+        for slot in slots { slot.retire() }
+    }
+
+    private func takeSlot() throws(ThumbnailError) -> WorkerSlot {
+        enum Turn {
+            case now(WorkerSlot)
+            case later(Waiter)
+            case never
+        }
+        let turn = pool.withLock { pool -> Turn in
+            if isShutDown.load(ordering: .sequentiallyConsistent) { return .never }
+            if let slot = pool.idle.popLast() { return .now(slot) }
+            let waiter = Waiter()
+            pool.waiting.append(waiter)
+            return .later(waiter)
+        }
+        switch turn {
+        case .now(let slot):
+            return slot
+        case .later(let waiter):
+            guard let slot = waiter.wait() else { throw .cancelled }
+            return slot
+        case .never:
+            throw .cancelled
+        }
+    }
+
+    private func giveBack(_ slot: WorkerSlot) {
+        let next = pool.withLock { pool -> Waiter? in
+            if !pool.waiting.isEmpty { return pool.waiting.removeFirst() }
+            pool.idle.append(slot)
+            wakeClosing(&pool)
+            return nil
+        }
+        next?.wake(with: slot)
+    }
+
+    private func wakeClosing(_ pool: inout Pool) {
+        guard pool.idle.count == slots.count else { return }
+        for waiter in pool.closing { waiter.wake(with: nil) }
+        pool.closing = []
+    }
+
+    /// Has the slot's worker write `result`. A worker that is found dead says nothing about the picture (it
+    /// decodes nothing itself, its fork does), so another one gets a second try.
+    private func decode(
+        _ request: WorkerRequest, picture: borrowing MemoryFile, result: borrowing MemoryFile,
+        with slot: WorkerSlot
+    ) throws(ThumbnailError) {
+        for _ in 1...2 {
+            let worker = slot.worker(
+                executable: executable, arguments: arguments, helloWithin: deadlineMilliseconds,
+                mayStart: { !isShutDown.load(ordering: .sequentiallyConsistent) })
+            guard let worker else { throw failure(otherwise: .unavailable) }
+            guard worker.socket.send(request.words, descriptors: [picture.descriptor, result.descriptor])
+            else {
+                slot.retire()
+                continue
+            }
+            switch worker.receive(within: deadlineMilliseconds) {
+            case .words([WorkerOutcome.done.rawValue]):
+                return
+            case .words([WorkerOutcome.refused.rawValue]):
+                throw .undecodable
+            case .words([WorkerOutcome.crashed.rawValue]), .stalled:
+                // The next fork would have the same addresses as the one that crashed: nobody is to learn
+                // them.
+                slot.retire()
+                throw failure(otherwise: .undecodable)
+            case .words([WorkerOutcome.unconfined.rawValue]):
+                slot.retire()
+                throw failure(otherwise: .unavailable)
+            case .words, .lost:
+                slot.retire()
+            }
+        }
+        throw failure(otherwise: .workerFailed)
+    }
+
+    private func failure(otherwise error: ThumbnailError) -> ThumbnailError {
+        isShutDown.load(ordering: .sequentiallyConsistent) ? .cancelled : error
+    }
+
+    /// Copies the JPEG out. Whoever wrote it is gone; but it may have written anything.
+    private static func thumbnail(in result: borrowing MemoryFile) throws(ThumbnailError) -> [UInt8] {
+        var length: UInt64 = 0
+        guard withUnsafeMutableBytes(of: &length, { result.read(at: 0, into: $0) }),
+            (4...UInt64(result.byteCount - WorkerProtocol.resultHeaderBytes)).contains(length)
+        else { throw .undecodable }
+        var isRead = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, count in
+            isRead = result.read(
+                at: WorkerProtocol.resultHeaderBytes, into: UnsafeMutableRawBufferPointer(buffer))
+            count = isRead ? buffer.count : 0
+        }
+        guard isRead, bytes.starts(with: [0xFF, 0xD8, 0xFF]), bytes.suffix(2) == [0xFF, 0xD9] else {
+            throw .undecodable
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,86 @@
+import LinuxIO
+public import VaultStore
+
+/// The catalogue of one space: a SQLite connection, its lock and one long-lived transaction.
+///
+/// All that changes between two calls of `commitTransaction` becomes one SQLite transaction, and so one root.
+public final class Catalogue: @unchecked Sendable {
+    /// Bytes at the end of each page that belong to the store: nonce and tag.
+    public static let reservedBytesPerPage = 40
+    static let pageBytes = 4096
+    static let cacheKibibytes = 8192
+
+    private let lock = Lock()
+    // Both only under the lock.
+    private let connection: Connection
+    private let tables: Tables
+
+    /// Opens the catalogue that lives in the pages of `storage`, and makes its tables where it is empty.
+    public convenience init(storage: any PageStorage, readOnly: Bool = false) throws(CatalogueError) {
+        try self.init(path: PageVFS.register(storage), vfs: PageVFS.name, readOnly: readOnly)
+    }
+
+    /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path may then
+    /// be ":memory:"), and makes its tables where it is empty.
+    public init(path: String, vfs: String? = nil, readOnly: Bool = false) throws(CatalogueError) {
+        connection = try Connection(path: path, vfs: vfs, readOnly: readOnly)
+        try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        try connection.execute("PRAGMA journal_mode=MEMORY")
+        try connection.execute("PRAGMA synchronous=OFF")
+        try connection.execute("PRAGMA temp_store=MEMORY")
+        try connection.execute("PRAGMA page_size=\(Self.pageBytes)")
+        try connection.execute("PRAGMA cache_size=-\(Self.cacheKibibytes)")
+        if !readOnly { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
+        try Schema.prepare(connection)
+        tables = try Tables(connection)
+        try connection.execute("BEGIN")
+    }
+
+    /// Runs `body` on the tables, with the lock held and inside the transaction. The tables must not escape.
+    @inline(__always)
+    public func locked<R, E: Error>(_ body: (Tables) throws(E) -> R) throws(E) -> R {
+        lock.lock()
+        defer { lock.unlock() }
+        return try body(tables)
+    }
+
+    /// Ends the transaction and begins the next, in one critical section with `before` (which writes what is
+    /// still only in memory) and `freeze` (which takes the store's state of this very moment).
+    public func commitTransaction<F>(
+        before: (Tables) throws(CatalogueError) -> Void, freeze: () -> F
+    ) throws(CatalogueError) -> F {
+        lock.lock()
+        defer { lock.unlock() }
+        try before(tables)
+        try connection.execute("COMMIT")
+        let frozen = freeze()
+        try connection.execute("BEGIN")
+        return frozen
+    }
+
+    /// False after an error so grave that SQLite threw the transaction away: what is in memory then no longer
+    /// fits the tables, and nothing more may be written.
+    public var isIntact: Bool { lock.withLock { connection.isInTransaction } }
+}
+
+/// Typed queries on the tables. Handed out by `Catalogue.locked` only; never keep it.
+public final class Tables {
+    let inodes: InodeStatements
+    let dentries: DentryStatements
+    let extents: ExtentStatements
+    let details: DetailStatements
+    let photos: PhotoStatements
+    private let connection: Connection
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        self.connection = connection
+        inodes = try InodeStatements(connection)
+        dentries = try DentryStatements(connection)
+        extents = try ExtentStatements(connection)
+        details = try DetailStatements(connection)
+        photos = try PhotoStatements(connection)
+    }
+
+    /// See `Catalogue.isIntact`.
+    public var isIntact: Bool { connection.isInTransaction }
+}

@@ -1,0 +1,156 @@
+import CSQLite
+
+/// What can go wrong with the catalogue.
+public enum CatalogueError: Error, Sendable, Equatable {
+    /// A page could not be read, or what it holds makes no sense.
+    case damaged
+    /// The database cannot grow.
+    case noRoom
+    /// The catalogue is of a version this program does not know.
+    case unsupportedVersion(Int)
+    /// SQLite refused, with its result code: a bug, or a machine without memory.
+    case failed(Int32)
+
+    init(code: Int32) {
+        switch code & 0xFF {
+        case SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_NOTADB, SQLITE_CANTOPEN: self = .damaged
+        case SQLITE_FULL: self = .noRoom
+        default: self = .failed(code)
+        }
+    }
+}
+
+/// One SQLite connection. Not thread-safe: `Catalogue` locks around it.
+final class Connection {
+    let handle: OpaquePointer
+
+    /// Opens the database file `path` (":memory:" for one that is nowhere) through the VFS of that name.
+    init(path: String, vfs: String?, readOnly: Bool) throws(CatalogueError) {
+        var opened: OpaquePointer?
+        let flags =
+            (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX
+        let code = sqlite3_open_v2(path, &opened, flags, vfs)
+        guard code == SQLITE_OK, let opened else {
+            sqlite3_close(opened)
+            throw CatalogueError(code: code)
+        }
+        handle = opened
+        sqlite3_extended_result_codes(handle, 1)
+    }
+
+    deinit { sqlite3_close_v2(handle) }
+
+    /// Runs SQL that returns nothing.
+    func execute(_ sql: String) throws(CatalogueError) {
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw CatalogueError(code: code) }
+    }
+
+    func prepare(_ sql: String) throws(CatalogueError) -> Statement {
+        try Statement(handle, sql)
+    }
+
+    /// Keeps `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first write.
+    func reserveBytes(_ count: Int32) throws(CatalogueError) {
+        var count = count
+        let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
+        guard code == SQLITE_OK else { throw CatalogueError(code: code) }
+    }
+
+    /// False after SQLite has rolled the long-lived transaction back by itself.
+    var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+}
+
+/// A prepared statement. Values bound as bytes are copied, so nothing outlives the call.
+final class Statement {
+    private let handle: OpaquePointer
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    init(_ connection: OpaquePointer, _ sql: String) throws(CatalogueError) {
+        var prepared: OpaquePointer?
+        let code = sqlite3_prepare_v3(
+            connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+        guard code == SQLITE_OK, let prepared else { throw CatalogueError(code: code) }
+        handle = prepared
+    }
+
+    deinit { sqlite3_finalize(handle) }
+
+    @inline(__always)
+    func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+
+    @inline(__always)
+    func bind(_ index: Int32, _ value: UInt64) {
+        sqlite3_bind_int64(handle, index, Int64(bitPattern: value))
+    }
+
+    func bind(_ index: Int32, _ bytes: [UInt8]) {
+        // A NULL pointer would bind NULL rather than no bytes.
+        if bytes.isEmpty {
+            sqlite3_bind_zeroblob(handle, index, 0)
+        } else {
+            sqlite3_bind_blob(handle, index, bytes, Int32(bytes.count), Self.copied)
+        }
+    }
+
+    func bind(_ index: Int32, _ bytes: [UInt8]?) {
+        if let bytes { bind(index, bytes) } else { sqlite3_bind_null(handle, index) }
+    }
+
+    /// True while there is a row.
+    func step() throws(CatalogueError) -> Bool {
+        let code = sqlite3_step(handle)
+        if code == SQLITE_ROW { return true }
+        if code == SQLITE_DONE { return false }
+        sqlite3_reset(handle)
+        throw CatalogueError(code: code)
+    }
+
+    func reset() { sqlite3_reset(handle) }
+
+    /// Runs a statement that returns no rows.
+    func run() throws(CatalogueError) {
+        let code = sqlite3_step(handle)
+        sqlite3_reset(handle)
+        guard code == SQLITE_DONE else { throw CatalogueError(code: code) }
+    }
+
+    /// Runs a query for at most one row.
+    func one<R>(_ row: (Statement) -> R) throws(CatalogueError) -> R? {
+        guard try step() else {
+            reset()
+            return nil
+        }
+        defer { reset() }
+        return row(self)
+    }
+
+    /// Runs a query and gathers its rows.
+    func all<R>(_ row: (Statement) -> R) throws(CatalogueError) -> [R] {
+        var rows: [R] = []
+        while try step() { rows.append(row(self)) }
+        reset()
+        return rows
+    }
+
+    /// Runs a query until `row` returns false or the rows end.
+    func each(_ row: (Statement) -> Bool) throws(CatalogueError) {
+        while try step() {
+            if !row(self) { break }
+        }
+        reset()
+    }
+
+    @inline(__always)
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    @inline(__always)
+    func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    func bytes(_ column: Int32) -> [UInt8] {
+        guard let start = sqlite3_column_blob(handle, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+}

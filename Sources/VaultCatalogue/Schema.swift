@@ -1,0 +1,64 @@
+import VaultFormat
+/// The tables, version 1. Ids (inode, content, dentry) never recur.
+///
+/// - `inode`: one row a file, directory, link or node. Times are seconds and nanoseconds. `content` names the
+///   extents of a regular file, `allocated` counts their plaintext bytes, `version` grows with every change of the
+///   bytes. For a directory `size` counts its entries, `parent` is the directory it lies in and `day` its date as
+///   YYYYMMDD where it is a day of moments, else 0.
+/// - `dentry`: names in directories. `id` is the readdir cookie.
+/// - `extent`: runs of sealed chunks (`ExtentRun`).
+/// - `photo`: a row for each inode that is a photo. `captured` is the wall clock as seconds since 1970 on that same
+///   clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
+/// - `thumbnail`: sealed pictures of photos; `length` -1 remembers that none can be made of this `version`.
+/// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still to be
+///   looked at, after they were renamed out of a working name.
+enum Schema {
+    static let version = 1
+
+    static let statements = """
+        CREATE TABLE inode(
+            ino INTEGER PRIMARY KEY, mode INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
+            rdev INTEGER NOT NULL, nlink INTEGER NOT NULL, size INTEGER NOT NULL, allocated INTEGER NOT NULL,
+            content INTEGER NOT NULL, version INTEGER NOT NULL, parent INTEGER NOT NULL, day INTEGER NOT NULL,
+            flags INTEGER NOT NULL, atime INTEGER NOT NULL, atime_ns INTEGER NOT NULL, mtime INTEGER NOT NULL,
+            mtime_ns INTEGER NOT NULL, ctime INTEGER NOT NULL, ctime_ns INTEGER NOT NULL) STRICT;
+        CREATE TABLE dentry(
+            parent INTEGER NOT NULL, id INTEGER NOT NULL, name BLOB NOT NULL, ino INTEGER NOT NULL,
+            PRIMARY KEY(parent, id)) STRICT, WITHOUT ROWID;
+        CREATE UNIQUE INDEX dentry_name ON dentry(parent, name);
+        CREATE INDEX dentry_ino ON dentry(ino);
+        CREATE TABLE extent(
+            content INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL, sector INTEGER NOT NULL,
+            generation INTEGER NOT NULL, epoch INTEGER NOT NULL,
+            PRIMARY KEY(content, offset)) STRICT, WITHOUT ROWID;
+        CREATE TABLE symlink(ino INTEGER PRIMARY KEY, target BLOB NOT NULL) STRICT;
+        CREATE TABLE xattr(
+            ino INTEGER NOT NULL, name BLOB NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY(ino, name)) STRICT, WITHOUT ROWID;
+        CREATE TABLE photo(
+            ino INTEGER PRIMARY KEY, day INTEGER NOT NULL, pinned INTEGER NOT NULL, captured INTEGER NOT NULL,
+            captured_ns INTEGER NOT NULL, source BLOB NOT NULL, media INTEGER NOT NULL, width INTEGER NOT NULL,
+            height INTEGER NOT NULL, orientation INTEGER NOT NULL, undated INTEGER NOT NULL, former BLOB) STRICT;
+        CREATE INDEX photo_day ON photo(day);
+        CREATE TABLE thumbnail(
+            ino INTEGER NOT NULL, box INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
+            version INTEGER NOT NULL, PRIMARY KEY(ino, box)) STRICT, WITHOUT ROWID;
+        CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
+        CREATE TABLE unfiled(ino INTEGER PRIMARY KEY) STRICT;
+        CREATE TABLE counter(
+            id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL, dentry INTEGER NOT NULL) STRICT;
+        INSERT INTO counter VALUES(1, 16, 16, 16);
+        """
+
+    /// Makes the tables in an empty database, or checks that they are of a version we know.
+    static func prepare(_ connection: Connection) throws(CatalogueError) {
+        let query = try connection.prepare("PRAGMA user_version")
+        let found = try query.one { Int($0.integer(0)) } ?? 0
+        if found == version { return }
+        guard found == 0 else { throw .unsupportedVersion(found) }
+        try connection.execute("BEGIN")
+        try connection.execute(statements)
+        try connection.execute("PRAGMA user_version = \(version)")
+        try connection.execute("COMMIT")
+    }
+}

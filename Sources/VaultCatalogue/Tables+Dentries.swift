@@ -1,0 +1,140 @@
+/// A name in a directory.
+public struct DentryRow: Sendable, Equatable {
+    public var parent: UInt64
+    public var id: UInt64
+    public var name: [UInt8]
+    public var ino: UInt64
+
+    public init(parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64) {
+        self.parent = parent
+        self.id = id
+        self.name = name
+        self.ino = ino
+    }
+}
+
+struct DentryStatements {
+    let find: Statement
+    let insert: Statement
+    let delete: Statement
+    let retarget: Statement
+    let ofInode: Statement
+    let list: Statement
+    let listInodes: Statement
+    let listPhotos: Statement
+    let anyPhoto: Statement
+    let emptyDays: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        find = try connection.prepare("SELECT id, ino FROM dentry WHERE parent=? AND name=?")
+        insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?)")
+        delete = try connection.prepare("DELETE FROM dentry WHERE parent=? AND id=?")
+        retarget = try connection.prepare("UPDATE dentry SET ino=?3 WHERE parent=?1 AND id=?2")
+        ofInode = try connection.prepare("SELECT parent, id, name FROM dentry WHERE ino=? ORDER BY id")
+        list = try connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
+        listInodes = try connection.prepare(
+            "SELECT dentry.id, dentry.name, dentry.ino, \(InodeRow.columns) FROM dentry "
+                + "LEFT JOIN inode ON inode.ino=dentry.ino WHERE dentry.parent=? AND dentry.id>? ORDER BY dentry.id")
+        listPhotos = try connection.prepare(
+            "SELECT dentry.id, dentry.name, dentry.ino FROM dentry JOIN photo ON photo.ino=dentry.ino "
+                + "WHERE dentry.parent=? AND dentry.id>? ORDER BY dentry.id")
+        anyPhoto = try connection.prepare(
+            "SELECT 1 FROM dentry JOIN photo ON photo.ino=dentry.ino WHERE dentry.parent=? LIMIT 1")
+        emptyDays = try connection.prepare(
+            "SELECT dentry.parent, dentry.id, dentry.name, dentry.ino FROM dentry "
+                + "JOIN inode ON inode.ino=dentry.ino "
+                + "WHERE dentry.parent=? AND inode.size=0 AND inode.day<>0 AND (inode.flags & 1)=0 LIMIT ?")
+    }
+}
+
+extension Tables {
+    /// The entry of that name, or nil.
+    public func dentry(
+        _ parent: UInt64, _ name: [UInt8]
+    ) throws(CatalogueError) -> (id: UInt64, ino: UInt64)? {
+        dentries.find.bind(1, parent)
+        dentries.find.bind(2, name)
+        return try dentries.find.one { ($0.unsigned(0), $0.unsigned(1)) }
+    }
+
+    /// Adds an entry; there must be none of that name.
+    public func insert(_ row: DentryRow) throws(CatalogueError) {
+        dentries.insert.bind(1, row.parent)
+        dentries.insert.bind(2, row.id)
+        dentries.insert.bind(3, row.name)
+        dentries.insert.bind(4, row.ino)
+        try dentries.insert.run()
+    }
+
+    public func deleteDentry(_ parent: UInt64, _ id: UInt64) throws(CatalogueError) {
+        dentries.delete.bind(1, parent)
+        dentries.delete.bind(2, id)
+        try dentries.delete.run()
+    }
+
+    /// Lets the entry name another inode.
+    public func retargetDentry(_ parent: UInt64, _ id: UInt64, to ino: UInt64) throws(CatalogueError) {
+        dentries.retarget.bind(1, parent)
+        dentries.retarget.bind(2, id)
+        dentries.retarget.bind(3, ino)
+        try dentries.retarget.run()
+    }
+
+    /// Every name of an inode, oldest first.
+    public func dentries(of ino: UInt64) throws(CatalogueError) -> [DentryRow] {
+        dentries.ofInode.bind(1, ino)
+        return try dentries.ofInode.all {
+            DentryRow(parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino)
+        }
+    }
+
+    /// The entries of a directory after a cookie, in the cookies' order, until `visit` returns false.
+    public func eachDentry(
+        in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
+    ) throws(CatalogueError) {
+        dentries.list.bind(1, parent)
+        dentries.list.bind(2, cookie)
+        try dentries.list.each {
+            visit(DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2)))
+        }
+    }
+
+    /// As `eachDentry`, with the inodes' rows. A row is nil where the inode is not stored yet.
+    public func eachDentryWithInode(
+        in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow, InodeRow?) -> Bool
+    ) throws(CatalogueError) {
+        dentries.listInodes.bind(1, parent)
+        dentries.listInodes.bind(2, cookie)
+        try dentries.listInodes.each {
+            visit(
+                DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2)),
+                $0.isNull(3) ? nil : InodeRow($0, from: 3))
+        }
+    }
+
+    /// As `eachDentry`, photos alone.
+    public func eachPhoto(
+        in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
+    ) throws(CatalogueError) {
+        dentries.listPhotos.bind(1, parent)
+        dentries.listPhotos.bind(2, cookie)
+        try dentries.listPhotos.each {
+            visit(DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2)))
+        }
+    }
+
+    /// Whether a photo lies in the directory.
+    public func hasPhotos(_ parent: UInt64) throws(CatalogueError) -> Bool {
+        dentries.anyPhoto.bind(1, parent)
+        return try dentries.anyPhoto.one { _ in true } ?? false
+    }
+
+    /// Days below `moments` in which nothing lies and which nobody made by hand. Reads stored rows only.
+    public func emptyDays(in moments: UInt64, limit: Int) throws(CatalogueError) -> [DentryRow] {
+        dentries.emptyDays.bind(1, moments)
+        dentries.emptyDays.bind(2, Int64(limit))
+        return try dentries.emptyDays.all {
+            DentryRow(parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: $0.unsigned(3))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+public import VaultFormat
+
+struct ExtentStatements {
+    let list: Statement
+    let insert: Statement
+    let deleteRange: Statement
+    let some: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        list = try connection.prepare(
+            "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? ORDER BY offset")
+        insert = try connection.prepare("REPLACE INTO extent VALUES(?,?,?,?,?,?)")
+        deleteRange = try connection.prepare("DELETE FROM extent WHERE content=? AND offset>=? AND offset<=?")
+        some = try connection.prepare(
+            "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? ORDER BY offset LIMIT ?")
+    }
+}
+
+extension Tables {
+    /// All runs of a content, by offset.
+    public func extents(of content: UInt64) throws(CatalogueError) -> [ExtentRun] {
+        extents.list.bind(1, content)
+        return try extents.list.all(Self.run)
+    }
+
+    /// The first runs of a content, at most `limit`.
+    public func firstExtents(of content: UInt64, limit: Int) throws(CatalogueError) -> [ExtentRun] {
+        extents.some.bind(1, content)
+        extents.some.bind(2, Int64(limit))
+        return try extents.some.all(Self.run)
+    }
+
+    /// Inserts a run, or replaces the one at the same offset.
+    public func insert(_ run: ExtentRun, of content: UInt64) throws(CatalogueError) {
+        let insert = extents.insert
+        insert.bind(1, content)
+        insert.bind(2, run.offset)
+        insert.bind(3, run.length)
+        insert.bind(4, run.sector)
+        insert.bind(5, run.generation)
+        insert.bind(6, run.epoch)
+        try insert.run()
+    }
+
+    /// Deletes the rows that begin in `first...last`.
+    public func deleteExtents(of content: UInt64, from first: UInt64, through last: UInt64) throws(CatalogueError) {
+        extents.deleteRange.bind(1, content)
+        extents.deleteRange.bind(2, first)
+        extents.deleteRange.bind(3, min(last, UInt64(Int64.max)))
+        try extents.deleteRange.run()
+    }
+
+    private static func run(_ row: Statement) -> ExtentRun {
+        ExtentRun(
+            offset: row.unsigned(0), length: row.unsigned(1), sector: row.unsigned(2), generation: row.unsigned(3),
+            epoch: row.unsigned(4))
+    }
+}

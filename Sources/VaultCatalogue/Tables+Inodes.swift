@@ -1,0 +1,197 @@
+public import LinuxIO
+
+/// A row of table `inode`; see `Schema`.
+public struct InodeRow: Sendable, Equatable {
+    public var ino: UInt64
+    /// Type and permission bits, as st_mode.
+    public var mode: UInt32
+    public var uid: UInt32
+    public var gid: UInt32
+    public var rdev: UInt64
+    public var nlink: UInt32
+    /// Bytes; for a directory the number of its entries.
+    public var size: UInt64
+    /// Plaintext bytes that have extents.
+    public var allocated: UInt64
+    public var content: UInt64
+    public var version: UInt64
+    public var parent: UInt64
+    /// YYYYMMDD of a day of moments, else 0.
+    public var day: Int64
+    public var flags: InodeFlags
+    public var accessed: Timestamp
+    public var modified: Timestamp
+    public var changed: Timestamp
+
+    /// A new inode without names, all of its times `now`.
+    public init(ino: UInt64, mode: UInt32, uid: UInt32, gid: UInt32, now: Timestamp) {
+        self.ino = ino
+        self.mode = mode
+        self.uid = uid
+        self.gid = gid
+        (rdev, nlink, size, allocated, content, version, parent, day) = (0, 0, 0, 0, 0, 0, 0, 0)
+        flags = []
+        (accessed, modified, changed) = (now, now, now)
+    }
+
+    init(_ row: Statement, from column: Int32 = 0) {
+        ino = row.unsigned(column)
+        mode = UInt32(truncatingIfNeeded: row.integer(column + 1))
+        uid = UInt32(truncatingIfNeeded: row.integer(column + 2))
+        gid = UInt32(truncatingIfNeeded: row.integer(column + 3))
+        rdev = row.unsigned(column + 4)
+        nlink = UInt32(truncatingIfNeeded: row.integer(column + 5))
+        size = row.unsigned(column + 6)
+        allocated = row.unsigned(column + 7)
+        content = row.unsigned(column + 8)
+        version = row.unsigned(column + 9)
+        parent = row.unsigned(column + 10)
+        day = row.integer(column + 11)
+        flags = InodeFlags(rawValue: row.integer(column + 12))
+        accessed = Self.time(row, column + 13)
+        modified = Self.time(row, column + 15)
+        changed = Self.time(row, column + 17)
+    }
+
+    private static func time(_ row: Statement, _ column: Int32) -> Timestamp {
+        Timestamp(seconds: row.integer(column), nanoseconds: UInt32(truncatingIfNeeded: row.integer(column + 1)))
+    }
+
+    static let columns =
+        "inode.ino, mode, uid, gid, rdev, nlink, size, allocated, content, version, inode.parent, day, flags, "
+        + "atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns"
+}
+
+/// What else is kept of an inode.
+public struct InodeFlags: OptionSet, Sendable {
+    public let rawValue: Int64
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+
+    /// A day of moments that was made by mkdir: listed even when nothing is in it.
+    public static let madeByHand = InodeFlags(rawValue: 1)
+    /// A directory whose own name is that of some program's working files.
+    public static let working = InodeFlags(rawValue: 2)
+    /// A regular file that is a photo: it has a row in `photo`.
+    public static let photo = InodeFlags(rawValue: 4)
+    /// Has rows in `xattr`.
+    public static let hasAttributes = InodeFlags(rawValue: 8)
+}
+
+/// The ids to be given next.
+public struct Counters: Sendable, Equatable {
+    public var ino: UInt64
+    public var content: UInt64
+    public var dentry: UInt64
+}
+
+struct InodeStatements {
+    let find: Statement
+    let store: Statement
+    let delete: Statement
+    let counters: Statement
+    let storeCounters: Statement
+    let addOrphan: Statement
+    let removeOrphan: Statement
+    let orphans: Statement
+    let addUnfiled: Statement
+    let removeUnfiled: Statement
+    let unfiled: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        find = try connection.prepare("SELECT \(InodeRow.columns) FROM inode WHERE ino=?")
+        store = try connection.prepare(
+            "REPLACE INTO inode VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        delete = try connection.prepare("DELETE FROM inode WHERE ino=?")
+        counters = try connection.prepare("SELECT ino, content, dentry FROM counter WHERE id=1")
+        storeCounters = try connection.prepare("UPDATE counter SET ino=?, content=?, dentry=? WHERE id=1")
+        addOrphan = try connection.prepare("INSERT OR IGNORE INTO orphan VALUES(?)")
+        removeOrphan = try connection.prepare("DELETE FROM orphan WHERE ino=?")
+        orphans = try connection.prepare("SELECT ino FROM orphan WHERE ino>? ORDER BY ino LIMIT ?")
+        addUnfiled = try connection.prepare("INSERT OR IGNORE INTO unfiled VALUES(?)")
+        removeUnfiled = try connection.prepare("DELETE FROM unfiled WHERE ino=?")
+        unfiled = try connection.prepare("SELECT ino FROM unfiled")
+    }
+}
+
+extension Tables {
+    public func inode(_ ino: UInt64) throws(CatalogueError) -> InodeRow? {
+        inodes.find.bind(1, ino)
+        return try inodes.find.one { InodeRow($0) }
+    }
+
+    /// Inserts or replaces the row.
+    public func store(_ row: InodeRow) throws(CatalogueError) {
+        let store = inodes.store
+        store.bind(1, row.ino)
+        store.bind(2, Int64(row.mode))
+        store.bind(3, Int64(row.uid))
+        store.bind(4, Int64(row.gid))
+        store.bind(5, row.rdev)
+        store.bind(6, Int64(row.nlink))
+        store.bind(7, row.size)
+        store.bind(8, row.allocated)
+        store.bind(9, row.content)
+        store.bind(10, row.version)
+        store.bind(11, row.parent)
+        store.bind(12, row.day)
+        store.bind(13, row.flags.rawValue)
+        store.bind(14, row.accessed.seconds)
+        store.bind(15, Int64(row.accessed.nanoseconds))
+        store.bind(16, row.modified.seconds)
+        store.bind(17, Int64(row.modified.nanoseconds))
+        store.bind(18, row.changed.seconds)
+        store.bind(19, Int64(row.changed.nanoseconds))
+        try store.run()
+    }
+
+    public func deleteInode(_ ino: UInt64) throws(CatalogueError) {
+        inodes.delete.bind(1, ino)
+        try inodes.delete.run()
+    }
+
+    public func counters() throws(CatalogueError) -> Counters {
+        let found = try inodes.counters.one {
+            Counters(ino: $0.unsigned(0), content: $0.unsigned(1), dentry: $0.unsigned(2))
+        }
+        guard let found else { throw .damaged }
+        return found
+    }
+
+    public func store(_ counters: Counters) throws(CatalogueError) {
+        inodes.storeCounters.bind(1, counters.ino)
+        inodes.storeCounters.bind(2, counters.content)
+        inodes.storeCounters.bind(3, counters.dentry)
+        try inodes.storeCounters.run()
+    }
+
+    public func addOrphan(_ ino: UInt64) throws(CatalogueError) {
+        inodes.addOrphan.bind(1, ino)
+        try inodes.addOrphan.run()
+    }
+
+    public func removeOrphan(_ ino: UInt64) throws(CatalogueError) {
+        inodes.removeOrphan.bind(1, ino)
+        try inodes.removeOrphan.run()
+    }
+
+    /// At most `limit` orphans with ids above `last`.
+    public func orphans(after last: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
+        inodes.orphans.bind(1, last)
+        inodes.orphans.bind(2, Int64(limit))
+        return try inodes.orphans.all { $0.unsigned(0) }
+    }
+
+    public func addUnfiled(_ ino: UInt64) throws(CatalogueError) {
+        inodes.addUnfiled.bind(1, ino)
+        try inodes.addUnfiled.run()
+    }
+
+    public func removeUnfiled(_ ino: UInt64) throws(CatalogueError) {
+        inodes.removeUnfiled.bind(1, ino)
+        try inodes.removeUnfiled.run()
+    }
+
+    public func unfiled() throws(CatalogueError) -> [UInt64] {
+        try inodes.unfiled.all { $0.unsigned(0) }
+    }
+}

@@ -1,0 +1,173 @@
+/// A row of table `photo`; see `Schema`.
+public struct PhotoRow: Sendable, Equatable {
+    public var ino: UInt64
+    /// The day it is shown under, YYYYMMDD.
+    public var day: Int64
+    /// Whether the user chose the day, so that it is not read anew.
+    public var isPinned: Bool
+    /// The wall clock when it was taken, as seconds since 1970 on that clock.
+    public var captured: Int64
+    public var capturedNanoseconds: Int64
+    /// Where `captured` came from: a `DateSource`'s raw value.
+    public var source: [UInt8]
+    /// A `MediaType`'s raw value.
+    public var media: Int64
+    public var width: Int64
+    public var height: Int64
+    /// EXIF orientation, 1–8.
+    public var orientation: Int64
+    /// Dated by its mtime alone, which it follows.
+    public var isUndated: Bool
+    /// The name it had in its day before it was renamed as an editor's backup.
+    public var former: [UInt8]?
+
+    public init(ino: UInt64, day: Int64) {
+        self.ino = ino
+        self.day = day
+        (isPinned, isUndated, former) = (false, false, nil)
+        (captured, capturedNanoseconds, source) = (0, 0, [])
+        (media, width, height, orientation) = (0, 0, 0, 1)
+    }
+
+    init(_ row: Statement) {
+        ino = row.unsigned(0)
+        day = row.integer(1)
+        isPinned = row.integer(2) != 0
+        captured = row.integer(3)
+        capturedNanoseconds = row.integer(4)
+        source = row.bytes(5)
+        media = row.integer(6)
+        width = row.integer(7)
+        height = row.integer(8)
+        orientation = row.integer(9)
+        isUndated = row.integer(10) != 0
+        former = row.isNull(11) ? nil : row.bytes(11)
+    }
+}
+
+/// A row of table `thumbnail`; see `Schema`.
+public struct ThumbnailRow: Sendable, Equatable {
+    public var ino: UInt64
+    /// The square it fits in, in pixels.
+    public var box: Int64
+    public var content: UInt64
+    /// Bytes, or -1 where the photo cannot be decoded.
+    public var length: Int64
+    /// The photo's version it was made of.
+    public var version: UInt64
+
+    public init(ino: UInt64, box: Int64, content: UInt64, length: Int64, version: UInt64) {
+        self.ino = ino
+        self.box = box
+        self.content = content
+        self.length = length
+        self.version = version
+    }
+
+    init(_ row: Statement) {
+        ino = row.unsigned(0)
+        box = row.integer(1)
+        content = row.unsigned(2)
+        length = row.integer(3)
+        version = row.unsigned(4)
+    }
+}
+
+struct PhotoStatements {
+    let find: Statement
+    let store: Statement
+    let delete: Statement
+    let count: Statement
+    let redate: Statement
+    let thumbnail: Statement
+    let thumbnails: Statement
+    let storeThumbnail: Statement
+    let deleteThumbnails: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
+        store = try connection.prepare("REPLACE INTO photo VALUES(?,?,?,?,?,?,?,?,?,?,?,?)")
+        delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
+        count = try connection.prepare("SELECT count(*) FROM photo")
+        redate = try connection.prepare(
+            "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, source=?4 "
+                + "WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
+        thumbnail = try connection.prepare("SELECT * FROM thumbnail WHERE ino=? AND box=?")
+        thumbnails = try connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
+        storeThumbnail = try connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?)")
+        deleteThumbnails = try connection.prepare("DELETE FROM thumbnail WHERE ino=?")
+    }
+}
+
+extension Tables {
+    public func photo(_ ino: UInt64) throws(CatalogueError) -> PhotoRow? {
+        photos.find.bind(1, ino)
+        return try photos.find.one { PhotoRow($0) }
+    }
+
+    /// Inserts or replaces the row.
+    public func store(_ row: PhotoRow) throws(CatalogueError) {
+        let store = photos.store
+        store.bind(1, row.ino)
+        store.bind(2, row.day)
+        store.bind(3, row.isPinned ? 1 : 0 as Int64)
+        store.bind(4, row.captured)
+        store.bind(5, row.capturedNanoseconds)
+        store.bind(6, row.source)
+        store.bind(7, row.media)
+        store.bind(8, row.width)
+        store.bind(9, row.height)
+        store.bind(10, row.orientation)
+        store.bind(11, row.isUndated ? 1 : 0 as Int64)
+        store.bind(12, row.former)
+        try store.run()
+    }
+
+    public func deletePhoto(_ ino: UInt64) throws(CatalogueError) {
+        photos.delete.bind(1, ino)
+        try photos.delete.run()
+    }
+
+    /// Pins all photos of a directory to a day that begins `midnight` seconds after 1970 on its own clock; their
+    /// times of day stay.
+    public func redatePhotos(
+        in parent: UInt64, to day: Int64, midnight: Int64, source: [UInt8]
+    ) throws(CatalogueError) {
+        photos.redate.bind(1, parent)
+        photos.redate.bind(2, day)
+        photos.redate.bind(3, midnight)
+        photos.redate.bind(4, source)
+        try photos.redate.run()
+    }
+
+    /// How many photos there are. Walks an index: for `status`, not for requests.
+    public func photoCount() throws(CatalogueError) -> Int64 {
+        try photos.count.one { $0.integer(0) } ?? 0
+    }
+
+    public func thumbnail(_ ino: UInt64, box: Int64) throws(CatalogueError) -> ThumbnailRow? {
+        photos.thumbnail.bind(1, ino)
+        photos.thumbnail.bind(2, box)
+        return try photos.thumbnail.one { ThumbnailRow($0) }
+    }
+
+    /// Every kind of thumbnail kept of a photo.
+    public func thumbnails(of ino: UInt64) throws(CatalogueError) -> [ThumbnailRow] {
+        photos.thumbnails.bind(1, ino)
+        return try photos.thumbnails.all { ThumbnailRow($0) }
+    }
+
+    public func store(_ row: ThumbnailRow) throws(CatalogueError) {
+        photos.storeThumbnail.bind(1, row.ino)
+        photos.storeThumbnail.bind(2, row.box)
+        photos.storeThumbnail.bind(3, row.content)
+        photos.storeThumbnail.bind(4, row.length)
+        photos.storeThumbnail.bind(5, row.version)
+        try photos.storeThumbnail.run()
+    }
+
+    public func deleteThumbnails(of ino: UInt64) throws(CatalogueError) {
+        photos.deleteThumbnails.bind(1, ino)
+        try photos.deleteThumbnails.run()
+    }
+}

@@ -1,0 +1,73 @@
+internal import Glibc
+internal import PhotoImaging
+
+/// Decoded pixels, rows without gaps: one byte each (grey) or four (red, green, blue, one unused).
+struct Pixels: ~Copyable {
+    let size: PixelSize
+    /// 1 or 4.
+    let channels: Int
+    let start: UnsafeMutablePointer<UInt8>
+
+    /// Pixels of no particular colour. Nil when there is no memory for them.
+    init?(size: PixelSize, channels: Int) {
+        precondition(channels == 1 || channels == 4)
+        let byteCount = size.width * size.height * channels
+        guard let memory = malloc(byteCount) else { return nil }
+        lockAsFarAsAllowed(UnsafeRawBufferPointer(start: memory, count: byteCount))
+        self.size = size
+        self.channels = channels
+        start = memory.bindMemory(to: UInt8.self, capacity: byteCount)
+    }
+
+    deinit {
+        free(start)
+    }
+
+    /// Bytes from one row to the next.
+    var rowBytes: Int { size.width * channels }
+
+    /// Turns cyan, magenta, yellow, black into red, green, blue. `areInverted`: 255 stands for no ink.
+    func convertInksToRGB(areInverted: Bool) {
+        precondition(channels == 4)
+        let flip: UInt8 = areInverted ? 0 : 0xFF
+        for pixel in stride(from: 0, to: rowBytes * size.height, by: 4) {
+            let light = UInt32(start[pixel + 3] ^ flip)
+            for channel in pixel..<pixel + 3 {
+                start[channel] = UInt8((UInt32(start[channel] ^ flip) * light + 127) / 255)
+            }
+        }
+    }
+
+    /// These pixels as they are meant to be seen. Nil when there is no memory.
+    consuming func turned(by orientation: Orientation) -> Pixels? {
+        if orientation == .upright { return self }
+        guard let turned = Pixels(size: orientation.isTransposed ? size.transposed : size, channels: channels)
+        else {
+            return nil
+        }
+        // The stored pixel that is seen at (x, y) is at origin + x · across + y · down.
+        let lastColumn = (size.width - 1) * channels
+        let lastRow = (size.height - 1) * rowBytes
+        let (origin, across, down) =
+            switch orientation {
+            case .upright: (0, channels, rowBytes)
+            case .mirrored: (lastColumn, -channels, rowBytes)
+            case .halfTurn: (lastRow + lastColumn, -channels, -rowBytes)
+            case .flipped: (lastRow, channels, -rowBytes)
+            case .transposed: (0, rowBytes, channels)
+            case .quarterTurnRight: (lastRow, -rowBytes, channels)
+            case .transverse: (lastRow + lastColumn, -rowBytes, -channels)
+            case .quarterTurnLeft: (lastColumn, rowBytes, -channels)
+            }
+        var destination = turned.start
+        for y in 0..<turned.size.height {
+            var source = start + origin + y * down
+            for _ in 0..<turned.size.width {
+                destination.update(from: source, count: channels)
+                destination += channels
+                source += across
+            }
+        }
+        return turned
+    }
+}

@@ -1,0 +1,84 @@
+internal import CSeccomp
+internal import CShims
+internal import Glibc
+
+/// Limits of the worker and everything it forks.
+private enum Limit {
+    static let addressSpaceBytes: rlim_t = 1 << 30
+    static let descriptors: rlim_t = 16
+    /// Of one picture. The client's deadline in wall-clock time comes first; this one works without a client.
+    static let processorSecondsMax: rlim_t = 20
+}
+
+/// Takes from this process, for good, what no worker needs: privileges by exec, core dumps, being traced by
+/// its own user, memory and descriptors without end.
+func confineWorker() -> Bool {
+    // As many locked pages as the administrator lets us have; the soft limit is often lower.
+    var locked = rlimit()
+    if getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &locked) == 0 {
+        _ = setLimit(__RLIMIT_MEMLOCK, locked.rlim_max, hard: locked.rlim_max)
+    }
+    return shim_prctl(shim_PR_SET_NO_NEW_PRIVS, 1) == 0
+        && shim_prctl(shim_PR_SET_DUMPABLE, 0) == 0
+        && setLimit(RLIMIT_CORE, 0)
+        && setLimit(RLIMIT_AS, Limit.addressSpaceBytes)
+        && setLimit(RLIMIT_DATA, Limit.addressSpaceBytes)
+        && setLimit(RLIMIT_NOFILE, Limit.descriptors)
+}
+
+/// The same for the process that decodes: it dies with its parent, writes no file, forks nothing, and its
+/// processor time (counted from the fork) ends.
+func confineFork(of parent: pid_t) -> Bool {
+    shim_prctl(shim_PR_SET_PDEATHSIG, UInt(SIGKILL)) == 0
+        && getppid() == parent  // It could have died before the line above.
+        && setLimit(RLIMIT_CPU, Limit.processorSecondsMax)
+        && setLimit(RLIMIT_FSIZE, 0)
+        && setLimit(__RLIMIT_NPROC, 0)
+}
+
+private func setLimit(_ resource: __rlimit_resource, _ soft: rlim_t, hard: rlim_t? = nil) -> Bool {
+    var limit = rlimit(rlim_cur: soft, rlim_max: hard ?? soft)
+    return setrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0
+}
+
+/// The only system calls a process that decodes may make (seccomp(2), libseccomp). All others answer EPERM,
+/// and those of another architecture's table kill.
+struct SystemCallFilter {
+    private let context: scmp_filter_ctx
+
+    /// Memory that is not executable; waiting for nobody; the clock; ending. No descriptor can be had or
+    /// used: there is no read, no write, no open.
+    private static let allowed = [
+        "brk", "munmap", "mremap", "madvise", "mlock", "mlock2", "munlock", "futex", "clock_gettime",
+        "gettimeofday",
+        "getrandom", "sched_yield", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
+    ]
+    /// Allowed where their third argument, the protection, lacks PROT_EXEC.
+    private static let allowedUnlessExecutable = ["mmap", "mprotect"]
+
+    /// Prepares the filter. Nil when libseccomp cannot.
+    init?() {
+        guard let context = seccomp_init(shim_scmp_act_errno(UInt16(EPERM))) else { return nil }
+        self.context = context
+        let notExecutable = scmp_arg_cmp(
+            arg: 2, op: SCMP_CMP_MASKED_EQ, datum_a: scmp_datum_t(PROT_EXEC), datum_b: 0)
+        let isComplete =
+            Self.allowed.allSatisfy { allow($0) }
+            && Self.allowedUnlessExecutable.allSatisfy { allow($0, where: notExecutable) }
+        guard isComplete else {
+            seccomp_release(context)
+            return nil
+        }
+    }
+
+    /// Confines this process until its end. It must have been made no-new-privileges.
+    func install() -> Bool {
+        seccomp_load(context) == 0
+    }
+
+    private func allow(_ name: String, where condition: scmp_arg_cmp? = nil) -> Bool {
+        let number = seccomp_syscall_resolve_name(name)
+        guard var condition else { return seccomp_rule_add_array(context, 0x7FFF_0000, number, 0, nil) == 0 }
+        return seccomp_rule_add_array(context, 0x7FFF_0000, number, 1, &condition) == 0
+    }
+}

@@ -1,0 +1,55 @@
+internal import Glibc
+internal import PhotoImaging
+
+/// What the tests make the decoding process do instead of decoding (`obscura-worker --trial NAME`). It is
+/// confined as always and has no picture to give away.
+enum Trial: String {
+    /// Never finishes.
+    case stall
+    /// Dies.
+    case crash
+    /// Tries what must not work; its "thumbnail" lists what was refused.
+    case sandbox
+
+    /// The trial asked for, if any.
+    init?(arguments: [String]) {
+        guard arguments.count == 3, arguments[1] == "--trial" else { return nil }
+        self.init(rawValue: arguments[2])
+    }
+
+    /// Runs in the confined process.
+    func run(into result: UnsafeMutableRawBufferPointer) -> WorkerOutcome {
+        switch self {
+        case .stall:
+            while true { sched_yield() }
+        case .crash:
+            abort()
+        case .sandbox:
+            // Dressed as a JPEG, so that the client hands it over: a digit for each attempt, 1 where it was
+            // refused.
+            let verdicts = Self.attempts.map { attempt in attempt() ? UInt8(ascii: "0") : UInt8(ascii: "1") }
+            storeResult([[0xFF, 0xD8, 0xFF], verdicts, [0xFF, 0xD9]], into: result)
+            return .done
+        }
+    }
+
+    /// Each returns whether it succeeded.
+    private static let attempts: [@Sendable () -> Bool] = [
+        { open("/etc/passwd", O_RDONLY) >= 0 },
+        { open("/tmp", O_RDONLY | O_DIRECTORY) >= 0 },
+        { socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) >= 0 },
+        { socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0) >= 0 },
+        { write(1, "x", 1) >= 0 },
+        { kill(getppid(), 0) == 0 },
+        { dup(0) >= 0 },
+        { mkdir("/tmp/obscura-trial", 0o700) == 0 },
+        { mmap(nil, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED },
+        {
+            let page = mmap(nil, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+            return mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0
+        },
+        { getuid() != uid_t.max && setuid(getuid()) == 0 },
+        { fcntl(3, F_GETFD) >= 0 },
+        { execve("/bin/true", [nil], [nil]) == 0 },
+    ]
+}

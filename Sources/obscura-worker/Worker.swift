@@ -1,0 +1,103 @@
+internal import CShims
+internal import Glibc
+internal import PhotoImaging
+
+/// The worker's life: it confines itself, says hello, and forks a process for each request until the socket
+/// closes.
+///
+/// It never looks at a picture itself. The process that does has the pictures' memory and nothing else, so a
+/// picture that takes it over finds no other picture, before or after it.
+///
+/// Returns the exit status: 0 when the socket closed, 1 when there is no socket or no sandbox.
+func runWorker(arguments: [String]) -> Int32 {
+    let trial = Trial(arguments: arguments)
+    let socket = PacketSocket(descriptor: WorkerProtocol.socketDescriptor)
+    guard confineWorker(), let filter = SystemCallFilter(),
+        // One fork that only confines itself: a machine on which that fails is known before any picture is
+        // sent.
+        runFork(watching: socket, { filter.install() ? .done : .unconfined }) == .done,
+        socket.send([WorkerProtocol.greeting])
+    else { return 1 }
+
+    while let packet = socket.receive() {
+        let outcome = serve(packet, socket: socket, filter: filter, trial: trial)
+        for descriptor in packet.descriptors { close(descriptor) }
+        guard let outcome, socket.send([outcome.rawValue]) else { return 0 }
+    }
+    return 0
+}
+
+private func serve(
+    _ packet: (words: [UInt64], descriptors: [Int32]), socket: PacketSocket, filter: SystemCallFilter,
+    trial: Trial?
+) -> WorkerOutcome? {
+    guard let request = WorkerRequest(words: packet.words), packet.descriptors.count == 2 else {
+        return .refused
+    }
+    return runFork(watching: socket) {
+        guard let picture = Mapping(packet.descriptors[0], byteCount: request.pictureBytes, writable: false),
+            let result = Mapping(packet.descriptors[1], byteCount: request.resultBytes, writable: true)
+        else { return .refused }
+        for descriptor in packet.descriptors + [socket.descriptor] { close(descriptor) }
+        guard filter.install() else { return .unconfined }
+        if let trial { return trial.run(into: result.bytes) }
+        guard makeThumbnail(request, picture: UnsafeRawBufferPointer(picture.bytes), result: result.bytes)
+        else {
+            return .refused
+        }
+        return .done
+    }
+}
+
+/// Runs `body` in a fork and returns what it returned, `.crashed` when it died. Nil when the client went away
+/// meanwhile; the fork is then killed. There is never more than one.
+private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome) -> WorkerOutcome? {
+    let parent = getpid()
+    let child = shim_fork()
+    guard child >= 0 else { return .unconfined }
+    if child == 0 {
+        let isConfined = confineFork(of: parent)
+        _exit(Int32((isConfined ? body() : .unconfined).rawValue))
+    }
+    let clientIsThere = waitForEnd(of: child, orOf: socket)
+    if !clientIsThere { kill(child, SIGKILL) }
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 && errno == EINTR {}
+    guard clientIsThere else { return nil }
+    let exitedByItself = status & 0x7F == 0  // WIFEXITED(status); WEXITSTATUS(status) is below.
+    return exitedByItself ? WorkerOutcome(rawValue: UInt64((status >> 8) & 0xFF)) ?? .crashed : .crashed
+}
+
+/// Blocks until the fork is dead (true) or the client is (false).
+private func waitForEnd(of child: pid_t, orOf socket: PacketSocket) -> Bool {
+    let process = shim_pidfd_open(child)
+    // Before Linux 5.3 the client's death is noticed only after the fork's, which its CPU limit bounds.
+    guard process >= 0 else { return true }
+    defer { close(process) }
+    var entries = [
+        pollfd(fd: process, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: socket.descriptor, events: shim_POLLRDHUP, revents: 0),
+    ]
+    while poll(&entries, 2, -1) < 0 && errno == EINTR {}
+    return entries[0].revents != 0
+}
+
+/// A memory file of the client, mapped for as long as this process lives.
+private struct Mapping {
+    let bytes: UnsafeMutableRawBufferPointer
+
+    init?(_ descriptor: Int32, byteCount: Int, writable: Bool) {
+        var info = stat()
+        guard fstat(descriptor, &info) == 0, info.st_size == byteCount else { return nil }
+        let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
+        let mapping = mmap(nil, byteCount, protection, MAP_SHARED, descriptor, 0)
+        guard let mapping, mapping != MAP_FAILED else { return nil }
+        bytes = UnsafeMutableRawBufferPointer(start: mapping, count: byteCount)
+        lockAsFarAsAllowed(UnsafeRawBufferPointer(bytes))
+    }
+}
+
+/// Keeps pages that are in use out of swap. RLIMIT_MEMLOCK may not allow it: then they are not locked.
+func lockAsFarAsAllowed(_ bytes: UnsafeRawBufferPointer) {
+    _ = shim_mlock2(bytes.baseAddress, bytes.count, shim_MLOCK_ONFAULT)
+}

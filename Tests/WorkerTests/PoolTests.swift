@@ -1,0 +1,163 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import PhotoImaging
+
+extension WorkerTests {
+    @Suite struct ThePool {
+        let picture = TestPicture(width: 300, height: 200).jpeg
+
+        @Test func missingExecutable() {
+            let workers = ThumbnailWorkers(executable: "/nonexistent/obscura-worker", count: 1)
+            #expect(throws: ThumbnailError.unavailable) { try workers.thumbnail(picture) }
+        }
+
+        @Test func anotherProgramIsNoWorker() {
+            for program in ["/bin/true", "/bin/cat", "/etc/passwd"] {
+                let workers = ThumbnailWorkers(
+                    executable: program, count: 1, deadlineMilliseconds: 300, arguments: [])
+                #expect(throws: ThumbnailError.unavailable) { try workers.thumbnail(picture) }
+                workers.shutDown()
+                #expect(workerProcesses().isEmpty)
+            }
+        }
+
+        @Test func startsLazilyAndAtMostCount() throws {
+            let workers = makeWorkers(count: 2)
+            #expect(workerProcesses().isEmpty)
+            _ = try workers.thumbnail(picture)
+            _ = try workers.thumbnail(picture)
+            #expect(workerProcesses().count == 1)
+            let failures = Atomic(0)
+            onThreads(40) { _ in
+                for _ in 0..<5 where (try? workers.thumbnail(picture)) == nil {
+                    failures.add(1, ordering: .relaxed)
+                }
+            }.wait()
+            #expect(failures.load(ordering: .relaxed) == 0)
+            #expect((1...2).contains(workerProcesses().count))
+            workers.shutDown()
+            #expect(workerProcesses().isEmpty)
+        }
+
+        @Test func aCrashCostsOnePicture() throws {
+            let workers = makeWorkers(trial: "crash")
+            for _ in 1...3 { #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) } }
+        }
+
+        @Test func aStallEndsAtTheDeadline() throws {
+            let workers = makeWorkers(count: 2, deadlineMilliseconds: 400, trial: "stall")
+            let start = ContinuousClock.now
+            onThreads(4) { _ in
+                #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) }
+            }.wait()
+            // Four pictures, two at a time.
+            #expect((.milliseconds(800)...(.milliseconds(2500))).contains(ContinuousClock.now - start))
+            #expect(workerProcesses().isEmpty)
+        }
+
+        @Test func aWorkerKilledWhileIdleIsReplaced() throws {
+            let workers = makeWorkers()
+            for _ in 1...3 {
+                _ = try workers.thumbnail(picture)
+                let process = try #require(workerProcesses().first)
+                kill(process, SIGKILL)
+                _ = eventually { workerProcesses(of: process).isEmpty }
+            }
+            _ = try workers.thumbnail(picture)
+            #expect(workerProcesses().count == 1)
+        }
+
+        /// The process that decodes: its picture is lost, nothing else.
+        @Test func aDecoderKilledInTheMiddle() throws {
+            let workers = makeWorkers(trial: "stall")
+            let group = onThreads(1) { _ in
+                #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) }
+            }
+            let decoder = try #require(waitForDecoder())
+            kill(decoder, SIGKILL)
+            group.wait()
+        }
+
+        /// The process that forks decoders: tried again once, and its decoder goes with it.
+        @Test func aWorkerKilledInTheMiddle() throws {
+            let workers = makeWorkers(trial: "stall")
+            let group = onThreads(1) { _ in
+                #expect(throws: ThumbnailError.workerFailed) { try workers.thumbnail(picture) }
+            }
+            var killed: Set<Int32> = []
+            for _ in 1...2 {
+                let decoder = try #require(waitForDecoder(notOf: killed))
+                let worker = try #require(workerProcesses().first { !killed.contains($0) })
+                killed.insert(worker)
+                kill(worker, SIGKILL)
+                #expect(eventually { kill(decoder, 0) != 0 })
+            }
+            group.wait()
+        }
+
+        private func waitForDecoder(notOf killed: Set<Int32> = []) -> Int32? {
+            var decoder: Int32?
+            _ = eventually {
+                for worker in workerProcesses() where !killed.contains(worker) {
+                    // A worker's first fork only tries the sandbox; the one that stalls is there for longer.
+                    guard let found = workerProcesses(of: worker).first else { continue }
+                    usleep(50_000)
+                    if workerProcesses(of: worker).first == found { decoder = found }
+                }
+                return decoder != nil
+            }
+            return decoder
+        }
+
+        @Test func shutDownCancelsAndLeavesNothing() throws {
+            _ = try makeWorkers().thumbnail(picture)  // whatever is opened once and for all
+            let before = openDescriptors()
+            let workers = makeWorkers(count: 3, trial: "stall")
+            let group = onThreads(12) { _ in
+                #expect(throws: ThumbnailError.cancelled) { try workers.thumbnail(picture) }
+            }
+            #expect(eventually { workerProcesses().count == 3 })
+            let start = ContinuousClock.now
+            onThreads(2) { _ in workers.shutDown() }.wait()
+            #expect(ContinuousClock.now - start < .seconds(2))
+            group.wait()
+            #expect(throws: ThumbnailError.cancelled) { try workers.thumbnail(picture) }
+            workers.shutDown()
+            #expect(workerProcesses().isEmpty)
+            #expect(openDescriptors() == before)
+        }
+
+        @Test func noDescriptorIsLeftByAnyOutcome() throws {
+            let workers = makeWorkers()
+            _ = try workers.thumbnail(picture)
+            let before = openDescriptors()
+            for _ in 1...20 {
+                _ = try workers.thumbnail(picture)
+                _ = try? workers.thumbnail([1, 2, 3])
+                _ = try? workers.makeThumbnail(of: FailingSource(), type: .jpeg, box: 256)
+            }
+            #expect(openDescriptors() == before)
+            let worker = try #require(workerProcesses().first)
+            let held = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(worker)/fd").sorted()
+            #expect(held == ["0", "1", "2", "3"])
+        }
+
+        @Test func callersAreServedInOrder() throws {
+            let workers = makeWorkers(deadlineMilliseconds: 150, trial: "stall")
+            let order = Mutex<[Int]>([])
+            var groups: [DispatchGroup] = []
+            for index in 0..<6 {
+                groups.append(
+                    onThreads(1) { _ in
+                        _ = try? workers.thumbnail(picture)
+                        order.withLock { $0.append(index) }
+                    })
+                usleep(15_000)
+            }
+            for group in groups { group.wait() }
+            #expect(order.withLock { $0 } == [0, 1, 2, 3, 4, 5])
+        }
+    }
+}

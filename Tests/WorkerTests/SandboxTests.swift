@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+@testable import PhotoImaging
+
+extension WorkerTests {
+    @Suite struct TheSandbox {
+        @Test func refusesEverythingButMemory() throws {
+            let bytes = try makeWorkers(trial: "sandbox").thumbnail(TestPicture().jpeg)
+            #expect(String(decoding: bytes.dropFirst(3).dropLast(2), as: UTF8.self) == "1111111111111")
+        }
+
+        @Test func isInForceOnARunningDecoder() throws {
+            let workers = makeWorkers(deadlineMilliseconds: 5000, trial: "stall")
+            let group = onThreads(1) { _ in _ = try? workers.thumbnail(TestPicture().jpeg) }
+            var status: [Substring: String] = [:]
+            var decoder: Int32 = 0
+            #expect(
+                eventually {
+                    guard let worker = workerProcesses().first, let found = workerProcesses(of: worker).first,
+                        let text = try? String(contentsOfFile: "/proc/\(found)/status", encoding: .utf8)
+                    else { return false }
+                    decoder = found
+                    for line in text.split(separator: "\n") {
+                        let parts = line.split(separator: ":", maxSplits: 1)
+                        status[parts[0]] = parts.last.map { $0.trimmingCharacters(in: .whitespaces) }
+                    }
+                    return status["Seccomp"] == "2"
+                })
+            #expect(status["NoNewPrivs"] == "1")
+            #expect(status["Threads"] == "1")
+            let held = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(decoder)/fd").sorted()
+            #expect(held == ["0", "1", "2"])
+            let limits = try String(contentsOfFile: "/proc/\(decoder)/limits", encoding: .utf8)
+            #expect(limits.contains(#/Max core file size +0 /#))
+            #expect(limits.contains(#/Max address space +1073741824 /#))
+            #expect(limits.contains(#/Max cpu time +20 /#))
+            let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(decoder)/environ"))
+            #expect(environment == Data("SWIFT_BACKTRACE=enable=no\0".utf8))
+            workers.shutDown()
+            group.wait()
+        }
+
+        /// As when the daemon is killed: both processes go, though one is busy.
+        @Test func endsWithItsSocket() throws {
+            for trial in [nil, "stall"] as [String?] {
+                let worker = try #require(
+                    WorkerProcess.spawn(
+                        executable: workerPath, arguments: trial.map { ["--trial", $0] } ?? []))
+                guard case .words([WorkerProtocol.greeting]) = worker.receive(within: 5000) else {
+                    Issue.record("no hello")
+                    continue
+                }
+                if trial != nil {
+                    let bytes = TestPicture().jpeg
+                    let box = PixelSize(width: 9, height: 9)
+                    let request = WorkerRequest(pictureBytes: bytes.count, box: box, type: .jpeg)
+                    guard
+                        let picture = MemoryFile.copy(of: MemorySource(bytes: bytes), byteCount: bytes.count),
+                        let result = MemoryFile.forResult(byteCount: request.resultBytes)
+                    else {
+                        Issue.record("no memory file")
+                        continue
+                    }
+                    let descriptors = [picture.descriptor, result.descriptor]
+                    #expect(worker.socket.send(request.words, descriptors: descriptors))
+                    #expect(eventually { !workerProcesses(of: worker.processID).isEmpty })
+                }
+                let forks = workerProcesses(of: worker.processID)
+                shutdown(worker.socket.descriptor, Int32(SHUT_RDWR))
+                var status: Int32 = -1
+                #expect(eventually { waitpid(worker.processID, &status, WNOHANG) == worker.processID })
+                #expect(status == 0)
+                for fork in forks { #expect(kill(fork, 0) != 0) }
+                close(worker.socket.descriptor)
+            }
+        }
+
+        @Test func thePictureCannotBeChangedOrResized() {
+            guard let file = MemoryFile.copy(of: MemorySource(bytes: [1, 2, 3, 4]), byteCount: 4) else {
+                Issue.record("no memory file")
+                return
+            }
+            let descriptor = file.descriptor
+            #expect(pwrite(descriptor, "x", 1, 0) == -1)
+            #expect(ftruncate(descriptor, 2) == -1)
+            #expect(ftruncate(descriptor, 8) == -1)
+        }
+
+        @Test func requestsAreChecked() {
+            let request = WorkerRequest(pictureBytes: 10, box: PixelSize(width: 3, height: 4), type: .jpeg)
+            #expect(WorkerRequest(words: request.words) == request)
+            #expect(WorkerRequest(words: []) == nil)
+            for index in 0..<5 {
+                for value in [0, UInt64.max] {
+                    var words = request.words
+                    words[index] = value
+                    let isJPEG = index == 4 && value == UInt64(MediaType.jpeg.rawValue)
+                    #expect((WorkerRequest(words: words) == nil) == !isJPEG)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+import CTurboJPEG
+import Foundation
+
+@testable import PhotoImaging
+
+/// Bytes in memory.
+struct MemorySource: ByteSource {
+    var bytes: [UInt8]
+    var byteCount: UInt64 { UInt64(bytes.count) }
+
+    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let part = bytes.dropFirst(Int(offset)).prefix(buffer.count)
+        buffer.copyBytes(from: part)
+        return part.count
+    }
+}
+
+/// Stops with an I/O error after some bytes.
+struct FailingSource: ByteSource {
+    var byteCount: UInt64 { 100_000 }
+
+    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        offset == 0 ? 1000 : -1
+    }
+}
+
+/// Four colours, one in each quarter, as stored.
+enum Corner: Equatable {
+    case red, green, blue, white
+
+    var rgb: [UInt8] {
+        switch self {
+        case .red: [255, 0, 0]
+        case .green: [0, 255, 0]
+        case .blue: [0, 0, 255]
+        case .white: [255, 255, 255]
+        }
+    }
+
+    static let stored: [[Corner]] = [[.red, .green], [.blue, .white]]
+}
+
+struct TestPicture {
+    enum Kind { case color, gray, cmyk }
+
+    var width = 400
+    var height = 300
+    var kind = Kind.color
+    var isProgressive = false
+    var subsampling = TJSAMP_420
+    var orientation: UInt16?
+    /// Inserted behind the JFIF segment, whole.
+    var segments: [UInt8] = []
+
+    /// The colours of the quarters, through the real encoder.
+    var jpeg: [UInt8] {
+        let channels = kind == .color ? 3 : kind == .gray ? 1 : 4
+        var pixels = [UInt8](repeating: 0, count: width * height * channels)
+        for y in 0..<height {
+            for x in 0..<width {
+                let rgb = Corner.stored[y * 2 / height][x * 2 / width].rgb
+                let at = (y * width + x) * channels
+                switch kind {
+                case .color: pixels.replaceSubrange(at..<at + 3, with: rgb)
+                case .gray: pixels[at] = rgb[0]
+                // As Adobe stores inks: 255 is none. No black, so the inks are the colours.
+                case .cmyk: pixels.replaceSubrange(at..<at + 4, with: rgb + [255])
+                }
+            }
+        }
+        return encode(pixels)
+    }
+
+    func encode(_ pixels: [UInt8]) -> [UInt8] {
+        let format = kind == .color ? TJPF_RGB : kind == .gray ? TJPF_GRAY : TJPF_CMYK
+        let handle = tjInitCompress()!
+        defer { tjDestroy(handle) }
+        var start: UnsafeMutablePointer<UInt8>?
+        var count: UInt = 0
+        let result = tjCompress2(
+            handle, pixels, Int32(width), 0, Int32(height), format.rawValue, &start, &count,
+            Int32((kind == .gray ? TJSAMP_GRAY : subsampling).rawValue), 92,
+            isProgressive ? TJFLAG_PROGRESSIVE : 0)
+        precondition(result == 0)
+        defer { tjFree(start) }
+        var bytes = Array(UnsafeBufferPointer(start: start, count: Int(count)))
+        let added = (orientation.map(Self.exif) ?? []) + segments
+        // JFIF's segment is 18 bytes long and first, except in CMYK pictures, which have an Adobe one.
+        bytes.insert(contentsOf: added, at: kind == .cmyk ? 2 : 20)
+        return bytes
+    }
+
+    static func exif(_ orientation: UInt16) -> [UInt8] {
+        let tiff: [UInt8] =
+            [0x4D, 0x4D, 0, 42, 0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, UInt8(orientation >> 8)]
+            + [UInt8(orientation & 0xFF), 0, 0, 0, 0, 0, 0]
+        return segment(0xE1, Array("Exif\0\0".utf8) + tiff)
+    }
+
+    static func segment(_ marker: UInt8, _ payload: [UInt8]) -> [UInt8] {
+        let length = payload.count + 2
+        return [0xFF, marker, UInt8(length >> 8), UInt8(length & 0xFF)] + payload
+    }
+
+    static func profilePart(_ number: UInt8, of count: UInt8, byteCount: Int) -> [UInt8] {
+        let body = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ Int(number)) }
+        return segment(0xE2, Array("ICC_PROFILE\0".utf8) + [number, count] + body)
+    }
+}
+
+/// A thumbnail decoded again.
+struct DecodedThumbnail {
+    var size: PixelSize
+    var isGray: Bool
+    var rgb: [UInt8]
+
+    init?(_ jpeg: [UInt8]) {
+        let handle = tjInitDecompress()!
+        defer { tjDestroy(handle) }
+        var (width, height, subsampling, colorSpace): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
+        guard
+            tjDecompressHeader3(handle, jpeg, UInt(jpeg.count), &width, &height, &subsampling, &colorSpace)
+                == 0
+        else { return nil }
+        size = PixelSize(width: Int(width), height: Int(height))
+        isGray = colorSpace == TJCS_GRAY.rawValue
+        rgb = [UInt8](repeating: 0, count: Int(width * height) * 3)
+        guard
+            tjDecompress2(handle, jpeg, UInt(jpeg.count), &rgb, width, 0, height, TJPF_RGB.rawValue, 0) == 0
+        else { return nil }
+    }
+
+    func pixel(_ x: Int, _ y: Int) -> [UInt8] {
+        let at = (y * size.width + x) * 3
+        return Array(rgb[at..<at + 3])
+    }
+
+    /// The colours in the middle of the quarters.
+    var corners: [[Corner?]] {
+        [1, 3].map { row in
+            [1, 3].map { column in
+                let found = pixel(size.width * column / 4, size.height * row / 4)
+                return [.red, .green, .blue, .white].first { corner in
+                    zip(corner.rgb, found).allSatisfy { abs(Int($0) - Int($1)) < 30 }
+                }
+            }
+        }
+    }
+}
+
+/// obscura-worker is built beside the tests.
+let workerPath: String = {
+    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    let beside = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
+        "obscura-worker"
+    ).path
+    if FileManager.default.isExecutableFile(atPath: beside) { return beside }
+    let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
+    return URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("obscura-worker")
+        .path
+}()
+
+func makeWorkers(count: Int = 1, deadlineMilliseconds: Int = 10_000, trial: String? = nil) -> ThumbnailWorkers
+{
+    ThumbnailWorkers(
+        executable: workerPath, count: count, deadlineMilliseconds: deadlineMilliseconds,
+        arguments: trial.map { ["--trial", $0] } ?? [])
+}
+
+extension ThumbnailWorkers {
+    func thumbnail(_ bytes: [UInt8], box: Int = 256) throws(ThumbnailError) -> [UInt8] {
+        try makeThumbnail(of: MemorySource(bytes: bytes), type: .jpeg, box: box)
+    }
+}
+
+/// Processes named obscura-worker that descend from `parent` directly.
+func workerProcesses(of parent: Int32 = getpid()) -> [Int32] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return names.compactMap { Int32($0) }.filter { process in
+        guard let line = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
+            let close = line.lastIndex(of: ")"), line.contains("(obscura-worker)")
+        else { return false }
+        let fields = line[close...].split(separator: " ")
+        return Int32(fields[2]) == parent
+    }
+}
+
+func openDescriptors() -> Set<String> {
+    Set((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [])
+}
+
+/// Polls until `condition` holds; false after five seconds.
+func eventually(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<500 {
+        if condition() { return true }
+        usleep(10_000)
+    }
+    return condition()
+}
+
+/// Runs `body` on `count` threads and waits for all of them.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) -> DispatchGroup {
+    let group = DispatchGroup()
+    for index in 0..<count {
+        group.enter()
+        Thread.detachNewThread {
+            body(index)
+            group.leave()
+        }
+    }
+    return group
+}
