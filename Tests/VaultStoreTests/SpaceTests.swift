@@ -147,4 +147,59 @@ import VaultFormat
             }
         }
     }
+
+    /// Pages, map nodes, deltas and roots are there twice: either segment of a pair may be lost as a whole.
+    @Test(arguments: [0, 1]) func eitherCopyOfAllPagesSuffices(lost: Int) throws {
+        let path = try makeVault(directory)
+        do {
+            let space = try openSpace(path)
+            for page in 0..<500 { space.stage(UInt32(page), UInt8(page % 250)) }
+            try space.commit(durable: true)
+            try space.close()
+        }
+        let file = path + "/spaces/0/" + SegmentFiles.name(lost)
+        let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
+        try Data(bytes(size, seed: 5)).write(to: URL(fileURLWithPath: file))
+        do {
+            let space = try openSpace(path)
+            for page in 0..<500 { #expect(try space.page(UInt32(page)) == UInt8(page % 250)) }
+            space.stage(3, 251)
+            try space.commit(durable: true)
+            try space.commit(durable: true)
+        }
+        try FileManager.default.removeItem(atPath: file)
+        #expect(try openSpace(path, readOnly: true).page(3) == 251)
+    }
+
+    /// A flipped bit of content is an error for that chunk and for nothing else.
+    @Test func damagedContentIsNeverServed() throws {
+        let path = try makeVault(directory)
+        let space = try openSpace(path)
+        let data = bytes(600_000, seed: 9)
+        let runs = try space.writeAll(1, data)
+        let other = try space.writeAll(2, data)
+        space.adopt(runs + other)
+        try space.commit(durable: true)
+        let sector = Int(try #require(runs.first).sector)
+        let file = path + "/spaces/0/" + SegmentFiles.name(sector / 32768)
+        var generator = SeededGenerator(77)
+        for _ in 0..<40 {
+            let offset = UInt64((sector % 32768) * 512) + UInt64.random(in: 0..<590_000, using: &generator)
+            let handle = try #require(FileHandle(forUpdatingAtPath: file))
+            try handle.seek(toOffset: offset)
+            let old = try #require(try handle.read(upToCount: 1))
+            try handle.seek(toOffset: offset)
+            try handle.write(contentsOf: Data([old[0] ^ 0x10]))
+            let verdict = Result { try space.readAll(1, runs) }
+            switch verdict {
+            case .success(let read): #expect(read == data)
+            case .failure(let error): #expect(error as? StoreError == .damaged)
+            }
+            #expect(try space.readAll(2, other) == data)
+            try handle.seek(toOffset: offset)
+            try handle.write(contentsOf: old)
+            try handle.close()
+        }
+        #expect(try space.readAll(1, runs) == data)
+    }
 }
