@@ -32,6 +32,13 @@ let package = Package(
         layer("VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"]),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
         layer("VaultCatalogue", uses: ["CSQLite", "VaultStore", "VaultFormat", "LinuxIO"]),
+        .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+        .executableTarget(
+            name: "obscura",
+            dependencies: ["FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"],
+            exclude: ["obscura.1", "mount.obscura.8"], swiftSettings: settings),
+        layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
+        layer("PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
         layer("PhotoImaging", uses: ["CShims"]),
         .executableTarget(
             name: "obscura-worker", dependencies: ["PhotoImaging", "CTurboJPEG", "CSeccomp", "CShims"],

@@ -82,6 +82,12 @@ public struct Counters: Sendable, Equatable {
     public var ino: UInt64
     public var content: UInt64
     public var dentry: UInt64
+
+    public init(ino: UInt64, content: UInt64, dentry: UInt64) {
+        self.ino = ino
+        self.content = content
+        self.dentry = dentry
+    }
 }
 
 struct InodeStatements {

@@ -1,4 +1,5 @@
 import CSodium
+import VaultFormat
 
 /// Parameters of Argon2id, as RFC 9106 names them: memory in bytes, passes over it, one lane.
 public struct KDFParameters: Sendable, Hashable {
@@ -9,6 +10,10 @@ public struct KDFParameters: Sendable, Hashable {
         self.memoryBytes = memoryBytes
         self.passes = passes
     }
+
+    /// The least a vault may ask for.
+    public static let memoryBytesMin = KDFLimits.memoryBytesMin
+    public static let passesMin = KDFLimits.passesMin
 
     /// 256 MiB and 3 passes: 0.6 s on the machines we measure on.
     public static let standard = KDFParameters(memoryBytes: 256 << 20, passes: 3)

@@ -1,0 +1,74 @@
+internal import Glibc
+internal import LinuxIO
+
+/// What happens to a running mount, told to the thread that watches over it.
+enum ControlEvent: Equatable {
+    /// The kernel has the answer to its INIT: requests are served.
+    case live
+    /// A worker saw the connection end.
+    case ended
+    /// Somebody in this process wants the mount gone.
+    case unmountRequested
+    /// A signal of that number arrived.
+    case signal(Int32)
+
+    private static let liveByte: UInt8 = 200
+    private static let endedByte: UInt8 = 201
+    private static let unmountByte: UInt8 = 202
+
+    init(byte: UInt8) {
+        switch byte {
+        case Self.liveByte: self = .live
+        case Self.endedByte: self = .ended
+        case Self.unmountByte: self = .unmountRequested
+        default: self = .signal(Int32(byte))
+        }
+    }
+
+    /// A signal is its own number (1 to 64), so that the signal handler has nothing to compute.
+    var byte: UInt8 {
+        switch self {
+        case .live: Self.liveByte
+        case .ended: Self.endedByte
+        case .unmountRequested: Self.unmountByte
+        case .signal(let number): UInt8(number)
+        }
+    }
+}
+
+/// A pipe of one-byte events: written from any thread and from the signal handler, read by one.
+final class ControlPipe: Sendable {
+    private let readEnd: Int32
+    /// For the signal handler, which may do no more than write(2).
+    let writeEnd: Int32
+
+    init() throws(Errno) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw .last }
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        (readEnd, writeEnd) = (ends[0], ends[1])
+    }
+
+    deinit {
+        close(readEnd)
+        close(writeEnd)
+    }
+
+    /// Never blocks. A full pipe holds thousands of events already: one more would tell nothing new.
+    func send(_ event: ControlEvent) {
+        var byte = event.byte
+        _ = write(writeEnd, &byte, 1)
+    }
+
+    /// The next event, or nil when none came within so many milliseconds (nil: for ever) or a signal interrupted.
+    func next(milliseconds: Int32?) -> ControlEvent? {
+        var wanted = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
+        guard poll(&wanted, 1, milliseconds ?? -1) > 0 else { return nil }
+        var byte: UInt8 = 0
+        guard read(readEnd, &byte, 1) == 1 else { return nil }
+        return ControlEvent(byte: byte)
+    }
+}

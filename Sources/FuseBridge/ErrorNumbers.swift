@@ -1,0 +1,34 @@
+internal import Glibc
+internal import PhotoLibrary
+
+extension FileError {
+    /// The number errno(3) has for this meaning: the only place in Obscura where the two meet.
+    ///
+    /// There is no `default`, so that a new case is given its number here or does not compile.
+    var errorNumber: Int32 {
+        switch self {
+        case .noEntry: ENOENT
+        case .exists: EEXIST
+        case .notDirectory: ENOTDIR
+        case .isDirectory: EISDIR
+        case .notEmpty: ENOTEMPTY
+        case .notPermitted: EPERM
+        case .accessDenied: EACCES
+        case .noRoom: ENOSPC
+        case .damaged: EIO
+        case .readOnly: EROFS
+        case .nameTooLong: ENAMETOOLONG
+        case .tooManyLinks: EMLINK
+        case .noData: ENODATA
+        case .notSupported: EOPNOTSUPP
+        case .invalid: EINVAL
+        case .range: ERANGE
+        case .fileTooBig: EFBIG
+        case .badHandle: EBADF
+        case .stale: ESTALE
+        case .noSuchDeviceOrAddress: ENXIO
+        case .tooBig: E2BIG
+        case .busy: EBUSY
+        }
+    }
+}

@@ -1,0 +1,143 @@
+internal import CFuse3
+internal import Glibc
+internal import PhotoLibrary
+
+// Requests about open files.
+
+typealias FileInformation = UnsafeMutablePointer<fuse_file_info>?
+
+func createFile(
+    _ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: CString, _ mode: mode_t, _ file: FileInformation
+) {
+    let request = Request(request)
+    let bridge = request.bridge
+    do throws(FileError) {
+        let (entry, handle) = try bridge.library.create(
+            parent, Name(name), mode: mode, flags: file!.pointee.flags, request.caller)
+        file!.pointee.take(handle, bridge)
+        if !request.sendCreated(entry, file!.pointee) { releaseHandle(of: file!.pointee, bridge) }
+    } catch {
+        request.fail(error.errorNumber)
+    }
+}
+
+func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation) {
+    let request = Request(request)
+    let bridge = request.bridge
+    do throws(FileError) {
+        let handle = try bridge.library.open(ino, flags: file!.pointee.flags, request.caller)
+        file!.pointee.take(handle, bridge)
+        if !request.sendOpened(file!.pointee) { releaseHandle(of: file!.pointee, bridge) }
+    } catch {
+        request.fail(error.errorNumber)
+    }
+}
+
+extension fuse_file_info {
+    /// Keeps the handle and tells the kernel how to treat the file. Only a file open for writing
+    /// needs a FLUSH at each close: a reader's costs a round trip and means nothing.
+    fileprivate mutating func take(_ handle: FileHandle, _ bridge: Bridge) {
+        keep(handle)
+        bridge.countOpened(1)
+        keep_cache = handle.keepsCache ? 1 : 0
+        direct_io = handle.isDirect ? 1 : 0
+        noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
+    }
+}
+
+private func releaseHandle(of file: fuse_file_info, _ bridge: Bridge) {
+    bridge.library.release(file.handle(as: FileHandle.self))
+    file.dropHandle()
+    bridge.countOpened(-1)
+}
+
+func releaseFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation) {
+    let request = Request(request, isUse: false)
+    releaseHandle(of: file!.pointee, request.bridge)
+    request.fail(0)
+}
+
+func readFile(
+    _ request: fuse_req_t?, _ ino: fuse_ino_t, _ size: Int, _ offset: off_t, _ file: FileInformation
+) {
+    let request = Request(request)
+    let library = request.library
+    var pending: Request? = request
+    do throws(FileError) {
+        try library.read(file!.file, offset: UInt64(offset), count: size) { pending.take()?.send($0) }
+    } catch {
+        pending.take()?.fail(error.errorNumber)
+    }
+}
+
+func writeFile(
+    _ request: fuse_req_t?, _ ino: fuse_ino_t, _ data: CString, _ size: Int, _ offset: off_t,
+    _ file: FileInformation
+) {
+    Request(request).answer { call throws(FileError) in
+        let bytes = UnsafeRawBufferPointer(start: data, count: size)
+        return .written(try call.library.write(file!.file, offset: UInt64(offset), bytes, call.caller))
+    }
+}
+
+func flushFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation) {
+    Request(request).answer { call throws(FileError) in
+        try call.library.flush(file!.file)
+        return .done
+    }
+}
+
+func syncFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ dataOnly: Int32, _ file: FileInformation) {
+    Request(request).answer { call throws(FileError) in
+        try call.library.fsync(file!.file, dataOnly: dataOnly != 0)
+        return .done
+    }
+}
+
+func allocate(
+    _ request: fuse_req_t?, _ ino: fuse_ino_t, _ mode: Int32, _ offset: off_t, _ length: off_t,
+    _ file: FileInformation
+) {
+    Request(request).answer { call throws(FileError) in
+        try call.library.allocate(
+            file!.file, mode: mode, offset: UInt64(offset), length: UInt64(length))
+        return .done
+    }
+}
+
+/// SEEK_DATA and SEEK_HOLE of lseek(2).
+private let seekData: Int32 = 3
+private let seekHole: Int32 = 4
+
+/// Only SEEK_DATA and SEEK_HOLE come here; the kernel answers the others.
+func seekFile(
+    _ request: fuse_req_t?, _ ino: fuse_ino_t, _ offset: off_t, _ whence: Int32, _ file: FileInformation
+) {
+    Request(request).answer { call throws(FileError) in
+        guard whence == seekData || whence == seekHole else { throw .invalid }
+        guard offset >= 0 else { throw .noSuchDeviceOrAddress }
+        return .offset(
+            try call.library.seek(
+                file!.file, offset: UInt64(offset), whence: whence == seekData ? .data : .hole))
+    }
+}
+
+func copyFileRange(
+    _ request: fuse_req_t?, _ source: fuse_ino_t, _ sourceOffset: off_t, _ sourceFile: FileInformation,
+    _ target: fuse_ino_t, _ targetOffset: off_t, _ targetFile: FileInformation, _ count: Int, _ flags: Int32
+) {
+    Request(request).answer { call throws(FileError) in
+        .written(
+            try call.library.copyRange(
+                from: sourceFile!.file, offset: UInt64(sourceOffset), to: targetFile!.file,
+                offset: UInt64(targetOffset), count: UInt64(count)))
+    }
+}
+
+/// No ioctl(2) is served (FICLONE never gets here): ENOTTY, as for any file that has none.
+func controlFile(
+    _ request: fuse_req_t?, _ ino: fuse_ino_t, _ command: UInt32, _ argument: UnsafeMutableRawPointer?,
+    _ file: FileInformation, _ flags: UInt32, _ input: UnsafeRawPointer?, _ inputBytes: Int, _ outputBytes: Int
+) {
+    Request(request).fail(ENOTTY)
+}

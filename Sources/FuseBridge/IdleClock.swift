@@ -1,0 +1,34 @@
+internal import CFuse3
+internal import Glibc
+
+/// Decides when a mount has been idle long enough. Driven by one thread, which asks every `checkMilliseconds`.
+struct IdleClock {
+    private let limitMilliseconds: Int64?
+    private var lastUses: UInt64 = .max
+    private var lastUse: Int64 = 0
+
+    /// `seconds` nil: never.
+    init(seconds: Int?) { limitMilliseconds = seconds.map { Int64($0) * 1000 } }
+
+    /// How often to ask: an eighth of the limit, within a quarter second and half a minute. Nil: not at all.
+    var checkMilliseconds: Int32? {
+        limitMilliseconds.map { Int32(min(max($0 / 8, 250), 30_000)) }
+    }
+
+    /// True when `uses` has been the same and nothing open for as long as the limit.
+    mutating func isOver(uses: UInt64, open: Int, now: Int64 = Self.now()) -> Bool {
+        guard let limitMilliseconds else { return false }
+        if uses != lastUses || open > 0 {
+            lastUses = uses
+            lastUse = now
+        }
+        return now - lastUse >= limitMilliseconds
+    }
+
+    /// Milliseconds by the clock that stands still while the machine sleeps: waking a laptop must not unmount.
+    private static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

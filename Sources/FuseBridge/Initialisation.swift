@@ -1,0 +1,64 @@
+internal import CFuse3
+internal import Glibc
+internal import Synchronization
+
+/// The first exchange with the kernel: what both sides can do, and the moment the mount becomes live.
+final class Initialisation: Sendable {
+    private let isLive = Atomic<Bool>(false)
+    private let control: ControlPipe
+
+    /// `control` is told when the kernel has its answer.
+    init(control: ControlPipe) { self.control = control }
+
+    /// Bytes of one read or write at most: what libfuse's buffers hold, and the kernel's own limit.
+    static let transferBytesMax: UInt32 = 1 << 20
+
+    /// The INIT callback: chooses among what the kernel offers.
+    ///
+    /// Pages are dropped only when somebody says so (EXPLICIT_INVAL_DATA): every change comes through the kernel or is
+    /// announced by the notifier, and with AUTO_INVAL_DATA each write, by moving the mtime, would throw away
+    /// the pages it has just filled. Data is copied, not spliced: splicing costs more than it saves
+    /// for bytes that come out of a decryption buffer. The write-back cache stays off: the vault must see writes in
+    /// order and their errors must reach the writer.
+    func negotiate(_ connection: inout fuse_conn_info) {
+        let wanted =
+            FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC
+            | FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS
+            | FUSE_CAP_READDIRPLUS_AUTO
+        connection.want = connection.capable & UInt32(wanted)
+        connection.max_read = Self.transferBytesMax
+        connection.max_write = Self.transferBytesMax
+    }
+
+    /// Sends an answer; the first is the one to INIT, which is completed on its way.
+    func send(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>?, _ count: Int32) -> Int {
+        if isLive.load(ordering: .relaxed) { return writev(descriptor, pieces, count) }
+        return sendFirst(descriptor, pieces!, count)
+    }
+
+    /// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know: the kernel then leaves it to the library
+    /// to clear the set-user-id bits, and no longer asks for security.capability before every write.
+    private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
+        let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin
+        if isAnswer { InitAnswer.add(flag: InitAnswer.handleKillPrivilegesV2, to: pieces[1].iov_base) }
+        let sent = writev(descriptor, pieces, count)
+        if isAnswer && sent > 0 {
+            isLive.store(true, ordering: .relaxed)
+            control.send(.live)
+        }
+        return sent
+    }
+}
+
+/// `struct fuse_init_out` of linux/fuse.h, as far as it is needed here: major, minor, max_readahead, flags, each
+/// 32 bits. Part of the kernel's stable interface.
+private enum InitAnswer {
+    static let bytesMin = 24
+    static let handleKillPrivilegesV2: UInt32 = 1 << 28
+    private static let flagsOffset = 12
+
+    static func add(flag: UInt32, to answer: UnsafeMutableRawPointer) {
+        let flags = answer.load(fromByteOffset: flagsOffset, as: UInt32.self)
+        answer.storeBytes(of: flags | flag, toByteOffset: flagsOffset, as: UInt32.self)
+    }
+}

@@ -1,0 +1,60 @@
+internal import CFuse3
+internal import Glibc
+internal import PhotoLibrary
+
+/// Packs directory entries into the answer to READDIR or READDIRPLUS, in libfuse's layout.
+struct ListingPacker {
+    private let buffer: UnsafeMutableRawBufferPointer
+    private let name: UnsafeMutableBufferPointer<CChar>
+    private let plus: Bool
+    private let request: fuse_req_t
+    private var usedBytes = 0
+
+    /// NAME_MAX of Linux, and a NUL.
+    private static let nameBytesMax = 256
+
+    init(byteCount: Int, plus: Bool, request: fuse_req_t) {
+        buffer = .allocate(byteCount: byteCount, alignment: 8)
+        name = .allocate(capacity: Self.nameBytesMax)
+        self.plus = plus
+        self.request = request
+    }
+
+    /// What was packed so far.
+    var packed: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<usedBytes]) }
+
+    /// Adds one entry; false when it does not fit.
+    mutating func add(_ item: DirectoryEntry) -> Bool {
+        precondition(item.name.bytes.count < Self.nameBytesMax)
+        for (index, byte) in item.name.bytes.enumerated() { name[index] = CChar(bitPattern: byte) }
+        name[item.name.bytes.count] = 0
+        let room = buffer.count - usedBytes
+        let start = (buffer.baseAddress! + usedBytes).assumingMemoryBound(to: CChar.self)
+        let needed = plus ? addPlus(item, start, room) : addPlain(item, start, room)
+        if needed > room { return false }
+        usedBytes += needed
+        return true
+    }
+
+    func free() {
+        buffer.deallocate()
+        name.deallocate()
+    }
+
+    private func addPlain(_ item: DirectoryEntry, _ start: UnsafeMutablePointer<CChar>, _ room: Int) -> Int {
+        var status = stat()
+        status.st_ino = ino_t(item.ino)
+        status.st_mode = item.mode
+        return fuse_add_direntry(request, start, room, name.baseAddress, &status, off_t(item.cookie))
+    }
+
+    /// An item without attributes ("." and "..") is sent with node number 0: the kernel then makes no inode of it.
+    private func addPlus(_ item: DirectoryEntry, _ start: UnsafeMutablePointer<CChar>, _ room: Int) -> Int {
+        var parameter = item.entry.map { fuse_entry_param($0) } ?? fuse_entry_param()
+        if item.entry == nil {
+            parameter.attr.st_ino = ino_t(item.ino)
+            parameter.attr.st_mode = item.mode
+        }
+        return fuse_add_direntry_plus(request, start, room, name.baseAddress, &parameter, off_t(item.cookie))
+    }
+}

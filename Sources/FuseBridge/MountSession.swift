@@ -1,0 +1,129 @@
+internal import Glibc
+internal import LinuxIO
+public import PhotoLibrary
+
+/// Why a mount ended.
+public enum MountEnd: Sendable, Equatable {
+    /// Somebody unmounted it from outside.
+    case unmounted
+    /// `MountSession.unmount` was called.
+    case requested
+    /// A signal of that number asked for it.
+    case signal(Int32)
+    /// Nothing was used for as long as the options say.
+    case idle
+}
+
+/// A mounted library.
+///
+/// Whatever happens, nothing stays mounted when `run` has returned or the session is gone. The caller closes the
+/// library afterwards. Unchecked Sendable: `run` is called at most once, and only `control` is used by other threads.
+public final class MountSession: @unchecked Sendable {
+    private let library: Library
+    private let options: MountOptions
+    private let bridge: Bridge
+    private let control: ControlPipe
+    /// Until `run` has ended.
+    private var session: Session?
+    private let notifier = Notifier()
+    private let mountPoint: MountPoint
+
+    /// How long open files may keep being served after a lazy unmount. Then they fail with ENOTCONN.
+    private static let graceMilliseconds: Int32 = 3000
+    /// The kernel's own 128 KiB lets a read of 3 MB wait for each chunk's decryption; see Tests for figures.
+    private static let readAheadKibibytes = 1024
+
+    /// Mounts the library on `directory`. Programs that look there wait until `run` is called.
+    public static func mount(
+        _ library: Library, at directory: String, options: MountOptions
+    ) throws(MountError) -> MountSession {
+        let path = try checkMountable(directory, options: options)
+        return try MountSession(library, path, options)
+    }
+
+    private init(_ library: Library, _ path: String, _ options: MountOptions) throws(MountError) {
+        self.library = library
+        self.options = options
+        do throws(Errno) { control = try ControlPipe() } catch { throw .system(error, "making a pipe") }
+        bridge = Bridge(library: library, initialisation: Initialisation(control: control))
+        _ = LibfuseLog.shared.takeLast()
+        guard let session = Session(options: options.libfuseWords, bridge: bridge, control: control) else {
+            throw .refused(LibfuseLog.shared.takeLast())
+        }
+        guard session.mount(at: path) else { throw .refused(LibfuseLog.shared.takeLast()) }
+        guard let mountPoint = MountPoint(at: path, subtype: options.subtype) else {
+            _ = detach(path, lazily: true)
+            throw .refused("the mount is not in /proc/self/mountinfo")
+        }
+        self.session = session
+        self.mountPoint = mountPoint
+        library.observer = notifier
+    }
+
+    deinit { closeDown() }
+
+    /// Asks `run` to unmount and return; from any thread.
+    public func unmount() { control.send(.unmountRequested) }
+
+    /// Serves the mount until it is unmounted, by whomever. `onLive` is called once, on this thread, when
+    /// programs can use the mount; not at all when it goes before that.
+    @discardableResult
+    public func run(onLive: () -> Void) throws(MountError) -> MountEnd {
+        let signals = options.handlesSignals ? SignalWatch(control) : nil
+        defer { withExtendedLifetime(signals) {} }
+        defer { closeDown() }
+        do throws(Errno) {
+            try notifier.start(session!)
+            try session!.start()
+        } catch {
+            throw .system(error, "starting threads")
+        }
+        return watch(onLive)
+    }
+
+    /// The notifier first, while its last message is still served; then the workers; then the connection, upon which
+    /// whoever still waits for an answer gets ENOTCONN.
+    private func closeDown() {
+        notifier.stop()
+        session?.stop()
+        session = nil
+        mountPoint.removeIfDead()
+    }
+
+    /// Waits for whatever ends the mount.
+    private func watch(_ onLive: () -> Void) -> MountEnd {
+        var idle = IdleClock(seconds: options.idleSeconds)
+        while true {
+            switch control.next(milliseconds: idle.checkMilliseconds) {
+            case .live:
+                mountPoint.raiseReadAhead(kibibytes: Self.readAheadKibibytes)
+                onLive()
+            case .ended: return .unmounted
+            case .unmountRequested:
+                takeDown()
+                return .requested
+            case .signal(let number):
+                takeDown()
+                return .signal(number)
+            case nil:
+                guard idle.isOver(uses: bridge.useCount, open: bridge.openCount) else { continue }
+                guard mountPoint.unmount(lazily: false) else { continue }
+                waitForEnd()
+                return .idle
+            }
+        }
+    }
+
+    /// Unmounts as fusermount3 -u does. While files are open or a program's working directory is inside, the mount is taken
+    /// out of the tree and they are served for a while longer.
+    private func takeDown() {
+        if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
+        waitForEnd()
+    }
+
+    /// Waits until the kernel has let go of the connection, a second request or signal comes, or the time is up: a mount
+    /// that was copied into another namespace may never end.
+    private func waitForEnd() {
+        _ = control.next(milliseconds: Self.graceMilliseconds)
+    }
+}

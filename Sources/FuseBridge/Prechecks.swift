@@ -1,0 +1,76 @@
+internal import CFuse3
+internal import Glibc
+internal import LinuxIO
+
+/// Looks at everything that commonly stands in the way of a mount, so that the error can say what to do; returns the
+/// directory's true path.
+public func checkMountable(_ directory: String, options: MountOptions) throws(MountError) -> String {
+    try checkDevice()
+    if geteuid() != 0 { try checkHelper(options) }
+    try clearDeadMount(directory, subtype: options.subtype)
+    var status = stat()
+    guard stat(directory, &status) == 0 else { throw directoryError(directory) }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .notADirectory(directory) }
+    guard let resolved = realpath(directory, nil) else { throw directoryError(directory) }
+    defer { free(resolved) }
+    let path = String(cString: resolved)
+    guard MountPoint(at: path, subtype: options.subtype) == nil else { throw .alreadyMounted(directory) }
+    guard geteuid() == 0 || access(path, W_OK) == 0 else { throw .mountPointRefused(directory) }
+    return path
+}
+
+private func checkDevice() throws(MountError) {
+    let descriptor = open("/dev/fuse", O_RDWR | O_CLOEXEC)
+    if descriptor >= 0 {
+        close(descriptor)
+        return
+    }
+    let error = Errno.last
+    switch error.rawValue {
+    case ENOENT, ENODEV, ENXIO: throw .noDevice
+    case EACCES, EPERM: throw .deviceRefused
+    default: throw .system(error, "opening /dev/fuse")
+    }
+}
+
+private func checkHelper(_ options: MountOptions) throws(MountError) {
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    let isThere = path.split(separator: ":").contains { access("\($0)/fusermount3", X_OK) == 0 }
+    guard isThere else { throw .noHelper }
+    guard options.allowOther else { return }
+    let lines = String(decoding: readSmallFile("/etc/fuse.conf"), as: UTF8.self).split(separator: "\n")
+    let isPermitted = lines.contains { $0.split(separator: " ") == ["user_allow_other"] }
+    guard isPermitted else { throw .allowOtherRefused }
+}
+
+/// After a killed mount its directory answers ENOTCONN to everything until somebody unmounts it.
+private func clearDeadMount(_ directory: String, subtype: String) throws(MountError) {
+    var status = stat()
+    guard stat(directory, &status) != 0, errno == ENOTCONN else { return }
+    let path = absolutePath(directory)
+    let isOurs = MountPoint(at: path, subtype: subtype) != nil
+    guard isOurs, detach(path, lazily: true) else { throw .deadMount(directory) }
+}
+
+/// The path of a directory that cannot be entered: only its parent can be resolved.
+private func absolutePath(_ directory: String) -> String {
+    var trimmed = Substring(directory)
+    while trimmed.count > 1 && trimmed.hasSuffix("/") { trimmed.removeLast() }
+    let slash = trimmed.lastIndex(of: "/")
+    let parent = slash.map { trimmed[..<$0] } ?? "."
+    guard let resolved = realpath(parent.isEmpty ? "/" : String(parent), nil) else { return String(trimmed) }
+    defer { free(resolved) }
+    let prefix = String(cString: resolved)
+    let name = slash.map { trimmed[trimmed.index(after: $0)...] } ?? trimmed
+    return prefix == "/" ? "/\(name)" : "\(prefix)/\(name)"
+}
+
+private func directoryError(_ directory: String) -> MountError {
+    let error = Errno.last
+    return switch error.rawValue {
+    case ENOENT: .noMountPoint(directory)
+    case ENOTDIR: .notADirectory(directory)
+    case EACCES, EPERM: .mountPointRefused(directory)
+    default: .system(error, directory)
+    }
+}

@@ -1,0 +1,139 @@
+internal import CFuse3
+internal import Glibc
+internal import PhotoLibrary
+
+/// One request of the kernel, answered exactly once.
+///
+/// It cannot be copied and each answer consumes it, so a second answer does not compile; one that is
+/// dropped unanswered answers EIO rather than leave a program waiting for ever. When the kernel no longer wants the
+/// answer (the caller was interrupted) sending fails, which matters only where something was opened.
+struct Request: ~Copyable {
+    private let pointer: fuse_req_t
+
+    /// `isUse`: whether this request keeps an idle mount from being unmounted.
+    init(_ pointer: fuse_req_t?, isUse: Bool = true) {
+        self.pointer = pointer!
+        if isUse { bridge.countUse() }
+    }
+
+    deinit { fuse_reply_err(pointer, EIO) }
+
+    var bridge: Bridge { Bridge.from(fuse_req_userdata(pointer)) }
+    var library: Library { bridge.library }
+
+    /// Who asks. Zeros where the kernel writes back pages of a memory map.
+    var caller: Caller {
+        let context = fuse_req_ctx(pointer).pointee
+        return Caller(uid: context.uid, gid: context.gid, pid: context.pid, umask: context.umask)
+    }
+
+    /// Does the work and sends what it returns, or its error's number.
+    consuming func answer(_ body: (borrowing Request) throws(FileError) -> Answer) {
+        do throws(FileError) {
+            let answer = try body(self)
+            send(answer)
+        } catch {
+            fail(error.errorNumber)
+        }
+    }
+
+    /// Sends an error number of errno(3), or 0 for plain success.
+    consuming func fail(_ errorNumber: Int32) { fuse_reply_err(release(), errorNumber) }
+
+    /// Nothing is sent: for FORGET, which has no answer.
+    consuming func finish() { fuse_reply_none(release()) }
+
+    /// Sends bytes straight from the library's buffer; at most one copy, into the kernel.
+    consuming func send(_ bytes: UnsafeRawBufferPointer) {
+        let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+        fuse_reply_buf(release(), start, bytes.count)
+    }
+
+    /// Sends an opened file or directory; false when nobody waits for it any more, so that RELEASE will never come.
+    consuming func sendOpened(_ information: borrowing fuse_file_info) -> Bool {
+        var information = copy information
+        return fuse_reply_open(release(), &information) == 0
+    }
+
+    /// As `sendOpened`, for CREATE.
+    consuming func sendCreated(_ entry: Entry, _ information: borrowing fuse_file_info) -> Bool {
+        var (parameter, information) = (fuse_entry_param(entry), copy information)
+        return fuse_reply_create(release(), &parameter, &information) == 0
+    }
+
+    /// Packs as many of the listing's entries as fit into `byteCount` and sends them.
+    ///
+    /// `fill` is given the packer and returns when it says that it is full. An entry that does not fit is not
+    /// sent, so the kernel holds no reference to it.
+    consuming func sendListing(
+        byteCount: Int, plus: Bool, _ fill: (Library, inout ListingPacker) throws(FileError) -> Void
+    ) {
+        var packer = ListingPacker(byteCount: byteCount, plus: plus, request: pointer)
+        do throws(FileError) {
+            try fill(library, &packer)
+            send(packer.packed)
+        } catch {
+            fail(error.errorNumber)
+        }
+        packer.free()
+    }
+
+    private consuming func send(_ answer: Answer) {
+        let pointer = release()
+        switch answer {
+        case .done: fuse_reply_err(pointer, 0)
+        case .entry(let entry):
+            var parameter = fuse_entry_param(entry)
+            fuse_reply_entry(pointer, &parameter)
+        case .attributes(let attributes, let timeout):
+            var status = stat(attributes)
+            fuse_reply_attr(pointer, &status, timeout)
+        case .target(let bytes): (bytes + [0]).withUnsafeBufferPointer { terminated in
+            _ = terminated.withMemoryRebound(to: CChar.self) { fuse_reply_readlink(pointer, $0.baseAddress) }
+        }
+        case .written(let count): fuse_reply_write(pointer, count)
+        case .offset(let offset): fuse_reply_lseek(pointer, off_t(offset))
+        case .statistics(let statistics):
+            var status = statvfs(statistics)
+            fuse_reply_statfs(pointer, &status)
+        case .value(let bytes, let room): Self.sendValue(pointer, bytes, room: room)
+        }
+    }
+
+    /// An extended attribute, or the list of them, as getxattr(2) gives it: the size alone where no room is offered.
+    private static func sendValue(_ pointer: fuse_req_t, _ bytes: [UInt8], room: Int) {
+        if room == 0 {
+            fuse_reply_xattr(pointer, bytes.count)
+        } else if bytes.count > room {
+            fuse_reply_err(pointer, ERANGE)
+        } else {
+            bytes.withUnsafeBytes { value in
+                let start = value.baseAddress?.assumingMemoryBound(to: CChar.self)
+                _ = fuse_reply_buf(pointer, start, value.count)
+            }
+        }
+    }
+
+    /// The pointer, to be answered now; the `deinit` no longer will.
+    private consuming func release() -> fuse_req_t {
+        let pointer = pointer
+        discard self
+        return pointer
+    }
+}
+
+/// What a callback gives back to the kernel when it succeeded.
+enum Answer {
+    case done
+    case entry(Entry)
+    case attributes(Attributes, timeout: Double)
+    /// Where a symbolic link points.
+    case target([UInt8])
+    /// Bytes written or copied.
+    case written(Int)
+    /// Where lseek(2) found data or a hole.
+    case offset(UInt64)
+    case statistics(FilesystemStatistics)
+    /// Extended attributes, for a caller with so many bytes of room (0: it asks for the size).
+    case value([UInt8], room: Int)
+}

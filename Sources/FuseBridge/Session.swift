@@ -1,0 +1,100 @@
+internal import CFuse3
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+/// libfuse's session: the connection to the kernel, and the threads that serve it.
+///
+/// The threads are ours and not `fuse_session_loop_mt`'s, which ends them by pthread_cancel: that would unwind Swift frames.
+/// Unchecked Sendable: libfuse's session may be used from any thread; `workers` only by the one that starts and joins.
+final class Session: @unchecked Sendable {
+    /// For the notifier.
+    let pointer: OpaquePointer
+    /// The callbacks' user data, which must outlive them.
+    private let bridge: Bridge
+    private let control: ControlPipe
+    private var workers: [WorkerThread] = []
+    private let running = Atomic<Int>(0)
+
+    /// Each may come to hold a 1 MiB buffer. More than there are cores, because some requests wait (fsync, thumbnails).
+    private static let workersMax = 8
+
+    /// Nil when libfuse does not take the mount options (its log says why).
+    init?(options: String, bridge: Bridge, control: ControlPipe) {
+        self.bridge = bridge
+        self.control = control
+        var table = operationTable()
+        let words = ["obscura", "-o", options].map { (word: String) in strdup(word) }
+        var pointers: [UnsafeMutablePointer<CChar>?] = words + [nil]
+        defer { for word in words { free(word) } }
+        let session = pointers.withUnsafeMutableBufferPointer { list in
+            var arguments = fuse_args(argc: Int32(words.count), argv: list.baseAddress, allocated: 0)
+            defer { fuse_opt_free_args(&arguments) }
+            return fuse_session_new(
+                &arguments, &table, MemoryLayout.size(ofValue: table),
+                Unmanaged.passUnretained(bridge).toOpaque())
+        }
+        guard let session else { return nil }
+        pointer = session
+    }
+
+    /// Closes the connection: whatever the kernel still waits for fails with ENOTCONN. Does not unmount.
+    deinit { fuse_session_destroy(pointer) }
+
+    /// Mounts on `directory`; false when that failed (libfuse's log says why).
+    func mount(at directory: String) -> Bool {
+        guard fuse_session_mount(pointer, directory) == 0 else { return false }
+        var calls = fuse_custom_io()
+        calls.read = { descriptor, buffer, count, _ in read(descriptor, buffer, count) }
+        calls.writev = { descriptor, pieces, count, userData in
+            Bridge.from(userData).initialisation.send(descriptor, pieces, count)
+        }
+        return fuse_session_custom_io(pointer, &calls, fuse_session_fd(pointer)) == 0
+    }
+
+    /// Starts the workers; the last to end says so to the control pipe.
+    func start() throws(Errno) {
+        for _ in 0..<Self.workersMax {
+            running.wrappingAdd(1, ordering: .relaxed)
+            do throws(Errno) {
+                workers.append(try WorkerThread { self.serve() })
+            } catch {
+                running.wrappingSubtract(1, ordering: .relaxed)
+                if workers.isEmpty { throw error }
+                return
+            }
+        }
+    }
+
+    /// One worker: requests are received and processed until the connection ends or `stop` is called.
+    private func serve() {
+        var buffer = fuse_buf()
+        while fuse_session_exited(pointer) == 0 {
+            let received = fuse_session_receive_buf(pointer, &buffer)
+            if received == -EINTR { continue }
+            if received <= 0 { break }
+            fuse_session_process_buf(pointer, &buffer)
+        }
+        fuse_session_exit(pointer)
+        free(buffer.mem)
+        if running.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { control.send(.ended) }
+    }
+
+    /// Makes the workers end after the requests they are at, though the connection lives. Returns when they have ended.
+    func stop() {
+        WorkerThread.prepareInterrupts()
+        fuse_session_exit(pointer)
+        // A worker may have looked at the flag and not yet be in read(2): it is woken until it has ended.
+        while running.load(ordering: .acquiring) > 0 {
+            for worker in workers { worker.interrupt() }
+            usleep(2_000)
+        }
+        join()
+    }
+
+    /// Waits for the workers, which have ended or are about to.
+    func join() {
+        for worker in workers { worker.join() }
+        workers = []
+    }
+}

@@ -1,0 +1,44 @@
+internal import Glibc
+internal import Synchronization
+
+/// The pipe the signal handler writes to, or -1. A process has one set of signal handlers, hence a global.
+private let signalDescriptor = Atomic<Int32>(-1)
+
+/// While it exists, SIGTERM, SIGINT and SIGHUP become control events, and SIGPIPE nothing.
+///
+/// Handlers rather than blocked signals: the library has threads of its own, started before, that would take
+/// an unblocked signal and end the process.
+final class SignalWatch {
+    private static let numbers = [SIGTERM, SIGINT, SIGHUP]
+    private var previous: [(number: Int32, action: sigaction)] = []
+
+    init(_ control: ControlPipe) {
+        signalDescriptor.store(control.writeEnd, ordering: .sequentiallyConsistent)
+        for number in Self.numbers { install(number, sendToPipe) }
+        install(SIGPIPE, SIG_IGN)
+    }
+
+    private func install(_ number: Int32, _ handler: __sighandler_t?) {
+        var (action, old) = (sigaction(), sigaction())
+        action.__sigaction_handler.sa_handler = handler
+        action.sa_flags = SA_RESTART
+        sigaction(number, &action, &old)
+        previous.append((number, old))
+    }
+
+    deinit {
+        for (number, action) in previous {
+            var action = action
+            sigaction(number, &action, nil)
+        }
+        signalDescriptor.store(-1, ordering: .sequentiallyConsistent)
+    }
+}
+
+/// Runs in a signal handler: one write(2), errno left as it was.
+private func sendToPipe(_ number: Int32) {
+    let saved = errno
+    var byte = UInt8(truncatingIfNeeded: number)
+    _ = write(signalDescriptor.load(ordering: .relaxed), &byte, 1)
+    errno = saved
+}

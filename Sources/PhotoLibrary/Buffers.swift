@@ -1,0 +1,132 @@
+import Glibc
+import LinuxIO
+import VaultFormat
+import VaultStore
+
+/// Buffers that are used again, so that a request allocates none.
+final class BufferPool: @unchecked Sendable {
+    let bufferBytes: Int
+    private let keptMax: Int
+    private let lock = Lock()
+    private var free: [UnsafeMutableRawPointer] = []
+
+    /// A pool of buffers of `bufferBytes`, of which at most `keptMax` are kept while unused.
+    init(bufferBytes: Int, keptMax: Int) {
+        self.bufferBytes = bufferBytes
+        self.keptMax = keptMax
+    }
+
+    deinit { for buffer in free { buffer.deallocate() } }
+
+    func take() -> UnsafeMutableRawBufferPointer {
+        let start =
+            lock.withLock { free.popLast() }
+            ?? UnsafeMutableRawPointer.allocate(byteCount: bufferBytes, alignment: 4096)
+        return UnsafeMutableRawBufferPointer(start: start, count: bufferBytes)
+    }
+
+    func give(_ buffer: UnsafeMutableRawBufferPointer) {
+        guard let start = buffer.baseAddress else { return }
+        let isKept = lock.withLock {
+            guard free.count < keptMax else { return false }
+            free.append(start)
+            return true
+        }
+        if !isKept { start.deallocate() }
+    }
+}
+
+/// What all open files share: the store, the buffers, and the bounds on bytes that are not sealed yet.
+final class FileCommons: @unchecked Sendable {
+    /// Dirty chunks in memory over all files: 16 MiB.
+    static let dirtyChunksMax = 128
+    /// The largest request of the kernel.
+    static let requestBytesMax = 1 << 20
+
+    let space: Space
+    let chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: 16)
+    let replies = BufferPool(bufferBytes: requestBytesMax, keptMax: 4)
+    /// Asks for commits that make freed sectors usable; true if another try is worth it. Set once, at the start.
+    var makeRoom: @Sendable () -> Bool = { false }
+    /// Wakes the committer, which is to save this file within a second. Set once, at the start.
+    var noteUnsaved: @Sendable () -> Void = {}
+
+    private let lock = Lock()
+    // Under `lock`.
+    private var unsaved: [FileState] = []
+    private var dirtyCount = 0
+    private var claimedBytes: UInt64 = 0
+
+    init(_ space: Space) { self.space = space }
+
+    /// Registers a file that has something to save.
+    func register(_ file: FileState) {
+        lock.withLock { unsaved.append(file) }
+        noteUnsaved()
+    }
+
+    func unregister(_ file: FileState) {
+        lock.withLock { unsaved.removeAll { $0 === file } }
+    }
+
+    /// The files that have something to save, oldest first.
+    var unsavedFiles: [FileState] { lock.withLock { unsaved } }
+
+    /// Counts one more dirty chunk; where there are too many, seals those of the file that waits longest. The
+    /// caller holds the writer's lock of `file`.
+    func countDirty(for file: FileState) throws(FileError) {
+        let (isFull, others) = lock.withLock {
+            dirtyCount += 1
+            return dirtyCount > Self.dirtyChunksMax ? (true, unsaved) : (false, [])
+        }
+        guard isFull else { return }
+        for other in others {
+            if other === file {
+                try file.sealDirty()
+                return
+            }
+            // Only if it is free: its holder may be waiting for this very file.
+            guard other.writer.tryLock() else { continue }
+            defer { other.writer.unlock() }
+            if (try? other.sealDirty()) == true { return }
+        }
+    }
+
+    func uncountDirty(claim: UInt64) {
+        lock.withLock {
+            dirtyCount -= 1
+            claimedBytes -= claim
+        }
+    }
+
+    /// Sets room aside for bytes that will be sealed later, so that a full space is told at write(2).
+    func claim(_ bytes: UInt64) throws(FileError) {
+        for attempt in 0..<2 {
+            let available = space.capacity.available
+            let isGranted = lock.withLock {
+                guard claimedBytes + bytes <= available else { return false }
+                claimedBytes += bytes
+                return true
+            }
+            if isGranted { return }
+            if attempt == 0, !makeRoom() { break }
+        }
+        throw .noRoom
+    }
+
+    /// Seals and writes, trying twice where the space seems full.
+    func seal(
+        content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
+    ) throws(FileError) -> [ExtentRun] {
+        do throws(StoreError) {
+            return try space.write(
+                role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
+        } catch .noRoom {
+            guard makeRoom() else { throw .noRoom }
+            return try stored(
+                space.write(role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose))
+        } catch {
+            throw FileError(error)
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import Glibc
+import LinuxIO
+import VaultStore
+
+/// Decides when what changed becomes a root: soft 50 ms after a change, durable 5 s after it or when fsync(2) asks.
+/// One thread; waiters share what it does.
+final class Committer: @unchecked Sendable {
+    static let softDelayMilliseconds: Int64 = 50
+    static let durableDelayMilliseconds: Int64 = 5000
+    static let unsavedMilliseconds: Int64 = 1000
+    private static let retryMilliseconds: Int64 = 1000
+
+    weak var library: Library?
+
+    private let lock = Lock()
+    private let wake = Condition()
+    private let done = Condition()
+    // All under `lock`. Times are of the monotonic clock, in milliseconds.
+    private var softSince: Int64?
+    private var durableSince: Int64?
+    private var unsavedSince: Int64?
+    private var retryAt: Int64 = 0
+    /// Durable commits asked for, and done or failed.
+    private var asked: UInt64 = 0
+    private var answered: UInt64 = 0
+    private var failure: FileError?
+    private var isStopping = false
+    private var isRunning = false
+    private var isCommitting = false
+    /// Whether a commit could make sectors usable that were freed.
+    private var hasFreed = false
+
+    func start() {
+        lock.withLock { isRunning = true }
+        startThread { [self] in run() }
+    }
+
+    /// Notes a change of the tree.
+    @inline(__always)
+    func noteChange(if isChange: Bool) {
+        guard isChange else { return }
+        lock.lock()
+        defer { lock.unlock() }
+        guard softSince == nil else { return }
+        let now = MonotonicClock.milliseconds
+        softSince = now
+        if durableSince == nil { durableSince = now }
+        wake.signalAll()
+    }
+
+    /// Notes that a file has bytes or times that are not in the tree.
+    func noteUnsaved() {
+        lock.lock()
+        defer { lock.unlock() }
+        guard unsavedSince == nil else { return }
+        unsavedSince = MonotonicClock.milliseconds
+        wake.signalAll()
+    }
+
+    /// Notes that sectors were freed, which two durable commits make usable.
+    func noteFreed() { lock.withLock { hasFreed = true } }
+
+    /// Makes all that has changed so far durable, and waits for it.
+    func makeDurable() throws(FileError) {
+        lock.lock()
+        defer { lock.unlock() }
+        guard isRunning else { return }
+        if softSince == nil && durableSince == nil && answered == asked && !isCommitting { return }
+        try waitForDurable()
+    }
+
+    private func waitForDurable() throws(FileError) {
+        // One that is under way may have begun before the change: only the next counts.
+        asked += 1
+        let ticket = asked
+        failure = nil
+        wake.signalAll()
+        while answered < ticket && isRunning { done.wait(lock) }
+        if let failure { throw failure }
+    }
+
+    /// What can be done against a full space: commits, after which freed sectors are free. True if it is worth
+    /// another try.
+    func makeRoom() -> Bool {
+        lock.lock()
+        defer { lock.unlock() }
+        guard hasFreed, isRunning else { return false }
+        hasFreed = false
+        do throws(FileError) {
+            try waitForDurable()
+            try waitForDurable()
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Commits for the last time and ends the thread.
+    func stop() throws(FileError) {
+        lock.lock()
+        defer { lock.unlock() }
+        guard isRunning else { return }
+        let isChanged = softSince != nil || durableSince != nil
+        var failed: FileError?
+        if isChanged {
+            do throws(FileError) { try waitForDurable() } catch { failed = error }
+        }
+        isStopping = true
+        wake.signalAll()
+        while isRunning { done.wait(lock) }
+        if let failed { throw failed }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        lock.lock()
+        while !isStopping {
+            let now = MonotonicClock.milliseconds
+            if let since = unsavedSince, now >= since + Self.unsavedMilliseconds {
+                unsavedSince = nil
+                lock.unlock()
+                let isLeft = library?.saveFiles(unsavedBefore: now - Self.unsavedMilliseconds / 2) ?? false
+                lock.lock()
+                if isLeft, unsavedSince == nil { unsavedSince = MonotonicClock.milliseconds }
+                continue
+            }
+            let isAsked = asked > answered
+            let isDurable = isAsked || durableSince.map { now >= $0 + Self.durableDelayMilliseconds } ?? false
+            let isSoft = softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
+            if isAsked || (now >= retryAt && (isDurable || isSoft)) {
+                commit(durable: isDurable)
+            } else {
+                wait(now)
+            }
+        }
+        isRunning = false
+        done.signalAll()
+        lock.unlock()
+    }
+
+    /// Waits for the next thing that is due. `lock` is held.
+    private func wait(_ now: Int64) {
+        var due = Int64.max
+        if let softSince { due = min(due, softSince + Self.softDelayMilliseconds) }
+        if let durableSince { due = min(due, durableSince + Self.durableDelayMilliseconds) }
+        if due != .max { due = max(due, retryAt) }
+        if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
+        if due == .max {
+            wake.wait(lock)
+        } else {
+            wake.wait(lock, untilMilliseconds: max(due, now + 1))
+        }
+    }
+
+    /// Publishes a root. `lock` is held, and given up meanwhile.
+    private func commit(durable: Bool) {
+        let ticket = asked
+        let (soft, hard) = (softSince, durableSince)
+        softSince = nil
+        if durable { durableSince = nil }
+        isCommitting = true
+        lock.unlock()
+        var failed: FileError?
+        do throws(FileError) {
+            if let library {
+                let frozen = try library.freeze()
+                try stored(library.space.publish(frozen, durable: durable))
+            }
+        } catch {
+            failed = error
+        }
+        lock.lock()
+        isCommitting = false
+        if failed != nil {
+            // What was to be published still is; fsync(2) is told, the rest is tried again.
+            softSince = softSince ?? soft ?? MonotonicClock.milliseconds
+            durableSince = hard ?? durableSince ?? softSince
+            retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
+        } else {
+            retryAt = 0
+        }
+        if durable {
+            if failed != nil { failure = failed }
+            answered = max(answered, ticket)
+            done.signalAll()
+        }
+    }
+}
+
+/// Runs `body` on a thread of its own, which nobody joins.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    final class Box {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    var thread = pthread_t()
+    let box = Unmanaged.passRetained(Box(body))
+    let status = pthread_create(
+        &thread, nil,
+        { argument in
+            guard let argument else { return nil }
+            Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
+            return nil
+        }, box.toOpaque())
+    precondition(status == 0, "no thread could be started")
+    pthread_detach(thread)
+}

@@ -1,0 +1,87 @@
+import LinuxIO
+import VaultCatalogue
+import VaultStore
+
+/// Why a request was refused. The bridge gives each its error number; the numbers here only say which is meant.
+public enum FileError: Error, Sendable, Equatable {
+    /// No such file or directory (ENOENT).
+    case noEntry
+    /// EEXIST.
+    case exists
+    /// ENOTDIR.
+    case notDirectory
+    /// EISDIR.
+    case isDirectory
+    /// ENOTEMPTY.
+    case notEmpty
+    /// Not possible here, whoever asks (EPERM).
+    case notPermitted
+    /// EACCES.
+    case accessDenied
+    /// The space or the host's disk is full (ENOSPC).
+    case noRoom
+    /// Bytes that could not be read or authenticated (EIO).
+    case damaged
+    /// EROFS.
+    case readOnly
+    /// More than 255 bytes (ENAMETOOLONG).
+    case nameTooLong
+    /// EMLINK.
+    case tooManyLinks
+    /// No such extended attribute (ENODATA).
+    case noData
+    /// EOPNOTSUPP.
+    case notSupported
+    /// EINVAL.
+    case invalid
+    /// ERANGE.
+    case range
+    /// EFBIG.
+    case fileTooBig
+    /// EBADF.
+    case badHandle
+    /// An inode number that is no more (ESTALE).
+    case stale
+    /// Nothing there to seek to (ENXIO).
+    case noSuchDeviceOrAddress
+    /// An attribute's value beyond the limit (E2BIG).
+    case tooBig
+    /// EBUSY.
+    case busy
+
+    init(_ error: CatalogueError) {
+        switch error {
+        case .damaged, .failed, .unsupportedVersion: self = .damaged
+        case .noRoom: self = .noRoom
+        }
+    }
+
+    init(_ error: StoreError) {
+        switch error {
+        case .noRoom: self = .noRoom
+        case .damaged: self = .damaged
+        case .readOnly: self = .readOnly
+        case .io(let number): self = number.meansNoRoom ? .noRoom : .damaged
+        }
+    }
+}
+
+/// Runs a query, its errors becoming the library's.
+@inline(__always)
+func sql<R>(_ body: @autoclosure () throws(CatalogueError) -> R) throws(FileError) -> R {
+    do throws(CatalogueError) {
+        return try body()
+    } catch {
+        throw FileError(error)
+    }
+}
+
+/// Runs a call of the store, its errors becoming the library's.
+@inline(__always)
+func stored<R>(_ body: @autoclosure () throws(StoreError) -> R) throws(FileError) -> R {
+    do throws(StoreError) {
+        return try body()
+    } catch {
+        throw FileError(error)
+    }
+}

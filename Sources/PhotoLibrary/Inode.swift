@@ -1,0 +1,52 @@
+import VaultCatalogue
+
+/// One file, directory, link or node in memory. Every field only under the catalogue's lock.
+///
+/// `row` is the truth; it is written to the table before the transaction ends. What an open file has not saved yet
+/// (size, times) is in its `FileState`.
+final class Inode: @unchecked Sendable {
+    var row: InodeRow
+    /// Whether `row` differs from the table's.
+    var isDirty = false
+    /// Handles that are open.
+    var openCount = 0
+    /// Present while the file is open.
+    var state: FileState?
+    /// The kernel gave it up after its last name had gone.
+    var isForgotten = false
+
+    init(_ row: InodeRow) { self.row = row }
+
+    var ino: UInt64 { row.ino }
+    var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
+    var isRegular: Bool { row.mode & fileTypeMask == regularType }
+    var isPhoto: Bool { row.flags.contains(.photo) }
+    /// A day of moments.
+    var isDay: Bool { row.day != 0 }
+    /// A day that readdir leaves out: filing made it, and nothing is in it now.
+    var isUnlistedDay: Bool { row.isUnlistedDay }
+    var area: Area {
+        if isDay { return .day }
+        switch row.ino {
+        case Place.root: return .root
+        case Place.moments: return .moments
+        default: return .album
+        }
+    }
+}
+
+extension InodeRow {
+    var isUnlistedDay: Bool { day != 0 && size == 0 && !flags.contains(.madeByHand) }
+}
+
+/// Which rules hold in a directory.
+enum Area {
+    /// The root: nothing can be made.
+    case root
+    /// `moments` itself: days only.
+    case moments
+    /// A day: photos and plain files.
+    case day
+    /// `albums` and all below.
+    case album
+}

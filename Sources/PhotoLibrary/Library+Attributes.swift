@@ -1,0 +1,190 @@
+import LinuxIO
+import VaultCatalogue
+
+extension Library {
+    /// SETATTR: chmod(2), chown(2), truncate(2) and utimensat(2), in one. Permissions were checked by the kernel.
+    public func setAttributes(
+        _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
+    ) throws(FileError) -> (Attributes, timeout: Double) {
+        if VirtualInode.isVirtual(ino) { throw .readOnly }
+        if let size = changes.size {
+            if let file = handle?.state {
+                try truncate(file, to: size, caller)
+            } else {
+                try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
+            }
+        }
+        var isUndated = false
+        let result = try changing { tree throws(FileError) in
+            let inode = try tree.inode(ino, handle)
+            try tree.set(changes, on: inode, now: .now())
+            if changes.modified != nil, inode.isPhoto {
+                let photo = try tree.photo(inode)
+                isUndated = photo.isUndated && !photo.isPinned
+            }
+            return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
+        }
+        // A photo that has no date but its mtime follows it.
+        if isUndated { try lookAndFile(ino) }
+        return result
+    }
+
+    /// Cuts or lengthens a file and saves it. Without a writer whose close will do so, it is also filed.
+    func truncate(_ file: FileState, to size: UInt64, _ caller: Caller) throws(FileError) {
+        guard !options.readOnly else { throw .readOnly }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        try file.truncate(to: size, now: .now())
+        let isPhoto = try locked { _ throws(FileError) in file.inode.isPhoto }
+        let hasWriter = file.view.withLock { file.writerCount > 0 }
+        let verdict = isPhoto && !hasWriter ? look(file) : .unknown
+        try save(file) { tree throws(FileError) in
+            if caller.uid != 0 { tree.dropPrivileges(file.inode) }
+            try tree.file(file.inode, verdict, space, now: .now())
+        }
+        if !hasWriter { file.needsFiling = false }
+    }
+
+    // MARK: Extended attributes
+
+    /// getxattr(2). `noData` where there is none of that name.
+    public func getExtendedAttribute(_ ino: UInt64, name: [UInt8]) throws(FileError) -> [UInt8] {
+        guard hasPrefix(name, userPrefix) else {
+            // The kernel asks for these at every turn: answered without a lock.
+            throw hasPrefix(name, securityPrefix) ? .noData : .notSupported
+        }
+        if VirtualInode.isVirtual(ino) { throw .noData }
+        return try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            if hasPrefix(name, ownPrefix) { return try tree.ownAttribute(inode, name) }
+            guard inode.row.flags.contains(.hasAttributes),
+                let value = try sql(tree.tables.extendedAttribute(ino, name))
+            else { throw .noData }
+            return value
+        }
+    }
+
+    /// setxattr(2). Only `user.*` is kept, on files and directories.
+    public func setExtendedAttribute(
+        _ ino: UInt64, name: [UInt8], value: [UInt8], policy: AttributePolicy
+    ) throws(FileError) {
+        try checkAttribute(ino, name)
+        guard value.count <= attributeBytesMax else { throw .tooBig }
+        try changing { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
+            let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
+            switch policy {
+            case .any: break
+            case .create: if isThere { throw .exists }
+            case .replace: if !isThere { throw .noData }
+            }
+            try sql(tree.tables.storeExtendedAttribute(ino, name, value))
+            inode.row.flags.insert(.hasAttributes)
+            tree.noteChanged(inode)
+        }
+    }
+
+    /// listxattr(2), in the names' order. The virtual attributes are not listed.
+    public func listExtendedAttributes(_ ino: UInt64) throws(FileError) -> [[UInt8]] {
+        if VirtualInode.isVirtual(ino) { return [] }
+        return try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            guard inode.row.flags.contains(.hasAttributes) else { return [] }
+            return try sql(tree.tables.extendedAttributeNames(ino))
+        }
+    }
+
+    /// removexattr(2).
+    public func removeExtendedAttribute(_ ino: UInt64, name: [UInt8]) throws(FileError) {
+        try checkAttribute(ino, name)
+        try changing { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
+            try sql(tree.tables.deleteExtendedAttribute(ino, name))
+            tree.noteChanged(inode)
+        }
+    }
+
+    private func checkAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) {
+        guard hasPrefix(name, userPrefix) else { throw .notSupported }
+        guard name.count > userPrefix.count else { throw .invalid }
+        guard name.count <= nameBytesMax else { throw .range }
+        if VirtualInode.isVirtual(ino) { throw .readOnly }
+        // The captured date is a view of the photo, not a place to write.
+        if hasPrefix(name, ownPrefix) { throw .notPermitted }
+    }
+}
+
+extension Tree {
+    /// Sets what SETATTR names, but for the size.
+    func set(_ changes: AttributeChanges, on inode: Inode, now: Timestamp) throws(FileError) {
+        try setOwner(changes, on: inode)
+        if let mode = changes.mode {
+            inode.row.mode = inode.row.mode & fileTypeMask | mode & permissionMask
+            inode.state?.notePrivileges(mode & (setUserID | setGroupID) != 0)
+        }
+        if let accessed = changes.accessed { inode.row.accessed = accessed.value(now) }
+        let modified = changes.modified?.value(now)
+        if let modified { inode.row.modified = modified }
+        inode.row.changed = changes.changed ?? now
+        inode.state?.setTimes(modified: modified, changed: inode.row.changed)
+        touch(inode)
+    }
+
+    private func setOwner(_ changes: AttributeChanges, on inode: Inode) throws(FileError) {
+        guard changes.uid != nil || changes.gid != nil else { return }
+        let shown = attributes(of: inode.row)
+        let uid = changes.uid ?? shown.uid
+        let gid = changes.gid ?? shown.gid
+        // Owners that are not kept, or not shown, cannot be set; setting what is there is no change.
+        if !options.mountedByRoot || options.uid != nil || options.gid != nil {
+            guard uid == shown.uid && gid == shown.gid else { throw .notPermitted }
+        } else {
+            inode.row.uid = uid
+            inode.row.gid = gid
+        }
+        if !inode.isDirectory && changes.mode == nil { dropPrivileges(inode) }
+    }
+
+    /// Takes set-user-ID away, and set-group-ID where it does not mean mandatory locking.
+    func dropPrivileges(_ inode: Inode) {
+        guard inode.row.mode & (setUserID | setGroupID) != 0, inode.isRegular else { return }
+        inode.row.mode &= ~setUserID
+        if inode.row.mode & groupExecute != 0 { inode.row.mode &= ~setGroupID }
+        touch(inode)
+        notices.append(.attributes(inode.ino))
+    }
+
+    /// A change of what is not the file's bytes.
+    func noteChanged(_ inode: Inode) {
+        inode.row.changed = .now()
+        inode.state?.setTimes(modified: nil, changed: inode.row.changed)
+        touch(inode)
+    }
+
+    /// `user.obscura.captured` and `user.obscura.captured.source` of photos.
+    func ownAttribute(_ inode: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
+        guard inode.isPhoto else { throw .noData }
+        let row = try photo(inode)
+        switch name {
+        case capturedName: return capturedText(row)
+        case capturedSourceName: return row.source
+        default: throw .noData
+        }
+    }
+}
+
+extension FileState {
+    func notePrivileges(_ hasThem: Bool) { view.withLock { mayHavePrivileges = hasThem } }
+}
+
+/// XATTR_SIZE_MAX.
+private let attributeBytesMax = 65_536
+private let userPrefix = Array("user.".utf8)
+private let securityPrefix = Array("security.".utf8)
+private let ownPrefix = Array("user.obscura.".utf8)
+private let capturedName = Array("user.obscura.captured".utf8)
+private let capturedSourceName = Array("user.obscura.captured.source".utf8)
+
+private func hasPrefix(_ name: [UInt8], _ prefix: [UInt8]) -> Bool { name.starts(with: prefix) }

@@ -1,0 +1,80 @@
+import LinuxIO
+import VaultCatalogue
+
+/// An open directory. It holds nothing: cookies are ids that never recur.
+public final class DirectoryHandle: Sendable {
+    public let ino: UInt64
+
+    init(_ ino: UInt64) { self.ino = ino }
+}
+
+extension Library {
+    public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
+        if VirtualInode.isVirtual(ino) {
+            guard VirtualInode.isDirectory(ino) else { throw .notDirectory }
+        } else {
+            _ = try locked { tree throws(FileError) in try tree.directory(ino) }
+        }
+        return DirectoryHandle(ino)
+    }
+
+    public func releaseDirectory(_ handle: DirectoryHandle) {}
+
+    /// fsync(2) of a directory: its names, and all else that changed, are on the disk when it returns.
+    public func fsyncDirectory(_ handle: DirectoryHandle) throws(FileError) {
+        try committer.makeDurable()
+    }
+
+    /// Lists a directory from behind a cookie (0: from the start), until `visit` returns false: then the entry it
+    /// refused comes again. `visit` is called with a lock held and must not call the library.
+    public func readDirectory(
+        _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        if VirtualInode.isVirtual(handle.ino) {
+            try listThumbnails(handle.ino, after: cookie, plus: plus, visit)
+            return
+        }
+        try locked { tree throws(FileError) in
+            let directory = try tree.directory(handle.ino)
+            guard visitDots(directory.ino, directory.row.parent, after: cookie, visit) else { return }
+            try tree.list(directory, after: cookie, plus: plus, visit)
+        }
+    }
+
+    /// Visits "." and "..". False if the visitor has had enough.
+    func visitDots(
+        _ ino: UInt64, _ parent: UInt64, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) -> Bool {
+        for (number, name, target) in [(1, ".", ino), (2, "..", parent)] where cookie < UInt64(number) {
+            let dot = DirectoryEntry(
+                name: Name(name), cookie: UInt64(number), ino: target, mode: directoryType, entry: nil)
+            if !visit(dot) { return false }
+        }
+        return true
+    }
+}
+
+extension Tree {
+    /// Lists the entries with cookies above `cookie`, by one query.
+    func list(
+        _ directory: Inode, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        let area = directory.area
+        let entryTimeout = Self.entryTimeout(in: area)
+        try sql(
+            tables.eachDentryWithInode(in: directory.ino, after: cookie) { dentry, row in
+                // What is in memory is newer than the table.
+                let known = cached(dentry.ino)
+                guard let row = known?.row ?? row, !row.isUnlistedDay else { return true }
+                var entry: Entry?
+                if plus {
+                    entry = Entry(
+                        attributes: known.map { attributes($0) } ?? attributes(of: row), entryTimeout: entryTimeout,
+                        attributeTimeout: Self.attributeTimeout(of: row))
+                }
+                return visit(
+                    DirectoryEntry(
+                        name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode, entry: entry))
+            })
+    }
+}

@@ -1,0 +1,228 @@
+import Glibc
+import LinuxIO
+import VaultCatalogue
+import VaultStore
+
+/// An open file. The bridge keeps it alive from open to release.
+public final class FileHandle: @unchecked Sendable {
+    /// Nil for a thumbnail.
+    let state: FileState?
+    /// The inode that is open.
+    public let ino: UInt64
+    /// A thumbnail's bytes.
+    let fixed: [UInt8]
+    public let isWritable: Bool
+    /// Whether pages that the kernel has of this inode are still true.
+    public let keepsCache: Bool
+    /// Whether reads and writes are to bypass the kernel's pages.
+    public let isDirect = false
+    /// Under the file's view: its owner called close(2), and nothing was written since.
+    var isClosing = false
+
+    init(_ state: FileState, isWritable: Bool) {
+        self.state = state
+        ino = state.ino
+        self.isWritable = isWritable
+        fixed = []
+        keepsCache = true
+    }
+
+    init(fixed: [UInt8], ino: UInt64) {
+        self.ino = ino
+        state = nil
+        self.fixed = fixed
+        isWritable = false
+        keepsCache = false
+    }
+}
+
+extension Library {
+    /// Makes a regular file and opens it.
+    public func create(
+        _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
+    ) throws(FileError) -> (Entry, FileHandle) {
+        try check(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        let mode = mode & permissionMask | regularType
+        return try changing { tree throws(FileError) in
+            let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
+            let entry = tree.entry(inode, in: directory.area)
+            return (entry, try openedHandle(inode, tree, flags: flags))
+        }
+    }
+
+    /// Opens a regular file. O_TRUNC empties it.
+    public func open(_ ino: UInt64, flags: Int32, _ caller: Caller) throws(FileError) -> FileHandle {
+        if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags) }
+        let isWriting = flags & O_ACCMODE != O_RDONLY
+        if options.readOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
+        let handle = try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            guard !inode.isDirectory else { throw .isDirectory }
+            guard inode.isRegular else { throw .noSuchDeviceOrAddress }
+            return try openedHandle(inode, tree, flags: flags)
+        }
+        if flags & O_TRUNC != 0, let file = handle.state {
+            do throws(FileError) {
+                try truncate(file, to: 0, caller)
+            } catch {
+                close(handle)
+                throw error
+            }
+        }
+        return handle
+    }
+
+    /// A handle on an inode, whose state it shares with others. Under the catalogue's lock.
+    private func openedHandle(_ inode: Inode, _ tree: Tree, flags: Int32) throws(FileError) -> FileHandle {
+        let state = try openedState(inode, tree)
+        let isWritable = flags & O_ACCMODE != O_RDONLY
+        if isWritable { state.view.withLock { state.writerCount += 1 } }
+        return FileHandle(state, isWritable: isWritable)
+    }
+
+    private func openedState(_ inode: Inode, _ tree: Tree) throws(FileError) -> FileState {
+        if let state = inode.state {
+            inode.openCount += 1
+            return state
+        }
+        let isEmpty = inode.row.allocated == 0
+        let state = FileState(inode, isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content)), commons)
+        inode.state = state
+        inode.openCount += 1
+        return state
+    }
+
+    /// Runs `body` with a file that is open at least so long.
+    func withState<R>(of ino: UInt64, _ body: (FileState) throws(FileError) -> R) throws(FileError) -> R {
+        let state = try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            guard inode.isRegular else { throw inode.isDirectory ? .isDirectory : .invalid }
+            return try openedState(inode, tree)
+        }
+        defer { leave(state) }
+        return try body(state)
+    }
+
+    /// Gives up one use of a file.
+    private func leave(_ file: FileState) {
+        let isOver = try? locked { tree throws(FileError) in
+            let inode = file.inode
+            inode.openCount -= 1
+            guard inode.openCount == 0 else { return false }
+            let isOver = inode.row.nlink == 0 && inode.isForgotten
+            // What could not be saved keeps its state, until the committer has saved it.
+            if isOver || !file.hasUnsaved { inode.state = nil }
+            return isOver
+        }
+        guard isOver == true else { return }
+        file.writer.lock()
+        file.discard()
+        file.writer.unlock()
+        // What cannot be destroyed now is found in the table of orphans by the next session.
+        try? destroy(file.ino)
+    }
+
+    /// Hands `reply` the bytes from `offset` on, exactly `count` unless the file ends before.
+    public func read<R>(
+        _ handle: FileHandle, offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> R
+    ) throws(FileError) -> R {
+        if let file = handle.state { return try file.read(offset, count, reply) }
+        return handle.fixed.withUnsafeBytes { bytes in
+            let first = Int(min(offset, UInt64(bytes.count)))
+            let end = first + min(count, bytes.count - first)
+            return reply(UnsafeRawBufferPointer(rebasing: bytes[first..<end]))
+        }
+    }
+
+    /// Writes; fewer bytes than all only where room ran out after some.
+    public func write(
+        _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller
+    ) throws(FileError) -> Int {
+        guard let file = handle.state, handle.isWritable else { throw .badHandle }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        if caller.uid != 0 { try dropPrivileges(file) }
+        file.noteWriter(handle)
+        return try file.write(at: offset, bytes, now: .now())
+    }
+
+    /// A write takes set-user-ID and set-group-ID away.
+    private func dropPrivileges(_ file: FileState) throws(FileError) {
+        guard file.view.withLock({ file.mayHavePrivileges }) else { return }
+        try changing { tree throws(FileError) in
+            tree.dropPrivileges(file.inode)
+            file.view.withLock { file.mayHavePrivileges = false }
+        }
+    }
+
+    /// FLUSH, at each close(2): the file is saved, and by its last writer also filed.
+    public func flush(_ handle: FileHandle) throws(FileError) {
+        guard let file = handle.state, handle.isWritable else { return }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        let isLast = file.view.withLock {
+            if !handle.isClosing {
+                handle.isClosing = true
+                file.writerCount -= 1
+            }
+            return file.writerCount == 0
+        }
+        try settle(file, isLast: isLast)
+    }
+
+    /// Saves a file and, where no writer is left, files it. The writer's lock is held.
+    private func settle(_ file: FileState, isLast: Bool) throws(FileError) {
+        guard isLast, file.needsFiling else {
+            if file.unsavedSince != nil { try save(file) }
+            return
+        }
+        let isFileable = try locked { tree throws(FileError) in
+            if file.inode.isPhoto { return file.inode.row.nlink > 0 }
+            return try tree.fileableName(of: file.inode) != nil
+        }
+        let verdict = isFileable ? look(file) : .unknown
+        try save(file) { tree throws(FileError) in
+            try tree.file(file.inode, verdict, space, now: .now())
+        }
+        file.needsFiling = false
+    }
+
+    /// RELEASE: the handle is gone. What was written since the last flush is saved and filed now.
+    public func release(_ handle: FileHandle) {
+        guard handle.state != nil else { return }
+        // The kernel tells no one of an error here; what failed stays unsaved until the committer's next try.
+        if handle.isWritable { try? flush(handle) }
+        close(handle)
+    }
+
+    private func close(_ handle: FileHandle) {
+        guard let file = handle.state else { return }
+        if handle.isWritable {
+            file.view.withLock {
+                if !handle.isClosing { file.writerCount -= 1 }
+                handle.isClosing = true
+            }
+        }
+        leave(file)
+    }
+
+    /// fsync(2): returns once all that was written is on the disk.
+    public func fsync(_ handle: FileHandle, dataOnly: Bool) throws(FileError) {
+        guard let file = handle.state else { return }
+        do {
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            if file.unsavedSince != nil { try save(file) }
+        }
+        try committer.makeDurable()
+    }
+}
+
+extension Tree {
+    /// The inode of that number, or the handle's own.
+    func inode(_ ino: UInt64, _ handle: FileHandle?) throws(FileError) -> Inode {
+        if let inode = handle?.state?.inode { return inode }
+        return try inode(ino)
+    }
+}

@@ -1,0 +1,228 @@
+import LinuxIO
+import VaultCatalogue
+
+/// Names: looking them up, making and removing them.
+extension Library {
+    /// Finds a name in a directory.
+    public func lookup(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry {
+        try check(name)
+        if let virtual = try lookupThumbnails(parent, name) { return virtual }
+        return try locked { tree throws(FileError) in
+            let directory = try tree.directory(parent)
+            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            return tree.entry(found.inode, in: directory.area)
+        }
+    }
+
+    /// The attributes, and how many seconds the kernel may keep them.
+    public func attributes(
+        _ ino: UInt64, handle: FileHandle? = nil
+    ) throws(FileError) -> (Attributes, timeout: Double) {
+        if VirtualInode.isVirtual(ino) { return (try virtualAttributes(ino), Timeout.none) }
+        return try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino, handle)
+            return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
+        }
+    }
+
+    /// A symbolic link's target, up to PATH_MAX bytes.
+    public func readLink(_ ino: UInt64) throws(FileError) -> [UInt8] {
+        try locked { tree throws(FileError) in
+            guard let target = try sql(tree.tables.linkTarget(ino)) else { throw .invalid }
+            return target
+        }
+    }
+
+    /// mknod(2): a regular file, a FIFO, a socket or a device node.
+    public func makeNode(
+        _ parent: UInt64, _ name: Name, mode: UInt32, rdev: UInt64, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
+            inode.row.rdev = rdev
+        }
+    }
+
+    /// mkdir(2).
+    public func makeDirectory(
+        _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        let mode = mode & permissionMask | directoryType
+        let revived = try changing { tree throws(FileError) -> Entry? in
+            guard parent == Place.moments else { return nil }
+            return try tree.reviveDay(name.bytes)
+        }
+        if let revived { return revived }
+        return try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
+            inode.row.nlink = 2
+            guard parent == Place.moments, let day = dayNumber(named: name.bytes) else { return }
+            inode.row.day = day
+            inode.row.flags.insert(.madeByHand)
+        }
+    }
+
+    /// symlink(2).
+    public func makeSymbolicLink(
+        _ parent: UInt64, _ name: Name, target: [UInt8], _ caller: Caller
+    ) throws(FileError) -> Entry {
+        guard !target.isEmpty else { throw .noEntry }
+        guard target.count <= linkTargetBytesMax else { throw .nameTooLong }
+        return try make(parent, name, mode: linkType | 0o777, caller) { tree, inode throws(FileError) in
+            try sql(tree.tables.storeLinkTarget(inode.ino, target))
+            inode.row.size = UInt64(target.count)
+        }
+    }
+
+    private func make(
+        _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller,
+        _ complete: (Tree, Inode) throws(FileError) -> Void
+    ) throws(FileError) -> Entry {
+        try check(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        return try changing { tree throws(FileError) in
+            let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
+            return tree.entry(inode, in: directory.area)
+        }
+    }
+
+    /// link(2). A link into an album is a membership; moments holds every photo once, so there is none into it.
+    public func link(
+        _ ino: UInt64, _ newParent: UInt64, _ newName: Name, _ caller: Caller
+    ) throws(FileError) -> Entry {
+        try check(newName)
+        if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
+        let (entry, wantsLook) = try changing { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            let directory = try tree.directory(newParent)
+            guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
+            guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
+            guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
+            guard try sql(tree.tables.dentry(directory.ino, newName.bytes)) == nil else { throw .exists }
+            let now = Timestamp.now()
+            try tree.addEntry(directory, newName.bytes, inode, now: now)
+            tree.linked(inode, now: now)
+            inode.state?.setTimes(modified: nil, changed: now)
+            let isFileable = try tree.isFileable(newName.bytes, in: directory)
+            let wantsLook =
+                isFileable && inode.isRegular && !inode.isPhoto && inode.row.size > 0 && inode.state == nil
+            return (tree.entry(inode, in: directory.area), wantsLook)
+        }
+        // A working file that gets an ordinary name by link(2) is as good as renamed.
+        guard wantsLook else { return entry }
+        try lookAndFile(ino)
+        return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
+    }
+
+    /// unlink(2). In moments it removes a photo from the space, albums included.
+    public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
+        try check(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        try changing { tree throws(FileError) in
+            let directory = try tree.directory(parent)
+            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            guard !found.inode.isDirectory else { throw .isDirectory }
+            let now = Timestamp.now()
+            if directory.isDay && found.inode.isPhoto {
+                try tree.removePhoto(found.inode, now: now)
+            } else {
+                try tree.removeEntry(directory, found.id, found.inode, now: now)
+                tree.unlinked(found.inode, now: now)
+            }
+            found.inode.state?.setTimes(modified: nil, changed: now)
+        }
+    }
+
+    /// rmdir(2).
+    public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
+        try check(name)
+        if VirtualInode.isVirtual(parent) { throw .readOnly }
+        try changing { tree throws(FileError) in
+            let directory = try tree.directory(parent)
+            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            guard found.inode.isDirectory else { throw .notDirectory }
+            guard directory.area != .root else { throw .notPermitted }
+            guard found.inode.row.size == 0 else { throw .notEmpty }
+            let now = Timestamp.now()
+            try tree.removeEntry(directory, found.id, found.inode, now: now)
+            tree.unlinked(found.inode, now: now)
+        }
+    }
+
+    /// Throws where no file can have the name.
+    func check(_ name: Name) throws(FileError) {
+        guard name.bytes.count <= nameBytesMax else { throw .nameTooLong }
+        guard !name.bytes.isEmpty else { throw .noEntry }
+    }
+
+    /// Drops days that filing made and in which nothing lies: nobody sees them.
+    func dropEmptyDays() throws(FileError) {
+        let batch = 200
+        var found = batch
+        while found == batch {
+            found = try changing { tree throws(FileError) in
+                // The query reads stored rows.
+                try sql(tree.storeChanges())
+                let moments = try tree.inode(Place.moments)
+                let days = try sql(tree.tables.emptyDays(in: Place.moments, limit: batch))
+                for row in days {
+                    let day = try tree.inode(row.ino)
+                    let (modified, changed) = (moments.row.modified, moments.row.changed)
+                    try tree.removeEntry(moments, row.id, day, now: changed)
+                    moments.row.modified = modified
+                    tree.unlinked(day, now: changed)
+                    day.isForgotten = true
+                }
+                return days.count
+            }
+        }
+        for ino in try locked({ tree throws(FileError) in
+            tree.orphans.filter { tree.cached($0)?.row.day ?? 0 != 0 }
+        }) { try destroy(ino) }
+    }
+}
+
+extension Tree {
+    /// Makes a file and its name, as the rules of the directory allow.
+    func make(
+        _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller,
+        _ complete: (Tree, Inode) throws(FileError) -> Void
+    ) throws(FileError) -> (directory: Inode, inode: Inode) {
+        let directory = try self.directory(parent)
+        let type = mode & fileTypeMask
+        if try sql(tables.dentry(parent, name)) != nil { throw .exists }
+        switch directory.area {
+        case .root: throw .notPermitted
+        case .moments:
+            guard type == directoryType, dayNumber(named: name) != nil else { throw .notPermitted }
+        case .day:
+            guard type == regularType else { throw .notPermitted }
+        case .album: break
+        }
+        // A directory that was removed while somebody stood in it.
+        guard directory.row.nlink > 0 else { throw .noEntry }
+        let now = Timestamp.now()
+        let inode = makeInode(mode: mode, in: directory, caller, now: now)
+        if type != directoryType { inode.row.nlink = 1 }
+        try complete(self, inode)
+        try addEntry(directory, name, inode, now: now)
+        return (directory, inode)
+    }
+
+    /// mkdir of a day that is there but not listed: from now on it is.
+    func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
+        let moments = try inode(Place.moments)
+        guard let found = try find(moments, name), found.inode.isUnlistedDay else { return nil }
+        let now = Timestamp.now()
+        found.inode.row.flags.insert(.madeByHand)
+        found.inode.row.modified = now
+        found.inode.row.changed = now
+        touch(found.inode)
+        moments.row.nlink += 1
+        moments.row.modified = now
+        moments.row.changed = now
+        touch(moments)
+        return entry(found.inode, in: .moments)
+    }
+}
+
+/// PATH_MAX without its NUL.
+private let linkTargetBytesMax = 4095

@@ -1,0 +1,165 @@
+import LinuxIO
+import VaultCatalogue
+
+extension Library {
+    /// How often a rename looks again when its source changed while it looked.
+    private static let attemptsMax = 16
+
+    /// renameat2(2), with the rules of photos: see INTERFACE, *The tree*.
+    public func rename(
+        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ caller: Caller
+    ) throws(FileError) {
+        try check(name)
+        try check(newName)
+        guard flags != [.noReplace, .exchange] else { throw .invalid }
+        if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
+        for _ in 0..<Self.attemptsMax {
+            if try renameOnce(parent, name, newParent, newName, flags) { return }
+        }
+        throw .busy
+    }
+
+    /// What a look at a file was at: it counts only while the bytes are the same.
+    private struct Sight {
+        var ino: UInt64
+        var version: UInt64
+        var verdict: Verdict
+    }
+
+    private func renameOnce(
+        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags
+    ) throws(FileError) -> Bool {
+        let wanted = try locked { tree throws(FileError) -> UInt64? in
+            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
+            guard let found, !flags.contains(.exchange), try tree.wantsLook(found) else { return nil }
+            return found.source.ino
+        }
+        let sight = try wanted.map { ino throws(FileError) in try see(ino) }
+        let done = try changing { tree throws(FileError) -> Outcome? in
+            guard
+                var request = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
+            else { return .done }
+            if flags.contains(.exchange) {
+                try tree.exchange(request)
+                return .exchanged(request.source.ino, request.target?.inode.ino)
+            }
+            if try tree.wantsLook(request) {
+                guard let sight, sight.ino == request.source.ino, sight.version == request.source.row.version
+                else { return nil }
+                request.verdict = sight.verdict
+            }
+            let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
+            try tree.rename(request, space)
+            request.source.state?.setTimes(modified: nil, changed: request.now)
+            guard wasWorking, try !tree.isWorking(request.source) else { return .done }
+            try sql(tree.tables.addUnfiled(request.source.ino))
+            return .sweep(request.source.ino)
+        }
+        switch done {
+        case nil: return false
+        case .done: break
+        case .sweep(let ino): try fileBelow(ino)
+        case .exchanged(let first, let second):
+            try fileIfNeeded(first)
+            if let second { try fileIfNeeded(second) }
+        }
+        return true
+    }
+
+    private enum Outcome {
+        case done
+        /// What lies below this directory is no longer a program's working files.
+        case sweep(UInt64)
+        case exchanged(UInt64, UInt64?)
+    }
+
+    /// Saves a file and looks at it.
+    private func see(_ ino: UInt64) throws(FileError) -> Sight {
+        try withState(of: ino) { file throws(FileError) in
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            if file.unsavedSince != nil { try save(file) }
+            let verdict = look(file)
+            let version = try locked { _ throws(FileError) in file.inode.row.version }
+            return Sight(ino: ino, version: version, verdict: verdict)
+        }
+    }
+
+    // MARK: Filing outside of close
+
+    /// Looks at a file and files it.
+    func lookAndFile(_ ino: UInt64) throws(FileError) {
+        try withState(of: ino) { file throws(FileError) in
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            let verdict = look(file)
+            try save(file) { tree throws(FileError) in
+                try tree.file(file.inode, verdict, space, now: .now())
+            }
+        }
+    }
+
+    /// Files a regular file that is no photo yet, if one of its names allows it.
+    func fileIfNeeded(_ ino: UInt64) throws(FileError) {
+        let isWanted = try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            guard inode.isRegular, !inode.isPhoto, inode.row.size > 0 else { return false }
+            return try tree.fileableName(of: inode) != nil
+        }
+        if isWanted { try lookAndFile(ino) }
+    }
+
+    /// Files what lies below a directory that is no longer a working one; a few files at a time, so that others get
+    /// their turn. What is left after a crash is taken up by the next session.
+    func fileBelow(_ top: UInt64) throws(FileError) {
+        var waiting = [top]
+        while let directory = waiting.popLast() {
+            var cookie: UInt64 = 0
+            while true {
+                let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie) }
+                for row in page.rows {
+                    if page.directories.contains(row.ino) {
+                        waiting.append(row.ino)
+                    } else {
+                        try fileIfNeeded(row.ino)
+                    }
+                }
+                guard let last = page.rows.last else { break }
+                cookie = last.id
+            }
+        }
+        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(top)) }
+    }
+
+    /// Goes on where an earlier session was interrupted.
+    func fileWhatIsUnfiled() throws(FileError) {
+        for ino in try locked({ tree throws(FileError) in try sql(tree.tables.unfiled()) }) {
+            try fileBelow(ino)
+        }
+    }
+}
+
+extension Tree {
+    /// Whether the directory itself or one above it is a working one.
+    func isWorking(_ directory: Inode) throws(FileError) -> Bool { try isInWorkingDirectory(directory) }
+
+    /// Some entries of a directory, and which of them are directories to go into.
+    func page(
+        of directory: UInt64, after cookie: UInt64
+    ) throws(FileError) -> (rows: [DentryRow], directories: Set<UInt64>) {
+        let rowsMax = 64
+        var rows: [DentryRow] = []
+        try sql(
+            tables.eachDentry(in: directory, after: cookie) {
+                rows.append($0)
+                return rows.count < rowsMax
+            })
+        var directories: Set<UInt64> = []
+        for row in rows {
+            let inode = try inode(row.ino)
+            if inode.isDirectory && !inode.row.flags.contains(.working) { directories.insert(row.ino) }
+        }
+        return (rows, directories)
+    }
+}

@@ -1,0 +1,144 @@
+import VaultFormat
+import LinuxIO
+import VaultCatalogue
+import VaultStore
+
+/// From open files to the tree.
+extension Library {
+    /// Seals what is dirty and writes the rows, in one transaction with `also`. The writer's lock is held.
+    func save(_ file: FileState, also: (Tree) throws(FileError) -> Void = { _ in }) throws(FileError) {
+        guard !file.isDiscarded else { return }
+        try file.sealDirty()
+        try changing { tree throws(FileError) in
+            try store(file, tree)
+            try also(tree)
+            // Closed already, but could not be saved then.
+            if file.inode.openCount == 0 { file.inode.state = nil }
+        }
+        file.hasNewBytes = false
+        if file.unsavedSince != nil {
+            file.unsavedSince = nil
+            commons.unregister(file)
+        }
+    }
+
+    /// The catalogue's part of saving.
+    private func store(_ file: FileState, _ tree: Tree) throws(FileError) {
+        let inode = file.inode
+        if let range = file.unsavedRange {
+            let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
+            if file.hasRows {
+                try sql(tree.tables.deleteExtents(of: file.content, from: saved.first, through: saved.last))
+            }
+            for piece in saved.rows { try sql(tree.tables.insert(piece.run, of: file.content)) }
+            if !saved.rows.isEmpty { file.hasRows = true }
+            if !saved.adopted.isEmpty { space.adopt(saved.adopted) }
+            file.unsavedRange = nil
+        }
+        if !file.freed.isEmpty {
+            space.free(file.freed)
+            file.freed = []
+            committer.noteFreed()
+        }
+        file.view.lock()
+        defer { file.view.unlock() }
+        guard file.isNewer else { return }
+        file.isNewer = false
+        inode.row.size = file.size
+        inode.row.allocated = file.map.allocated
+        inode.row.modified = file.modified
+        inode.row.changed = file.changed
+        if file.hasNewBytes { inode.row.version += 1 }
+        tree.touch(inode)
+    }
+
+    /// Saves files that have waited since before a reading of the monotonic clock. True if some are left.
+    func saveFiles(unsavedBefore limit: Int64) -> Bool {
+        for file in commons.unsavedFiles {
+            // Whoever writes just now will be asked again: the committer waits for no file.
+            guard file.writer.tryLock() else { continue }
+            defer { file.writer.unlock() }
+            guard let since = file.unsavedSince, since <= limit else { continue }
+            // What fails stays unsaved, and is told by the next flush or fsync.
+            try? save(file)
+        }
+        return !commons.unsavedFiles.isEmpty
+    }
+
+    /// Saves the file of that number if it is open and has something to save.
+    func saveIfOpen(_ ino: UInt64) throws(FileError) {
+        guard let file = try locked({ tree throws(FileError) in tree.cached(ino)?.state }) else { return }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        if file.unsavedSince != nil { try save(file) }
+    }
+
+    // MARK: Inodes without a name
+
+    /// Rows of extents that are deleted at once.
+    static let reapedRowsMax = 1000
+
+    /// Destroys an inode that has neither names nor users, in batches so that nobody waits long.
+    func destroy(_ ino: UInt64) throws(FileError) {
+        var isDone = false
+        while !isDone {
+            isDone = try changing { tree throws(FileError) in
+                guard tree.orphans.contains(ino) else { return true }
+                let inode = try tree.inode(ino)
+                guard inode.openCount == 0 else { return true }
+                return try destroySome(inode, tree)
+            }
+        }
+    }
+
+    private func destroySome(_ inode: Inode, _ tree: Tree) throws(FileError) -> Bool {
+        let content = inode.row.content
+        if content != 0 && inode.row.allocated > 0 {
+            let runs = try sql(tree.tables.firstExtents(of: content, limit: Self.reapedRowsMax))
+            if let first = runs.first, let last = runs.last {
+                try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
+                space.free(runs)
+                committer.noteFreed()
+            }
+            if runs.count == Self.reapedRowsMax { return false }
+        }
+        if inode.isPhoto { try tree.deletePhoto(inode, space) }
+        if inode.row.flags.contains(.hasAttributes) {
+            try sql(tree.tables.deleteExtendedAttributes(inode.ino))
+        }
+        if inode.row.mode & fileTypeMask == linkType { try sql(tree.tables.deleteLinkTarget(inode.ino)) }
+        try sql(tree.tables.deleteInode(inode.ino))
+        try tree.forgetDestroyed(inode)
+        return true
+    }
+
+    /// Destroys the inodes without a name that an earlier session left, and, at the end, those of this one.
+    func reapOrphans(ofThisSession: Bool) throws(FileError) {
+        var last: UInt64 = 0
+        while true {
+            let found = try locked { tree throws(FileError) in
+                let rows = try sql(tree.tables.orphans(after: last, limit: 100))
+                let left = rows.filter { !tree.orphans.contains($0) }
+                for ino in left { tree.adoptOrphan(ino) }
+                return (end: rows.last, left: left)
+            }
+            guard let end = found.end else { break }
+            last = end
+            for ino in found.left { try destroy(ino) }
+        }
+        guard ofThisSession else { return }
+        for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }
+    }
+
+    /// FORGET: the kernel holds the inode no more. Only matters where it has no name left.
+    public func forget(_ ino: UInt64, count: UInt64 = 1) {
+        let isOrphan = try? locked { tree throws(FileError) in
+            guard tree.orphans.contains(ino) else { return false }
+            let inode = try tree.inode(ino)
+            inode.isForgotten = true
+            return inode.openCount == 0
+        }
+        // What cannot be destroyed now is found in the table of orphans by the next session.
+        if isOrphan == true { try? destroy(ino) }
+    }
+}

@@ -1,0 +1,146 @@
+import Glibc
+import LinuxIO
+import PhotoImaging
+public import VaultCatalogue
+public import VaultStore
+
+/// The photos of one space as a file tree. Every operation may be called from any thread.
+///
+/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
+/// committer only tries writer's locks, so whoever holds one may wait for a commit.
+public final class Library: @unchecked Sendable {
+    let space: Space
+    let catalogue: Catalogue
+    let options: LibraryOptions
+    let commons: FileCommons
+    let committer: Committer
+    let thumbnails: ThumbnailShop?
+    /// Only under the catalogue's lock.
+    private let tree: Tree
+    private let observerLock = Lock()
+    private weak var watcher: (any LibraryObserver)?
+    /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
+    let unlocked: UnlockedSpace?
+
+    /// Opens the library in a space and its catalogue, making `moments` and `albums` in an empty one.
+    public init(
+        space: Space, catalogue: Catalogue, options: LibraryOptions, unlocked: UnlockedSpace? = nil
+    ) throws(FileError) {
+        tzset()
+        self.unlocked = unlocked
+        self.space = space
+        self.catalogue = catalogue
+        self.options = options
+        commons = FileCommons(space)
+        tree = try catalogue.locked { tables throws(FileError) in
+            let tree = try Tree(tables, options)
+            if try sql(tables.inode(Place.root)) == nil {
+                guard !options.readOnly else { throw .readOnly }
+                try tree.plant()
+            }
+            return tree
+        }
+        committer = Committer()
+        thumbnails = options.thumbnails ? ThumbnailShop(options) : nil
+        committer.library = self
+        commons.makeRoom = { [committer] in committer.makeRoom() }
+        commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
+        if !options.readOnly { committer.start() }
+        committer.noteChange(if: try locked { $0.isPlanted })
+    }
+
+    /// Who is told of changes that the kernel does not know of. Set before the first request.
+    public var observer: (any LibraryObserver)? {
+        get { observerLock.withLock { watcher } }
+        set { observerLock.withLock { watcher = newValue } }
+    }
+
+    /// To be called once the mount is live: takes up what an earlier session left undone, on the calling thread.
+    public func didGoLive() {
+        guard !options.readOnly else { return }
+        unlocked?.levelTimes()
+        // Nothing of this is needed for an answer: what fails now is tried again at the next mount.
+        try? reapOrphans(ofThisSession: false)
+        try? dropEmptyDays()
+        try? fileWhatIsUnfiled()
+    }
+
+    /// Saves all files, drops what nobody can reach any more, and makes everything durable.
+    public func close() throws(FileError) {
+        guard !options.readOnly else { return }
+        for file in commons.unsavedFiles {
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            try save(file)
+        }
+        try locked { tree in tree.releaseAll() }
+        try reapOrphans(ofThisSession: true)
+        try dropEmptyDays()
+        thumbnails?.close()
+        try committer.stop()
+        try stored(space.close())
+        unlocked?.levelTimes()
+    }
+
+    // MARK: Locking
+
+    /// Runs `body` with the catalogue's lock held. It must not change anything.
+    @inline(__always)
+    func locked<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+        try catalogue.locked { _ throws(FileError) in
+            tree.trim()
+            return try body(tree)
+        }
+    }
+
+    /// Runs `body`, which changes the tree, with the catalogue's lock held; tells committer and observer after.
+    func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+        guard !options.readOnly else { throw .readOnly }
+        var notices: [Tree.Notice] = []
+        defer {
+            committer.noteChange(if: true)
+            if !notices.isEmpty { tell(notices) }
+        }
+        return try catalogue.locked { tables throws(FileError) in
+            guard tables.isIntact else { throw .damaged }
+            tree.trim()
+            defer { swap(&notices, &tree.notices) }
+            return try body(tree)
+        }
+    }
+
+    /// Ends the transaction; in the same critical section the store's state is taken.
+    func freeze() throws(FileError) -> FrozenCommit {
+        try sql(
+            catalogue.commitTransaction(
+                before: { _ throws(CatalogueError) in try tree.storeChanges() }, freeze: { space.freeze() }))
+    }
+
+    private func tell(_ notices: [Tree.Notice]) {
+        guard let observer else { return }
+        for notice in notices {
+            switch notice {
+            case .entry(let parent, let name): observer.invalidateEntry(parent: parent, name: Name(name))
+            case .attributes(let ino): observer.invalidateAttributes(ino)
+            case .inode(let ino): observer.invalidateInode(ino)
+            }
+        }
+    }
+
+    /// statvfs(3).
+    public func statistics() -> FilesystemStatistics {
+        let use = space.capacity
+        let blockBytes: UInt64 = 4096
+        // Inodes are rows: there are as many as there is room for, at some 512 bytes each.
+        let made = (try? locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        return FilesystemStatistics(
+            blockBytes: blockBytes, blocks: use.total / blockBytes, free: use.free / blockBytes,
+            available: use.available / blockBytes, files: made + use.free / 512, filesFree: use.free / 512,
+            nameBytesMax: UInt64(nameBytesMax))
+    }
+
+    /// How many photos the space has, for `status`.
+    public func photoCount() throws(FileError) -> Int {
+        try locked { tree throws(FileError) in Int(try sql(tree.tables.photoCount())) }
+    }
+}

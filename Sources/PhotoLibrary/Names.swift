@@ -1,0 +1,75 @@
+import PhotoImaging
+
+/// Whether a file of this name is some program's working file, never taken for a photo.
+func isWorkingName(_ name: [UInt8]) -> Bool {
+    name.first == UInt8(ascii: ".") || name.last == UInt8(ascii: "~")
+        || workingSuffixes.contains { hasSuffix(name, $0) }
+}
+
+/// Whether what lies in a directory of this name is some program's, never taken for photos.
+func isWorkingDirectoryName(_ name: [UInt8]) -> Bool {
+    name.first == UInt8(ascii: ".") || name == synologyDirectory
+}
+
+/// The name that NAME~, NAME_original and NAME.bak are backups of, or nil.
+func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
+    for suffix in backupSuffixes where hasSuffix(name, suffix) && name.count > suffix.count {
+        return Array(name.dropLast(suffix.count))
+    }
+    return nil
+}
+
+/// What an editor may have renamed NAME to, before it wrote NAME anew.
+func backupNames(_ name: [UInt8]) -> [[UInt8]] {
+    backupSuffixes.map { name + $0 }.filter { $0.count <= nameBytesMax }
+}
+
+/// `NAME (2).jpg`: the name with a number before its extension, the stem cut so that 255 bytes suffice.
+func numberedName(_ name: [UInt8], _ number: Int) -> [UInt8] {
+    var dot = name.lastIndex(of: UInt8(ascii: ".")) ?? name.count
+    // A name that begins with its only dot, or whose extension alone would fill it, has no extension.
+    if dot == 0 || name.count - dot > extensionBytesMax { dot = name.count }
+    let tail = Array(" (\(number))".utf8) + name[dot...]
+    var stem = Array(name[..<dot])
+    if stem.count + tail.count > nameBytesMax {
+        var end = nameBytesMax - tail.count
+        // Not within a UTF-8 sequence: continuation bytes are 10xxxxxx.
+        while end > 0 && stem[end] & 0xC0 == 0x80 { end -= 1 }
+        stem = Array(stem[..<end])
+    }
+    return stem + tail
+}
+
+/// Whether `shown` is `name` or a numbered form of it.
+func isNumberedForm(_ shown: [UInt8], of name: [UInt8]) -> Bool {
+    if shown == name { return true }
+    guard let open = shown.lastIndex(of: UInt8(ascii: "(")), let close = shown.lastIndex(of: UInt8(ascii: ")")),
+        open + 1 < close, let number = Int(String(decoding: shown[open + 1..<close], as: UTF8.self))
+    else { return false }
+    return numberedName(name, number) == shown
+}
+
+/// YYYYMMDD, as the tables keep a day.
+func dayNumber(_ day: CivilDay) -> Int64 { Int64(day.year * 10_000 + day.month * 100 + day.day) }
+
+/// The name of a day's directory.
+func dayName(_ number: Int64) -> [UInt8] {
+    var digits = String(number)
+    digits = String(repeating: "0", count: max(0, 8 - digits.count)) + digits
+    var bytes = Array(digits.utf8)
+    bytes.insert(UInt8(ascii: "-"), at: 4)
+    bytes.insert(UInt8(ascii: "-"), at: 7)
+    return bytes
+}
+
+/// The day a directory's name means, YYYYMMDD, or nil where it is not a real date's.
+func dayNumber(named name: [UInt8]) -> Int64? { CivilDay(parsing: name).map(dayNumber) }
+
+func hasSuffix(_ name: [UInt8], _ suffix: [UInt8]) -> Bool {
+    name.count >= suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
+}
+
+private let workingSuffixes: [[UInt8]] = [".part", ".tmp", ".crdownload"].map { Array($0.utf8) }
+private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak"].map { Array($0.utf8) }
+private let synologyDirectory = Array("@eaDir".utf8)
+private let extensionBytesMax = 16

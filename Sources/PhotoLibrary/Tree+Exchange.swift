@@ -1,0 +1,25 @@
+import LinuxIO
+import VaultCatalogue
+
+extension Tree {
+    /// RENAME_EXCHANGE: two names change what they mean. Plain POSIX in albums; in a day its files may be
+    /// exchanged. Elsewhere the rules of moments forbid it.
+    func exchange(_ request: RenameRequest) throws(FileError) {
+        guard let target = request.target else { throw .noEntry }
+        let (from, to, now) = (request.from, request.to, request.now)
+        let (first, second) = (request.source, target.inode)
+        guard (from.area == .album && to.area == .album) || (from.area == .day && from.ino == to.ino) else {
+            throw .notPermitted
+        }
+        if first.isDirectory, try isInside(to, first) { throw .invalid }
+        if second.isDirectory, try isInside(from, second) { throw .invalid }
+        try removeEntry(from, request.sourceID, first, now: now)
+        try removeEntry(to, target.id, second, now: now)
+        try addEntry(from, request.name, second, now: now)
+        try addEntry(to, request.newName, first, now: now)
+        for inode in [first, second] {
+            inode.row.changed = now
+            touch(inode)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import VaultFormat
+import LinuxIO
+import VaultCatalogue
+import VaultStore
+
+/// Days, and photos' places in them.
+extension Tree {
+    /// The name of a photo in moments.
+    func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+        for row in try sql(tables.dentries(of: inode.ino)) {
+            let directory = try self.inode(row.parent)
+            if directory.isDay { return (directory, row) }
+        }
+        return nil
+    }
+
+    /// The directory of a day, made when there is none.
+    func dayDirectory(_ number: Int64, now: Timestamp) throws(FileError) -> Inode {
+        let moments = try inode(Place.moments)
+        let name = dayName(number)
+        if let found = try find(moments, name) { return found.inode }
+        return try makeDay(number, like: moments, now: now)
+    }
+
+    private func makeDay(_ number: Int64, like moments: Inode, now: Timestamp) throws(FileError) -> Inode {
+        let owner = Caller(uid: moments.row.uid, gid: moments.row.gid)
+        let day = makeInode(mode: moments.row.mode & ~setGroupID, in: moments, owner, now: now)
+        day.row.day = number
+        day.row.nlink = 2
+        try addEntry(moments, dayName(number), day, now: now)
+        return day
+    }
+
+    /// Gives a photo a place under a day, numbering its name where that is taken.
+    func addMoment(_ inode: Inode, day: Int64, name: [UInt8], now: Timestamp) throws(FileError) {
+        let directory = try dayDirectory(day, now: now)
+        try addEntry(directory, try freeName(directory, name), inode, now: now)
+        linked(inode, now: now)
+        notices.append(.attributes(inode.ino))
+    }
+
+    /// Takes a photo out of moments.
+    func removeMoment(_ inode: Inode, now: Timestamp) throws(FileError) {
+        guard let moment = try moment(of: inode) else { return }
+        try removeEntry(moment.directory, moment.row.id, inode, now: now)
+        unlinked(inode, now: now)
+        notices.append(.attributes(inode.ino))
+    }
+
+    /// Puts a photo under another day.
+    func moveMoment(_ inode: Inode, to day: Int64, now: Timestamp) throws(FileError) {
+        guard let moment = try moment(of: inode), moment.directory.row.day != day else { return }
+        let directory = try dayDirectory(day, now: now)
+        let name = try freeName(directory, moment.row.name)
+        try removeEntry(moment.directory, moment.row.id, inode, now: now)
+        try addEntry(directory, name, inode, now: now)
+        inode.row.changed = now
+        touch(inode)
+    }
+
+    /// The name, or the first numbered form of it that is free. Where very many are taken, some free one.
+    private func freeName(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
+        if try sql(tables.dentry(directory.ino, name)) == nil { return name }
+        var number = 2
+        while true {
+            let candidate = numberedName(name, number)
+            if try sql(tables.dentry(directory.ino, candidate)) == nil { return candidate }
+            // One by one at first, then in growing steps: no camera roll may make this slow.
+            number += number < 32 ? 1 : number / 8
+        }
+    }
+
+    /// The name under which filing would take the file for a photo, with its directory; nil where all its names are
+    /// those of working files.
+    func fileableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+        for row in try sql(tables.dentries(of: inode.ino)) {
+            let directory = try self.inode(row.parent)
+            if try isFileable(row.name, in: directory) { return (directory, row) }
+        }
+        return nil
+    }
+
+    /// Whether a file of that name in that directory may be a photo.
+    func isFileable(_ name: [UInt8], in directory: Inode) throws(FileError) -> Bool {
+        if isWorkingName(name) { return false }
+        return try !isInWorkingDirectory(directory)
+    }
+
+    // MARK: Rows of photos
+
+    func photo(_ inode: Inode) throws(FileError) -> PhotoRow {
+        guard let row = try sql(tables.photo(inode.ino)) else { throw .damaged }
+        return row
+    }
+
+    func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
+        try sql(tables.store(row))
+        guard !inode.isPhoto else { return }
+        inode.row.flags.insert(.photo)
+        touch(inode)
+    }
+
+    /// Makes a photo a plain file, or forgets that it was one.
+    func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
+        try sql(tables.deletePhoto(inode.ino))
+        inode.row.flags.remove(.photo)
+        touch(inode)
+        try deleteThumbnails(inode, space)
+    }
+
+    func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) {
+        let kept = try sql(tables.thumbnails(of: inode.ino))
+        guard !kept.isEmpty else { return }
+        for thumbnail in kept where thumbnail.content != 0 {
+            try freeContent(thumbnail.content, space)
+        }
+        try sql(tables.deleteThumbnails(of: inode.ino))
+    }
+
+    /// Frees a content of few extents.
+    func freeContent(_ content: UInt64, _ space: Space) throws(FileError) {
+        let runs = try sql(tables.extents(of: content))
+        guard let first = runs.first, let last = runs.last else { return }
+        try sql(tables.deleteExtents(of: content, from: first.offset, through: last.offset))
+        space.free(runs)
+    }
+}

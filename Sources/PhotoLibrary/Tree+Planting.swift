@@ -1,0 +1,35 @@
+import LinuxIO
+import VaultCatalogue
+
+extension Tree {
+    /// Makes the three directories that every space has.
+    func plant() throws(FileError) {
+        let now = Timestamp.now()
+        func directory(_ ino: UInt64, parent: UInt64) -> InodeRow {
+            var row = InodeRow(
+                ino: ino, mode: directoryType | 0o755, uid: options.owner.uid, gid: options.owner.gid, now: now)
+            row.nlink = 2
+            row.parent = parent
+            return row
+        }
+        for row in [
+            directory(Place.root, parent: Place.root), directory(Place.moments, parent: Place.root),
+            directory(Place.albums, parent: Place.root),
+        ] { try sql(tables.store(row)) }
+        let root = try inode(Place.root)
+        try addEntry(root, Array("moments".utf8), try inode(Place.moments), now: now)
+        try addEntry(root, Array("albums".utf8), try inode(Place.albums), now: now)
+        isPlanted = true
+    }
+
+    /// At the end: no handle counts any more.
+    func releaseAll() {
+        for ino in orphans {
+            guard let inode = cached(ino) else { continue }
+            inode.openCount = 0
+            inode.isForgotten = true
+            if let state = inode.state { state.discard() }
+            inode.state = nil
+        }
+    }
+}

@@ -1,0 +1,280 @@
+import LinuxIO
+import VaultCatalogue
+
+/// The inodes and names, above the tables and below the rules. Only under the catalogue's lock, in whose
+/// transaction all of its changes are.
+final class Tree {
+    /// Inodes kept in memory though nobody uses them.
+    static let cachedInodesMax = 16_384
+
+    let tables: Tables
+    let options: LibraryOptions
+    var counters: Counters
+    private var storedCounters: Counters
+    private var inodes: [UInt64: Inode] = [:]
+    private var dirty: [Inode] = []
+    /// Inodes without a name.
+    private(set) var orphans: Set<UInt64> = []
+    /// Those of them that became so in this transaction, and those that the table has.
+    private var newOrphans: [UInt64] = []
+    private var storedOrphans: Set<UInt64> = []
+    /// Inodes with this number and above were made since the library was opened.
+    let firstOfSession: UInt64
+    /// What the observer is to be told when the lock is given up.
+    var notices: [Notice] = []
+    /// Whether this session made the space's first directories.
+    var isPlanted = false
+
+    enum Notice {
+        case entry(parent: UInt64, name: [UInt8])
+        case attributes(UInt64)
+        case inode(UInt64)
+    }
+
+    init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
+        self.tables = tables
+        self.options = options
+        counters = try sql(tables.counters())
+        storedCounters = counters
+        firstOfSession = counters.ino
+    }
+
+    // MARK: Inodes
+
+    /// The inode of that number; `stale` if there is none.
+    func inode(_ ino: UInt64) throws(FileError) -> Inode {
+        if let known = inodes[ino] { return known }
+        guard let row = try sql(tables.inode(ino)) else { throw .stale }
+        let inode = Inode(row)
+        remember(inode)
+        return inode
+    }
+
+    /// As `inode`, where it must be a directory.
+    func directory(_ ino: UInt64) throws(FileError) -> Inode {
+        let inode = try inode(ino)
+        guard inode.isDirectory else { throw .notDirectory }
+        return inode
+    }
+
+    /// The inode if it is in memory.
+    func cached(_ ino: UInt64) -> Inode? { inodes[ino] }
+
+    private func remember(_ inode: Inode) { inodes[inode.ino] = inode }
+
+    /// Lets go of inodes nobody uses, where there are many. Called between operations, never within one: an
+    /// operation must not come to hold an inode twice.
+    @inline(__always)
+    func trim() {
+        if inodes.count > Self.cachedInodesMax { dropHalf() }
+    }
+
+    private func dropHalf() {
+        // Half goes, whichever: a cache that misses now and then, rather than a list to keep in order.
+        var spare = Self.cachedInodesMax / 2
+        inodes = inodes.filter { _, inode in
+            if inode.isDirty || inode.state != nil || spare == 0 { return true }
+            spare -= 1
+            return false
+        }
+    }
+
+    /// A new inode without a name, owned as `caller` and the directory it will lie in ask.
+    func makeInode(mode: UInt32, in directory: Inode, _ caller: Caller, now: Timestamp) -> Inode {
+        let inherits = directory.row.mode & setGroupID != 0
+        var mode = mode
+        if inherits && mode & fileTypeMask == directoryType { mode |= setGroupID }
+        let (uid, gid) = options.mountedByRoot ? (caller.uid, caller.gid) : options.owner
+        var row = InodeRow(
+            ino: counters.ino, mode: mode, uid: uid,
+            gid: inherits && options.mountedByRoot ? directory.row.gid : gid, now: now)
+        counters.ino += 1
+        if mode & fileTypeMask == regularType { row.content = makeContent() }
+        let inode = Inode(row)
+        remember(inode)
+        touch(inode)
+        return inode
+    }
+
+    func makeContent() -> UInt64 {
+        defer { counters.content += 1 }
+        return counters.content
+    }
+
+    /// Notes that the inode's row is to be written.
+    @inline(__always)
+    func touch(_ inode: Inode) {
+        guard !inode.isDirty else { return }
+        inode.isDirty = true
+        dirty.append(inode)
+    }
+
+    /// Drops an inode that is no more.
+    func forgetDestroyed(_ inode: Inode) throws(FileError) {
+        inode.isDirty = false
+        inodes[inode.ino] = nil
+        orphans.remove(inode.ino)
+        if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
+    }
+
+    /// Takes up an inode that an earlier session left without a name.
+    func adoptOrphan(_ ino: UInt64) {
+        orphans.insert(ino)
+        storedOrphans.insert(ino)
+    }
+
+    /// Writes rows and counters that are still only in memory: before the transaction ends, and before a query that
+    /// reads the rows of inodes by other things than their number.
+    func storeChanges() throws(CatalogueError) {
+        for inode in dirty where inode.isDirty {
+            try tables.store(inode.row)
+            inode.isDirty = false
+        }
+        dirty.removeAll(keepingCapacity: true)
+        for ino in newOrphans where orphans.contains(ino) {
+            try tables.addOrphan(ino)
+            storedOrphans.insert(ino)
+        }
+        newOrphans.removeAll(keepingCapacity: true)
+        if counters != storedCounters {
+            try tables.store(counters)
+            storedCounters = counters
+        }
+    }
+
+    // MARK: Entries
+
+    /// What the directory has under that name.
+    func find(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> (id: UInt64, inode: Inode)? {
+        guard let found = try sql(tables.dentry(directory.ino, name)) else { return nil }
+        return (found.id, try inode(found.ino))
+    }
+
+    /// Adds a name. Link counts of what it names are the caller's affair, but for those of directories: theirs and
+    /// their parent's are kept here.
+    func addEntry(_ directory: Inode, _ name: [UInt8], _ child: Inode, now: Timestamp) throws(FileError) {
+        let row = DentryRow(parent: directory.ino, id: counters.dentry, name: name, ino: child.ino)
+        try sql(tables.insert(row))
+        counters.dentry += 1
+        let wasUnlisted = directory.isUnlistedDay
+        directory.row.size += 1
+        if child.isDirectory {
+            child.row.parent = directory.ino
+            if isWorkingDirectoryName(name) {
+                child.row.flags.insert(.working)
+            } else {
+                child.row.flags.remove(.working)
+            }
+            touch(child)
+            if !child.isUnlistedDay { directory.row.nlink += 1 }
+        }
+        directory.row.modified = now
+        directory.row.changed = now
+        touch(directory)
+        if wasUnlisted { try listingChanged(by: 1, now) }
+    }
+
+    /// Removes a name; see `addEntry`.
+    func removeEntry(_ directory: Inode, _ id: UInt64, _ child: Inode, now: Timestamp) throws(FileError) {
+        try sql(tables.deleteDentry(directory.ino, id))
+        directory.row.size -= 1
+        if child.isDirectory && !child.isUnlistedDay { directory.row.nlink -= 1 }
+        directory.row.modified = now
+        directory.row.changed = now
+        touch(directory)
+        if directory.isUnlistedDay { try listingChanged(by: -1, now) }
+    }
+
+    /// Lets a name mean another file, not a directory.
+    func retarget(_ directory: Inode, _ id: UInt64, to child: Inode, now: Timestamp) throws(FileError) {
+        try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
+        directory.row.modified = now
+        directory.row.changed = now
+        touch(directory)
+    }
+
+    /// A day has come into the listing of moments, or gone from it.
+    private func listingChanged(by difference: Int, _ now: Timestamp) throws(FileError) {
+        let moments = try inode(Place.moments)
+        moments.row.nlink = UInt32(Int(moments.row.nlink) + difference)
+        moments.row.modified = now
+        moments.row.changed = now
+        touch(moments)
+        notices.append(.attributes(Place.moments))
+    }
+
+    /// A name of this inode has gone. Without any, it waits in `orphan` for its last user.
+    func unlinked(_ inode: Inode, now: Timestamp) {
+        inode.row.nlink = inode.isDirectory ? 0 : inode.row.nlink - 1
+        inode.row.changed = now
+        touch(inode)
+        guard inode.row.nlink == 0 else { return }
+        orphans.insert(inode.ino)
+        newOrphans.append(inode.ino)
+    }
+
+    /// A name of this inode, not a directory, has come.
+    func linked(_ inode: Inode, now: Timestamp) {
+        inode.row.nlink += 1
+        inode.row.changed = now
+        touch(inode)
+    }
+
+    /// Whether `directory` is `ancestor` or lies below it.
+    func isInside(_ directory: Inode, _ ancestor: Inode) throws(FileError) -> Bool {
+        var current = directory
+        while current.ino != ancestor.ino {
+            guard current.row.parent != 0, current.ino != Place.root else { return false }
+            current = try inode(current.row.parent)
+        }
+        return true
+    }
+
+    /// Whether the directory, or one above it, is some program's working directory.
+    func isInWorkingDirectory(_ directory: Inode) throws(FileError) -> Bool {
+        var current = directory
+        while !current.row.flags.contains(.working) {
+            guard current.row.parent != 0, current.ino != Place.root else { return false }
+            current = try inode(current.row.parent)
+        }
+        return true
+    }
+
+    // MARK: What is shown
+
+    /// The attributes as stat(2) is to see them.
+    func attributes(_ inode: Inode) -> Attributes {
+        var shown = attributes(of: inode.row)
+        inode.state?.overlay(&shown)
+        return shown
+    }
+
+    /// The attributes of a row that is up to date.
+    func attributes(of row: InodeRow) -> Attributes {
+        var mode = row.mode
+        if let umask = options.umask { mode &= ~(umask & permissionMask) }
+        let kept = options.mountedByRoot
+        return Attributes(
+            ino: row.ino, mode: mode, nlink: row.nlink,
+            uid: options.uid ?? (kept ? row.uid : options.owner.uid),
+            gid: options.gid ?? (kept ? row.gid : options.owner.gid), rdev: row.rdev,
+            size: row.size, blocks: (row.allocated + 511) / 512, accessed: row.accessed, modified: row.modified,
+            changed: row.changed)
+    }
+
+    /// The answer to a lookup of `inode` in a directory of that kind.
+    func entry(_ inode: Inode, in area: Area) -> Entry {
+        Entry(
+            attributes: attributes(inode), entryTimeout: Self.entryTimeout(in: area),
+            attributeTimeout: Self.attributeTimeout(of: inode.row))
+    }
+
+    static func entryTimeout(in area: Area) -> Double {
+        area == .moments || area == .day ? Timeout.none : Timeout.long
+    }
+
+    /// Days, and moments itself, change by filing, so often that telling the kernel each time would cost more.
+    static func attributeTimeout(of row: InodeRow) -> Double {
+        row.day != 0 || row.ino == Place.moments ? Timeout.none : Timeout.long
+    }
+}

@@ -1,0 +1,202 @@
+import Glibc
+public import LinuxIO
+
+/// A name in a directory: up to 255 bytes without `/` and NUL, of no particular encoding.
+public struct Name: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+    public var bytes: [UInt8]
+
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
+    public init(_ text: String) { bytes = Array(text.utf8) }
+    public init(stringLiteral text: String) { bytes = Array(text.utf8) }
+
+    /// Copies a NUL-terminated name.
+    public init(_ cString: UnsafePointer<CChar>) {
+        bytes = Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
+    }
+
+    public var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// What stat(2) tells.
+public struct Attributes: Sendable, Equatable {
+    public var ino: UInt64
+    /// Type and permission bits.
+    public var mode: UInt32
+    public var nlink: UInt32
+    public var uid: UInt32
+    public var gid: UInt32
+    public var rdev: UInt64
+    public var size: UInt64
+    /// Units of 512 bytes.
+    public var blocks: UInt64
+    public var accessed: Timestamp
+    public var modified: Timestamp
+    public var changed: Timestamp
+
+    public var isDirectory: Bool { mode & fileTypeMask == directoryType }
+    public var isRegular: Bool { mode & fileTypeMask == regularType }
+}
+
+/// The answer to a lookup: attributes, and how many seconds the kernel may keep the name and them.
+public struct Entry: Sendable {
+    public var attributes: Attributes
+    public var entryTimeout: Double
+    public var attributeTimeout: Double
+}
+
+/// Who asks. `umask` is the caller's; modes arrive with it applied already.
+public struct Caller: Sendable {
+    public var uid: UInt32
+    public var gid: UInt32
+    public var pid: Int32
+    public var umask: UInt32
+
+    public init(uid: UInt32, gid: UInt32, pid: Int32 = 0, umask: UInt32 = 0) {
+        self.uid = uid
+        self.gid = gid
+        self.pid = pid
+        self.umask = umask
+    }
+}
+
+/// A time to set: a given one (utimensat's), or the present (UTIME_NOW).
+public enum TimeChange: Sendable, Equatable {
+    case set(Timestamp)
+    case now
+
+    func value(_ now: Timestamp) -> Timestamp {
+        switch self {
+        case .set(let time): time
+        case .now: now
+        }
+    }
+}
+
+/// What SETATTR asks to change; nil leaves as it is.
+public struct AttributeChanges: Sendable, Equatable {
+    /// Permission bits; type bits are ignored.
+    public var mode: UInt32?
+    public var uid: UInt32?
+    public var gid: UInt32?
+    public var size: UInt64?
+    public var accessed: TimeChange?
+    public var modified: TimeChange?
+    public var changed: Timestamp?
+
+    public init(
+        mode: UInt32? = nil, uid: UInt32? = nil, gid: UInt32? = nil, size: UInt64? = nil,
+        accessed: TimeChange? = nil, modified: TimeChange? = nil, changed: Timestamp? = nil
+    ) {
+        self.mode = mode
+        self.uid = uid
+        self.gid = gid
+        self.size = size
+        self.accessed = accessed
+        self.modified = modified
+        self.changed = changed
+    }
+}
+
+/// One line of a directory.
+public struct DirectoryEntry: Sendable {
+    public var name: Name
+    /// Where to go on after this entry; never recurs.
+    public var cookie: UInt64
+    public var ino: UInt64
+    public var mode: UInt32
+    /// With readdirplus; nil for "." and "..", and for thumbnails that are still to be made.
+    public var entry: Entry?
+}
+
+/// renameat2(2)'s flags.
+public struct RenameFlags: OptionSet, Sendable {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    public static let noReplace = RenameFlags(rawValue: 1)
+    public static let exchange = RenameFlags(rawValue: 2)
+}
+
+/// What setxattr(2)'s flags ask for.
+public enum AttributePolicy: Sendable {
+    /// Replaces or makes.
+    case any
+    /// XATTR_CREATE: it must not exist.
+    case create
+    /// XATTR_REPLACE: it must exist.
+    case replace
+}
+
+/// lseek(2)'s SEEK_DATA and SEEK_HOLE.
+public enum SeekTarget: Sendable { case data, hole }
+
+/// What statvfs(3) tells.
+public struct FilesystemStatistics: Sendable {
+    public var blockBytes: UInt64
+    public var blocks: UInt64
+    public var free: UInt64
+    public var available: UInt64
+    public var files: UInt64
+    public var filesFree: UInt64
+    public var nameBytesMax: UInt64
+}
+
+/// How a library is opened.
+public struct LibraryOptions: Sendable {
+    public var readOnly = false
+    /// The mounting user: owner of all that has no owner of its own.
+    public var owner: (uid: UInt32, gid: UInt32)
+    /// Whether owners are kept and can be set.
+    public var mountedByRoot: Bool
+    /// Shown in place of the owners, where given.
+    public var uid: UInt32?
+    public var gid: UInt32?
+    /// Permission bits never shown.
+    public var umask: UInt32?
+    /// Whether `.thumbs` can be entered.
+    public var thumbnails = true
+    /// The worker executable; nil: no thumbnails can be made.
+    public var workerPath: String?
+    /// Worker processes at most.
+    public var workerCount = 2
+
+    public init(owner: (uid: UInt32, gid: UInt32), mountedByRoot: Bool) {
+        self.owner = owner
+        self.mountedByRoot = mountedByRoot
+    }
+}
+
+/// Told of changes that the kernel did not ask for itself. Called from any thread; must only enqueue.
+public protocol LibraryObserver: AnyObject, Sendable {
+    /// The name may be kept no longer: it went, or means another inode.
+    func invalidateEntry(parent: UInt64, name: Name)
+    /// Attributes and cached pages.
+    func invalidateInode(_ ino: UInt64)
+    func invalidateAttributes(_ ino: UInt64)
+}
+
+let fileTypeMask: UInt32 = 0o170000
+let regularType: UInt32 = 0o100000
+let directoryType: UInt32 = 0o040000
+let linkType: UInt32 = 0o120000
+let setUserID: UInt32 = 0o4000
+let setGroupID: UInt32 = 0o2000
+let groupExecute: UInt32 = 0o0010
+/// What `setUserID`, `setGroupID` and the sticky bit are among.
+let permissionMask: UInt32 = 0o7777
+
+/// Well-known inodes.
+enum Place {
+    static let root: UInt64 = 1
+    static let moments: UInt64 = 2
+    static let albums: UInt64 = 3
+}
+
+/// How long the kernel may believe what it was told, in seconds: ever, unless the observer says otherwise.
+enum Timeout {
+    static let long = 3600.0
+    static let none = 0.0
+}
+
+let nameBytesMax = 255
+let linkCountMax: UInt32 = 1_000_000_000

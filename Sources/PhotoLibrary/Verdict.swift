@@ -1,0 +1,117 @@
+import Glibc
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+
+/// What a look at a file's bytes found.
+enum Verdict: Sendable {
+    /// Nobody looked, or the bytes could not be read: nothing is to change.
+    case unknown
+    /// Not a picture and not a video.
+    case plain
+    case media(MediaFacts)
+}
+
+/// An open file as the readers of metadata want it. They ask for few bytes at a time, so one chunk is kept.
+final class FileSource: ByteSource {
+    private let file: FileState
+    private let buffer: UnsafeMutableRawBufferPointer
+    private var held: Range<UInt64> = 0..<0
+    /// Whether a read failed: then what was found is worth nothing.
+    private(set) var hasFailed = false
+    let byteCount: UInt64
+
+    init(_ file: FileState) {
+        self.file = file
+        buffer = file.commons.chunks.take()
+        byteCount = file.view.withLock { file.size }
+    }
+
+    deinit { file.commons.chunks.give(buffer) }
+
+    func read(at offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> Int {
+        guard offset < byteCount else { return 0 }
+        let wanted = min(target.count, Int(min(byteCount - offset, UInt64(Int.max))))
+        var done = 0
+        while done < wanted {
+            let position = offset + UInt64(done)
+            guard held.contains(position) || fill(Chunk.start(Chunk.index(position))) else { return -1 }
+            guard held.contains(position), let source = buffer.baseAddress, let start = target.baseAddress else {
+                break
+            }
+            let count = min(wanted - done, Int(held.upperBound - position))
+            memcpy(start + done, source + Int(position - held.lowerBound), count)
+            done += count
+        }
+        return done
+    }
+
+    private func fill(_ start: UInt64) -> Bool {
+        do throws(FileError) {
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(Chunk.bytes)])
+            held = start..<start + UInt64(try file.copy(start, into: part))
+            return true
+        } catch {
+            hasFailed = true
+            return false
+        }
+    }
+}
+
+extension Library {
+    /// Looks whether an open file is a photo. Empty files never are.
+    func look(_ file: FileState) -> Verdict {
+        let source = FileSource(file)
+        guard source.byteCount > 0 else { return .plain }
+        let facts = readFacts(source)
+        if source.hasFailed { return .unknown }
+        return facts.map { .media($0) } ?? .plain
+    }
+}
+
+extension PhotoRow {
+    /// What the facts say of a file of that name, dated by itself.
+    init(_ inode: Inode, _ facts: MediaFacts, named name: [UInt8], now: Timestamp) {
+        self.init(ino: inode.ino, day: 0)
+        let (time, found) = PhotoImaging.captured(
+            facts, fileName: name, modified: inode.row.modified.seconds,
+            modifiedNanoseconds: inode.row.modified.nanoseconds, sidecar: nil, now: now.seconds,
+            localOffset: localOffset)
+        day = dayNumber(time.day)
+        captured = time.secondsSince1970
+        capturedNanoseconds = Int64(time.nanosecond)
+        source = Array(found.rawValue.utf8)
+        media = Int64(facts.type.rawValue)
+        width = Int64(facts.width)
+        height = Int64(facts.height)
+        orientation = Int64(facts.orientation)
+        isUndated = found == .mtime
+    }
+
+    /// Puts the photo under a day that the user chose: its clock time stays.
+    mutating func pin(to day: Int64) {
+        let seconds = ((captured % secondsPerDay) + secondsPerDay) % secondsPerDay
+        let (year, month, number) = (Int(day / 10_000), Int(day / 100 % 100), Int(day % 100))
+        if let civil = CivilDay(year: year, month: month, day: number) {
+            captured = civil.daysSince1970 * secondsPerDay + seconds
+        }
+        self.day = day
+        isPinned = true
+        source = Array(DateSource.moved.rawValue.utf8)
+    }
+}
+
+private let secondsPerDay: Int64 = 86_400
+
+/// Seconds east of UTC of the mount's time zone at a moment; localtime_r(3).
+private func localOffset(_ utcSeconds: Int64) -> Int {
+    var seconds = time_t(utcSeconds)
+    var parts = tm()
+    return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
+}
+
+/// The captured date as `user.obscura.captured` shows it: `YYYY-MM-DD HH:MM:SS`, with a fraction where there is one.
+func capturedText(_ row: PhotoRow) -> [UInt8] {
+    let time = CivilTime(secondsSince1970: row.captured, nanosecond: Int(row.capturedNanoseconds))
+    return Array(time.description.utf8)
+}

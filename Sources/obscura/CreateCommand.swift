@@ -1,0 +1,116 @@
+import VaultCrypto
+import VaultStore
+
+/// What kind of vault to make.
+struct CreateSettings {
+    static let spacesMax = 8
+
+    var spaces = 2
+    /// Nil: not given.
+    var bytesPerSpace: UInt64?
+    var kdf = KDFParameters.standard
+
+    init(_ arguments: Arguments) throws(Failure) {
+        if let text = arguments[.spaces] {
+            guard let number = parseDigits(text), (1...UInt64(Self.spacesMax)).contains(number) else {
+                throw Failure(.usage, "--spaces \(text)", "must be a number from 1 to \(Self.spacesMax)")
+            }
+            spaces = Int(number)
+        }
+        if let text = arguments[.size] { bytesPerSpace = try size(text, "--size") }
+        if let text = arguments[.kdfMemory] {
+            kdf.memoryBytes = try size(text, "--kdf-memory")
+            guard kdf.memoryBytes >= KDFParameters.memoryBytesMin else {
+                throw Failure(
+                    .usage, "--kdf-memory \(text)",
+                    "too little: at least \(KDFParameters.memoryBytesMin >> 20)M")
+            }
+        }
+        if let text = arguments[.kdfPasses] {
+            guard let number = parseDigits(text), let passes = UInt32(exactly: number),
+                passes >= KDFParameters.passesMin
+            else {
+                throw Failure(
+                    .usage, "--kdf-passes \(text)", "must be a number, at least \(KDFParameters.passesMin)")
+            }
+            kdf.passes = passes
+        }
+    }
+}
+
+/// A SIZE of the command line.
+func size(_ text: String, _ what: String) throws(Failure) -> UInt64 {
+    guard let bytes = parseSize(text) else {
+        throw Failure(.usage, "\(what) \(text)", "not a size: a whole number with K, M, G or T, as 20G")
+    }
+    return bytes
+}
+
+func runCreate(_ arguments: Arguments) throws(Failure) {
+    let settings = try CreateSettings(arguments)
+    _ = try createVault(arguments.operands[0], settings, Passwords(arguments))
+}
+
+/// Makes the vault and returns the password of its first space.
+func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passwords) throws(Failure)
+    -> SecretBytes
+{
+    if Vault.isVault(vault) {
+        throw Failure(.failed, vault, "already a vault: mount it, or name another directory")
+    }
+    let bytesPerSpace = try chooseSize(vault, settings, passwords)
+    // On a terminal the warnings come before the password is chosen; else after its source has proved good.
+    let isPrompting = try passwords.terminal() != nil
+    if isPrompting { warn(vault) }
+    let password = try passwords.toCreate(vault)
+    if !isPrompting { warn(vault) }
+    let progress = ProgressLine("Filling the vault")
+    let interruption = Failure(
+        .interrupted, vault, "interrupted while it was being made: delete it before trying again")
+    try sayingOnInterruption(interruption) { () throws(Failure) in
+        defer { progress.end() }
+        try onVault(vault) { () throws(VaultError) in
+            try Vault.create(
+                at: vault, spaces: settings.spaces, bytesPerSpace: bytesPerSpace, kdf: settings.kdf,
+                password: password, progress: { progress.show(done: $0, total: $1) })
+        }
+    }
+    say("\(vault): made, \(describe(spaces: settings.spaces, bytesPerSpace: bytesPerSpace))")
+    return password
+}
+
+private func warn(_ vault: String) {
+    note("A forgotten password means lost photos: nobody can open a space without it.")
+    guard let store = Vault.storeKeepsVersions(at: vault) else { return }
+    note(
+        """
+        obscura: \(vault): warning: \(store) may keep old versions of files: whoever compares them learns which \
+        spaces are in use, and an old password may still open an old copy
+        """)
+}
+
+private func describe(spaces: Int, bytesPerSpace: UInt64?) -> String {
+    let number = spaces == 1 ? "1 space" : "\(spaces) spaces"
+    guard let bytesPerSpace else { return "\(number), growing with its photos" }
+    return number + " of \(sizeText(bytesPerSpace))" + (spaces == 1 ? "" : " each")
+}
+
+/// The size of each space: as given, else as agreed on the terminal. Nil: one space that grows by itself.
+private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords: Passwords) throws(Failure)
+    -> UInt64?
+{
+    if settings.bytesPerSpace != nil || settings.spaces == 1 { return settings.bytesPerSpace }
+    guard case .terminal = passwords.source, let terminal = Terminal() else {
+        throw Failure(.usage, "--size", "needed without a terminal to ask on, unless --spaces 1 is given")
+    }
+    let proposal = proposalText(Vault.proposedBytesPerSpace(at: vault, spaces: settings.spaces))
+    terminal.tell(
+        "All \(settings.spaces) spaces are filled at once, used or not: the vault takes \(settings.spaces) times this."
+    )
+    for _ in 1...Passwords.attemptsMax {
+        guard let answer = try terminal.ask("Size of each space [\(proposal)]: ") else { break }
+        if let bytes = parseSize(answer.isEmpty ? proposal : answer) { return bytes }
+        terminal.tell("A whole number with K, M, G or T, as 20G.")
+    }
+    throw Failure(.usage, "--size", "no size was given: a whole number with K, M, G or T, as 20G")
+}

@@ -1,0 +1,159 @@
+import CShims
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultStore
+
+/// The process that serves a mount: this program executed anew, so that it never held the password, nor the memory
+/// that the password was stretched in.
+///
+/// Its command line is `obscura --daemon -o WORDS VAULT DIR`: DIR last, for pgrep -f.
+struct Daemon: Equatable {
+    /// Private first words of the command line.
+    static let backgroundWord = "--daemon"
+    static let foregroundWord = "--foreground"
+
+    /// The key comes out of this pipe, the outcome goes into that one; the lock is held by being inherited.
+    static let keyDescriptor: Int32 = 3
+    static let statusDescriptor: Int32 = 4
+    static let lockDescriptor: Int32 = 5
+
+    /// A pipe holds this much without a reader.
+    private static let keyBytesMax = 65_536
+
+    private static let executable = "/proc/self/exe"
+
+    var words: MountWords
+    /// A real path.
+    var vault: String
+    /// From the root, and ending as the user typed it.
+    var directory: String
+
+    init(words: MountWords, vault: String, directory: String) {
+        self.words = words
+        self.vault = vault
+        self.directory = directory
+    }
+
+    /// From the command line that `commandLine` makes, without the program's name.
+    init(_ words: [String]) throws(Failure) {
+        guard words.count == 5, words[1] == "-o" else {
+            throw Failure(.usage, words.first ?? "", "not for users: obscura mount runs it")
+        }
+        self.words = MountWords()
+        try self.words.apply(words[2])
+        (vault, directory) = (words[3], words[4])
+    }
+
+    func commandLine(inForeground: Bool) -> [String] {
+        let word = inForeground ? Self.foregroundWord : Self.backgroundWord
+        return ["obscura", word, "-o", words.daemonList, vault, directory]
+    }
+
+    /// Starts it in a session of its own and returns when the mount is live.
+    func start(_ space: UnlockedSpace) throws(Failure) {
+        let status = try pipeEnds(for: directory)
+        defer { close(status.read) }
+        let complaints = try pipeEnds(for: directory)
+        defer { close(complaints.read) }
+        let process = try spawnDaemon(space, status: status.write, complaints: complaints.write)
+        if try waitUntilLive(status.read) { return }
+
+        let complaint = String(decoding: readAll(complaints.read, countMax: 4096), as: UTF8.self)
+        let reason = complaint.split(separator: "\n").last.map { ": \($0)" } ?? ""
+        switch waitForEnd(of: process) {
+        case .exited(let code):
+            throw Failure(
+                .failed, directory, "its process ended with status \(code) before the mount was live\(reason)"
+            )
+        case .signalled(let signal):
+            throw Failure(
+                .failed, directory,
+                "its process was ended by signal \(signal) before the mount was live\(reason)")
+        }
+    }
+
+    /// Closes the daemon's ends of the pipes, so that they end with it.
+    private func spawnDaemon(_ space: UnlockedSpace, status: Int32, complaints: Int32) throws(Failure)
+        -> pid_t
+    {
+        defer {
+            close(status)
+            close(complaints)
+        }
+        let key = try keyPipe(space)
+        defer { close(key) }
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        if null < 0 { throw Failure("/dev/null", "opening it", .last) }
+        defer { close(null) }
+        do {
+            return try spawn(
+                commandLine(inForeground: false), executable: Self.executable,
+                environment: daemonEnvironment(),
+                descriptors: [
+                    (null, STDIN_FILENO), (null, STDOUT_FILENO), (complaints, STDERR_FILENO),
+                    (key, Self.keyDescriptor), (status, Self.statusDescriptor),
+                    (space.lockFD, Self.lockDescriptor),
+                ], asSession: true)
+        } catch {
+            throw Failure(directory, "starting the process that serves the mount", error)
+        }
+    }
+
+    /// True: live. False: it ended without a word. Throws what it says went wrong.
+    private func waitUntilLive(_ status: Int32) throws(Failure) -> Bool {
+        var code: UInt8 = 0
+        while true {
+            let count = read(status, &code, 1)
+            if count == 1 { break }
+            if count < 0, errno == EINTR { continue }
+            return false
+        }
+        if code == StatusPipe.live { return true }
+        let words = readAll(status, countMax: 4096).split(separator: 0, omittingEmptySubsequences: false)
+        guard let status = ExitStatus(rawValue: Int32(code)), words.count == 2 else { return false }
+        throw Failure(
+            status, String(decoding: words[0], as: UTF8.self), String(decoding: words[1], as: UTF8.self))
+    }
+
+    /// Executes the daemon in place of this process: -f. Standard streams and the terminal stay.
+    func replaceThisProcess(_ space: UnlockedSpace) throws(Failure) {
+        let key = try keyPipe(space)
+        // Raised first, so that neither is overwritten before it is moved.
+        let raisedKey = fcntl(key, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
+        let raisedLock = fcntl(space.lockFD, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
+        guard raisedKey >= 0, raisedLock >= 0, dup2(raisedKey, Self.keyDescriptor) >= 0,
+            dup2(raisedLock, Self.lockDescriptor) >= 0
+        else { throw Failure(directory, "handing over the key", .last) }
+        close(Self.statusDescriptor)
+        _ = obscura_close_from(Self.lockDescriptor + 1)
+        withCStrings(commandLine(inForeground: true)) { arguments in
+            withCStrings(daemonEnvironment()) { variables in
+                _ = execve(Self.executable, arguments, variables)
+            }
+        }
+        throw Failure(directory, "starting the process that serves the mount", .last)
+    }
+
+    /// A pipe that holds the space's key and then ends.
+    private func keyPipe(_ space: UnlockedSpace) throws(Failure) -> Int32 {
+        let bytes = space.encodeForDaemon()
+        precondition(bytes.count <= Self.keyBytesMax, "the key fits a pipe")
+        let pipe = try pipeEnds(for: directory)
+        let count = bytes.withUnsafeBytes { write(pipe.write, $0.baseAddress, $0.count) }
+        let code = errno
+        close(pipe.write)
+        guard count == bytes.count else {
+            close(pipe.read)
+            throw Failure(directory, "handing over the key", Errno(code))
+        }
+        return pipe.read
+    }
+}
+
+/// What the daemon may know of the user's environment, and that Swift's backtracer stays off: it prints memory.
+private func daemonEnvironment() -> [String] {
+    let names = ["TZ", "PATH", "HOME", "LANG"]
+    let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
+    return [backtracerOff] + kept
+}

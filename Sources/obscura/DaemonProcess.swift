@@ -1,0 +1,145 @@
+import FuseBridge
+import Glibc
+import LinuxIO
+import PhotoLibrary
+import Synchronization
+import VaultCrypto
+import VaultStore
+
+/// The life of the process that serves a mount. Returns its exit status.
+func runDaemon(_ commandLine: [String]) -> ExitStatus {
+    // A command that gave up waiting closes its pipe: that is to be an error of write(2), not the end.
+    signal(SIGPIPE, SIG_IGN)
+    unblockSignals()
+    let status = StatusPipe(commandLine.first == Daemon.backgroundWord ? Daemon.statusDescriptor : nil)
+    do throws(Failure) {
+        try serve(Daemon(commandLine), status)
+        return .done
+    } catch {
+        status.report(error)
+        return error.status
+    }
+}
+
+/// Mounts, and returns after the unmount, when all is safe on disk.
+private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
+    // Neither fusermount3 nor a worker may inherit these: it would keep the vault locked.
+    for descriptor in [Daemon.keyDescriptor, Daemon.statusDescriptor, Daemon.lockDescriptor] {
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    }
+    let key = try readKey(daemon.directory)
+    let (library, session) = try openAndMount(daemon, key)
+    // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
+    var end: Failure?
+    do throws(MountError) {
+        try session.run {
+            status.reportLive()
+            library.didGoLive()
+        }
+    } catch {
+        end = failure(error, directory: daemon.directory)
+    }
+    do throws(FileError) { try library.close() } catch {
+        throw Failure(.failed, daemon.directory, "not all of it could be written to the vault's disk: look for room or faults there")
+    }
+    if let end { throw end }
+    if !status.isLive {
+        throw Failure(.failed, daemon.directory, "unmounted before it was live: mount it again")
+    }
+}
+
+private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) -> (Library, MountSession) {
+    let vault = daemon.vault
+    let options = daemon.words.libraryOptions(workerPath: workerPath())
+    let library = try onVault(vault) { () throws(VaultError) in
+        let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)
+        return try Library.open(space, options: options)
+    }
+    do {
+        let session = try MountSession.mount(
+            library, at: realPath(daemon.directory), options: daemon.words.mountOptions)
+        return (library, session)
+    } catch {
+        // The mount's failure is what the user must hear; nothing was written that could be lost.
+        try? library.close()
+        throw failure(error, directory: daemon.directory)
+    }
+}
+
+private func readKey(_ directory: String) throws(Failure) -> SecretBytes {
+    guard let key = try readToEnd(Daemon.keyDescriptor) else {
+        throw Failure(.usage, Daemon.backgroundWord, "not for users: obscura mount runs it")
+    }
+    close(Daemon.keyDescriptor)
+    return key
+}
+
+/// Everything that a pipe of at most 64 KiB holds, in locked memory all the way; nil on an error.
+private func readToEnd(_ descriptor: Int32) throws(Failure) -> SecretBytes? {
+    let buffer = SecretBytes(count: 65_536)
+    var length = 0
+    let isRead = buffer.withUnsafeMutableBytes { bytes in
+        while length < bytes.count {
+            let count = read(descriptor, bytes.baseAddress.map { $0 + length }, bytes.count - length)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { return count == 0 }
+            length += count
+        }
+        return false
+    }
+    guard isRead else { return nil }
+    return buffer.withUnsafeBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[0..<length])) }
+}
+
+/// The program that makes thumbnails, which lies beside this one; nil where it does not.
+private func workerPath() -> String? {
+    let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
+    let path = "/" + directory + "/obscura-worker"
+    return access(path, X_OK) == 0 ? path : nil
+}
+
+/// How the daemon tells the command that waits for it: one byte `live`; or an exit status, what, NUL and why.
+final class StatusPipe: Sendable {
+    static let live: UInt8 = 0
+
+    /// Nil in the foreground, where errors go to standard error and success is silent.
+    private let descriptor: Int32?
+    private let isReported = Atomic<Bool>(false)
+
+    init(_ descriptor: Int32?) { self.descriptor = descriptor }
+
+    /// Whether the mount has been live.
+    var isLive: Bool { isReported.load(ordering: .acquiring) }
+
+    /// The mount is live. Called on whichever thread serves the kernel's first request.
+    ///
+    /// Where nobody waits any more (^C while mounting), the mount is ended again.
+    func reportLive() {
+        isReported.store(true, ordering: .releasing)
+        guard let descriptor else { return }
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        if null >= 0 {
+            dup2(null, STDERR_FILENO)
+            close(null)
+        }
+        var byte = Self.live
+        let count = write(descriptor, &byte, 1)
+        close(descriptor)
+        if count != 1 { kill(getpid(), SIGTERM) }
+    }
+
+    /// Says why the process ends. Once the mount has been live, in the system's log.
+    func report(_ failure: Failure) {
+        guard let descriptor else { return note(failure.line) }
+        if isLive {
+            openlog("obscura", LOG_PID, LOG_DAEMON)
+            "\(failure.what): \(failure.why)".withCString { text in
+                withVaList([text]) { vsyslog(LOG_ERR, "%s", $0) }
+            }
+            return
+        }
+        let message =
+            [UInt8(failure.status.rawValue)] + Array(failure.what.utf8) + [0] + Array(failure.why.utf8)
+        _ = message.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    }
+}

@@ -1,0 +1,125 @@
+import FuseBridge
+import LinuxIO
+import VaultStore
+
+/// The exit statuses of obscura(1).
+enum ExitStatus: Int32 {
+    case done = 0
+    case failed = 1
+    case usage = 2
+    case noVault = 3
+    case noSpaceOpens = 4
+    case inUse = 5
+    case damaged = 6
+    case noRoom = 7
+    case interrupted = 130
+}
+
+/// Why a command stops: shown as the one line `obscura: what: why`, and the program's exit status.
+///
+/// `what` is the word, path or option at fault; `why` says what to do next. Neither ever holds a secret.
+struct Failure: Error, Equatable {
+    var status: ExitStatus
+    var what: String
+    var why: String
+
+    init(_ status: ExitStatus, _ what: String, _ why: String) {
+        self.status = status
+        self.what = what
+        self.why = why
+    }
+
+    /// A failed system call: `doing` says what was tried, in the form "opening it".
+    init(_ what: String, _ doing: String, _ error: Errno) {
+        self.init(error.meansNoRoom ? .noRoom : .failed, what, "\(doing): \(error)")
+    }
+
+    /// Without a newline. Control characters, which a path may contain, become `?`: it stays one line.
+    var line: String {
+        String(
+            String.UnicodeScalarView(
+                "obscura: \(what): \(why)".unicodeScalars.map {
+                    $0.value < 0x20 || $0.value == 0x7F ? "?" : $0
+                }))
+    }
+}
+
+/// What the user is told about a vault's error. The one place that gives vault errors their words and status.
+///
+/// A wrong password, an unused space and a damaged slot are all `noSpaceOpens`: they cannot be told apart here.
+func failure(_ error: VaultError, vault: String) -> Failure {
+    switch error {
+    case .notAVault:
+        Failure(.noVault, vault, "not a vault: check the path, or make one with obscura create")
+    case .unsupportedVersion(let version):
+        Failure(
+            .noVault, vault,
+            "vault format version \(version) is not known to obscura \(programVersion): use a newer obscura")
+    case .headerDamaged:
+        Failure(
+            .damaged, vault,
+            "both copies of the header in obscura.vault are damaged: put back a copy of that file from a backup"
+        )
+    case .noSpaceOpens:
+        Failure(.noSpaceOpens, vault, "no space opens with this password: check it and try again")
+    case .inUse:
+        Failure(.inUse, vault, "the vault is in use: unmount it first (one space at a time)")
+    case .passwordTaken:
+        Failure(.failed, vault, "the new password already opens a space: choose another one")
+    case .noUnusedSpace:
+        Failure(
+            .noRoom, vault,
+            "no space is unused: remove one with obscura space remove, or let fewer passwords survive")
+    case .noRoom:
+        Failure(.noRoom, vault, "not enough room on the disk: free some, or choose a smaller size")
+    case .notEmpty:
+        Failure(.failed, vault, "the directory is not empty: name a new or an empty one for the vault")
+    case .damaged(let part):
+        Failure(.damaged, vault, "damage found: \(part)")
+    case .invalidSize(let reason):
+        Failure(.usage, vault, "this size cannot be had: \(reason)")
+    case .system(let code, let doing):
+        Failure(vault, doing, code)
+    }
+}
+
+/// What the user is told about a mount that failed.
+func failure(_ error: MountError, directory: String) -> Failure {
+    switch error {
+    case .noDevice:
+        Failure(
+            .failed, "/dev/fuse",
+            "missing: load the kernel module (modprobe fuse), or give the container the device")
+    case .deviceRefused:
+        Failure(.failed, "/dev/fuse", "it may not be opened: ask the administrator for read and write access")
+    case .noHelper:
+        Failure(.failed, "fusermount3", "not found: install the package fuse3")
+    case .allowOtherRefused:
+        Failure(
+            .failed, "-o allow_other", "only root may: or let root add user_allow_other to /etc/fuse.conf")
+    case .noMountPoint:
+        Failure(.failed, directory, "no such directory: make it first (mkdir)")
+    case .notADirectory:
+        Failure(.failed, directory, "not a directory: name one to show the photos at")
+    case .alreadyMounted:
+        Failure(.failed, directory, "another space is mounted here: unmount it first")
+    case .deadMount:
+        Failure(
+            .failed, directory, "a dead mount is here: take it away with fusermount3 -u -z, then try again")
+    case .mountPointRefused:
+        Failure(.failed, directory, "you may not mount here: name a directory of your own")
+    case .refused(let words):
+        Failure(.failed, directory, "the mount was refused: \(words)")
+    case .system(let code, let doing):
+        Failure(directory, doing, code)
+    }
+}
+
+/// Runs `body` and turns a vault's error into the words for it.
+func onVault<R>(_ vault: String, _ body: () throws(VaultError) -> R) throws(Failure) -> R {
+    do {
+        return try body()
+    } catch {
+        throw failure(error, vault: vault)
+    }
+}

@@ -1,0 +1,62 @@
+import Glibc
+import VaultCrypto
+import VaultStore
+
+/// A mount that was asked for, by `obscura mount` or by mount(8).
+struct MountRequest {
+    var vault: String
+    var directory: String
+    var words = MountWords()
+    var inForeground = false
+    /// Make the vault first, where there is none.
+    var creation: CreateSettings?
+    var source: PasswordSource
+}
+
+func runMount(_ arguments: Arguments) throws(Failure) {
+    var words = MountWords()
+    for list in arguments.all(.mountOptions) { try words.apply(list) }
+    var creation: CreateSettings?
+    if arguments.has(.create) {
+        creation = try CreateSettings(arguments)
+    } else if let option = Option.createOptions.first(where: { arguments.has($0) }) {
+        throw Failure(.usage, option.spelling, "only with --create: an existing vault stays as it is")
+    }
+    let source =
+        try PasswordSource(arguments) ?? words.passwordSource
+        ?? .terminal(hint: PasswordSource.commandLineHint)
+    try mount(
+        MountRequest(
+            vault: arguments.operands[0], directory: arguments.operands[1], words: words,
+            inForeground: arguments.has(.foreground), creation: creation, source: source))
+}
+
+extension MountWords {
+    /// Where `passfile=` or `askpass=` says the password comes from.
+    var passwordSource: PasswordSource? {
+        if let passfile { return .file(passfile, option: "passfile") }
+        return askpass.map { .shellCommand($0, option: "askpass") }
+    }
+}
+
+/// Returns when the mount is live. In the foreground it does not return: this process becomes the mount.
+func mount(_ request: MountRequest) throws(Failure) {
+    let (vault, directory) = (request.vault, request.directory)
+    if request.creation == nil { try requireVault(vault) }
+    try checkApart(vault: vault, directory: directory)
+    try clearMountPoint(directory)
+    if request.creation != nil { try makeMountPoint(directory) }
+    try checkMayMount(directory, request.words)
+
+    let passwords = Passwords(source: request.source)
+    let password: SecretBytes
+    if let creation = request.creation, !Vault.isVault(vault) {
+        password = try createVault(vault, creation, passwords)
+    } else {
+        password = try passwords.toOpen(vault)
+    }
+    let space = try onVault(vault) { () throws(VaultError) in try Vault.unlock(vault, password: password) }
+    let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
+    if request.inForeground { try daemon.replaceThisProcess(space) }
+    try daemon.start(space)
+}

@@ -1,0 +1,46 @@
+import FuseBridge
+import Glibc
+import LinuxIO
+
+/// Makes the mount point where there is nothing of that name.
+func makeMountPoint(_ directory: String) throws(Failure) {
+    guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
+        throw Failure(directory, "making the directory", .last)
+    }
+}
+
+/// Takes a mount away whose daemon died, which the user is told.
+func clearMountPoint(_ directory: String) throws(Failure) {
+    // The kernel may answer stat(2) for a dead mount from memory; statfs(2) always asks the daemon.
+    var usage = statvfs()
+    guard statvfs(directory, &usage) != 0, errno == ENOTCONN else { return }
+    let place = realPath(directory)
+    guard let entry = mountEntry(at: place), entry.isObscura else {
+        throw Failure(.failed, directory, "a dead mount of another program is there: unmount it first")
+    }
+    try takeMountAway(place, lazily: true)
+    note("obscura: \(directory): a dead mount was left here; it has been unmounted")
+}
+
+/// A vault inside its own mount, or a mount inside its vault, would wait for itself or be taken for ciphertext.
+func checkApart(vault: String, directory: String) throws(Failure) {
+    let (vaultPath, directoryPath) = (realPath(vault), realPath(directory))
+    if isInside(directoryPath, vaultPath) {
+        throw Failure(.usage, directory, "it is the vault or inside it: mount somewhere else")
+    }
+    if isInside(vaultPath, directoryPath) {
+        throw Failure(.usage, directory, "the vault is inside it: mount somewhere else")
+    }
+}
+
+/// Fails where the mount would be refused later anyway, before a password is asked for or a vault is made.
+///
+/// A mount that is there already is no reason yet: whoever mounts one vault twice is to hear that it is in use.
+func checkMayMount(_ directory: String, _ words: MountWords) throws(Failure) {
+    do throws(MountError) {
+        _ = try checkMountable(directory, options: words.mountOptions)
+    } catch {
+        if case .alreadyMounted = error { return }
+        throw failure(error, directory: directory)
+    }
+}

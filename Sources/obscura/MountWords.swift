@@ -1,0 +1,196 @@
+import FuseBridge
+import Glibc
+import PhotoLibrary
+
+/// The mount options of `-o`, understood.
+struct MountWords: Equatable {
+    var readOnly = false
+    var allowOther = false
+    var noExec = false
+    /// Device nodes and set-user-ID bits count only where root asks for it by name.
+    var allowDev = false
+    var allowSuid = false
+    var uid: UInt32?
+    var gid: UInt32?
+    var umask: UInt32?
+    var idleSeconds: Int?
+    var thumbnails = true
+    var subtype = "obscura"
+    var passfile: String?
+    var askpass: String?
+
+    /// The words that --help names.
+    static let helpList =
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|off, noexec, subtype="
+
+    /// Words with a meaning here. Those that end in `=` take a value.
+    static let known = [
+        "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "passfile=", "askpass=", "thumbs=",
+        "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+    ]
+
+    /// Words that mount(8), fstab and systemd pass along and that change nothing here.
+    private static let ignored: Set<String> = [
+        "_netdev", "async", "atime", "auto", "default_permissions", "defaults", "diratime", "dirsync",
+        "group",
+        "iversion", "lazytime", "loud", "mand", "noatime", "noauto", "nodiratime", "nofail", "noiversion",
+        "nolazytime", "nomand", "norelatime", "nostrictatime", "nouser", "owner", "relatime", "silent",
+        "strictatime", "sync", "user", "users",
+    ]
+
+    private static let ignoredPrefixes = ["x-", "X-", "comment=", "user=", "helper=", "uhelper="]
+
+    /// Takes in one comma-separated list. In a value, `\,` is a comma and `\\` a backslash.
+    ///
+    /// - Parameter sloppy: pass over unknown words, as mount(8)'s -s asks.
+    mutating func apply(_ list: String, sloppy: Bool = false) throws(Failure) {
+        for word in splitOptionList(list) where !word.isEmpty {
+            if Self.ignored.contains(word) || Self.ignoredPrefixes.contains(where: { word.hasPrefix($0) }) {
+                continue
+            }
+            let name = String(word.prefix { $0 != "=" })
+            let value = name == word ? nil : String(word.dropFirst(name.count + 1))
+            guard try value.map({ v throws(Failure) in try set(name, v) }) ?? set(name) else {
+                if sloppy { continue }
+                throw Self.unknown(name, value)
+            }
+        }
+    }
+
+    private mutating func set(_ name: String) -> Bool {
+        switch name {
+        case "ro": readOnly = true
+        case "rw": readOnly = false
+        case "allow_other": allowOther = true
+        case "exec": noExec = false
+        case "noexec": noExec = true
+        case "dev": allowDev = true
+        case "nodev": allowDev = false
+        case "suid": allowSuid = true
+        case "nosuid": allowSuid = false
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func set(_ name: String, _ value: String) throws(Failure) -> Bool {
+        func bad(_ form: String) -> Failure { Failure(.usage, "-o \(name)=\(value)", "must be \(form)") }
+        switch name {
+        case "uid", "gid":
+            guard let number = parseDigits(value), let id = UInt32(exactly: number), id != .max else {
+                throw bad("a number, as id -u or id -g prints it")
+            }
+            if name == "uid" { uid = id } else { gid = id }
+        case "umask":
+            guard let bits = parseDigits(value, radix: 8), bits <= 0o777 else {
+                throw bad("an octal number up to 777")
+            }
+            umask = UInt32(bits)
+        case "idle":
+            guard let seconds = parseDuration(value).flatMap({ Int(exactly: $0) }) else {
+                throw bad("a time, such as 90s, 10m, 2h or 1d")
+            }
+            idleSeconds = seconds
+        case "thumbs":
+            guard value == "on" || value == "off" else { throw bad("on or off") }
+            thumbnails = value == "on"
+        case "subtype":
+            guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
+                throw bad("a word of letters, digits, '.', '_' and '-'")
+            }
+            subtype = value
+        case "passfile", "askpass":
+            guard !value.isEmpty else { throw bad(name == "passfile" ? "a file" : "a shell command") }
+            if name == "passfile" { passfile = value } else { askpass = value }
+        default: return false
+        }
+        return true
+    }
+
+    private static func unknown(_ name: String, _ value: String?) -> Failure {
+        let given = value == nil ? name : name + "="
+        if known.contains(given + "=") {
+            return Failure(.usage, "-o \(name)", "needs a value: \(name)=...")
+        }
+        if known.contains(name) { return Failure(.usage, "-o \(name)", "takes no value") }
+        if name == "remount" {
+            return Failure(.usage, "-o remount", "cannot be done: unmount, then mount with the other options")
+        }
+        let nearest = nearestWord(to: given, among: known) ?? "ro"
+        return Failure(.usage, "-o \(name)", "unknown mount option: the nearest is \(nearest)")
+    }
+
+    /// The list from which the daemon makes an equal value, without where the password came from.
+    var daemonList: String {
+        var words = [readOnly ? "ro" : "rw"]
+        if allowOther { words.append("allow_other") }
+        if noExec { words.append("noexec") }
+        if allowDev { words.append("dev") }
+        if allowSuid { words.append("suid") }
+        if let uid { words.append("uid=\(uid)") }
+        if let gid { words.append("gid=\(gid)") }
+        if let umask { words.append("umask=" + String(umask, radix: 8)) }
+        if let idleSeconds { words.append("idle=\(idleSeconds)") }
+        if !thumbnails { words.append("thumbs=off") }
+        if subtype != Self().subtype { words.append("subtype=" + subtype) }
+        return words.joined(separator: ",")
+    }
+
+    /// For FuseBridge. Device nodes and set-user-ID bits are honoured for root alone.
+    var mountOptions: MountOptions {
+        let byRoot = geteuid() == 0
+        var options = MountOptions()
+        options.readOnly = readOnly
+        options.allowOther = allowOther
+        options.noExec = noExec
+        options.allowDev = allowDev && byRoot
+        options.allowSuid = allowSuid && byRoot
+        options.subtype = subtype
+        options.idleSeconds = idleSeconds
+        return options
+    }
+
+    /// For PhotoLibrary: the mounting user is the one this process runs as.
+    ///
+    /// - Parameter workerPath: the executable that makes thumbnails.
+    func libraryOptions(workerPath: String?) -> LibraryOptions {
+        var options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
+        options.readOnly = readOnly
+        options.uid = uid
+        options.gid = gid
+        options.umask = umask
+        options.thumbnails = thumbnails
+        options.workerPath = workerPath
+        return options
+    }
+}
+
+/// Splits at commas that no backslash precedes.
+func splitOptionList(_ list: String) -> [String] {
+    var words = [""]
+    var escaped = false
+    for character in list {
+        if escaped {
+            if character != ",", character != "\\" { words[words.count - 1].append("\\") }
+            words[words.count - 1].append(character)
+            escaped = false
+        } else if character == "\\" {
+            escaped = true
+        } else if character == "," {
+            words.append("")
+        } else {
+            words[words.count - 1].append(character)
+        }
+    }
+    if escaped { words[words.count - 1].append("\\") }
+    return words
+}
+
+private func isSubtypeByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+        true
+    default: false
+    }
+}

@@ -1,0 +1,58 @@
+import Glibc
+
+/// Writes all of `text` to `descriptor`. Errors are dropped: there is nowhere left to tell of them.
+func writeText(_ text: String, to descriptor: Int32) {
+    var text = text
+    text.withUTF8 { bytes in
+        var rest = UnsafeRawBufferPointer(bytes)
+        while !rest.isEmpty {
+            let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { return }
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        }
+    }
+}
+
+/// What a command was asked for: a line on standard output.
+func say(_ line: String) { writeText(line + "\n", to: STDOUT_FILENO) }
+
+/// What a user must know beside it: a line on standard error.
+func note(_ line: String) { writeText(line + "\n", to: STDERR_FILENO) }
+
+/// A line on a terminal that shows how far a long piece of work has come; nothing where stderr is no terminal.
+final class ProgressLine {
+    private static let intervalNanoseconds: UInt64 = 100_000_000
+    private let label: String
+    private let isShown = isatty(STDERR_FILENO) == 1
+    private let begun = monotonicNanoseconds()
+    private var shownAt: UInt64 = 0
+
+    init(_ label: String) { self.label = label }
+
+    /// May be called as often as the work likes: it writes at most ten times a second. Both in bytes.
+    func show(done: UInt64, total: UInt64) {
+        let now = monotonicNanoseconds()
+        guard isShown, total > 0, now - shownAt >= Self.intervalNanoseconds || done == total else { return }
+        shownAt = now
+        let percent = UInt64(Double(done) / Double(total) * 100)
+        var text = "\(label): \(percent) %, \(sizeText(done)) of \(sizeText(total))"
+        let seconds = Double(now - begun) / 1e9
+        if seconds >= 2, done > 0, done < total {
+            let left = UInt64(seconds * Double(total - done) / Double(done)) + 1
+            text += left < 120 ? ", about \(left) s left" : ", about \((left + 59) / 60) min left"
+        }
+        writeText("\r\(text)\u{1B}[K", to: STDERR_FILENO)
+    }
+
+    /// Takes the line away, so that what follows begins on a clean one.
+    func end() {
+        if isShown, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
+    }
+}
+
+private func monotonicNanoseconds() -> UInt64 {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
+}

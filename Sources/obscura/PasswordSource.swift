@@ -1,0 +1,164 @@
+import Glibc
+import LinuxIO
+import VaultCrypto
+
+/// The longest password, in bytes without its newline.
+let passwordBytesMax = 65_536
+
+/// Where passwords come from.
+enum PasswordSource: Equatable {
+    case descriptor(Int32)
+    /// `option` is the word that error messages name.
+    case file(String, option: String)
+    /// A program's standard output. Its first word is a path.
+    case program([String], option: String)
+    case standardInput
+    /// A prompt; `hint` says how else a password may be given, for where there is no terminal.
+    case terminal(hint: String)
+
+    static func shellCommand(_ command: String, option: String) -> PasswordSource {
+        .program(["/bin/sh", "-c", command], option: option)
+    }
+
+    /// The first that is given, in the documented order; nil where none is.
+    init?(_ arguments: Arguments) throws(Failure) {
+        if let text = arguments[.passwordFD] {
+            guard let number = parseDigits(text), let descriptor = Int32(exactly: number),
+                fcntl(descriptor, F_GETFD) != -1
+            else {
+                throw Failure(.usage, "--password-fd \(text)", "no such open file descriptor: open it first")
+            }
+            self = .descriptor(descriptor)
+        } else if let path = arguments[.passwordFile] {
+            self = .file(path, option: "--password-file")
+        } else if let command = arguments[.passwordCommand] {
+            self = .shellCommand(command, option: "--password-command")
+        } else if arguments.has(.passwordStdin) {
+            self = .standardInput
+        } else {
+            return nil
+        }
+    }
+
+    static let commandLineHint =
+        "no terminal to ask on: give --password-file F, --password-command CMD, --password-fd N or --password-stdin"
+
+    static let mountHelperHint = "no terminal to ask on: give -o passfile=FILE or -o askpass=COMMAND"
+}
+
+/// The passwords of one source that is not a terminal, one a line.
+final class PasswordLines {
+    private let name: String
+    private let descriptor: Int32
+    /// Whether `descriptor` is to be closed here.
+    private var isOwned: Bool
+    private let process: pid_t?
+
+    /// - Precondition: `source` is not `.terminal`.
+    init(_ source: PasswordSource) throws(Failure) {
+        switch source {
+        case .descriptor(let descriptor):
+            (name, self.descriptor, isOwned, process) = (
+                "--password-fd \(descriptor)", descriptor, false, nil
+            )
+        case .standardInput:
+            (name, descriptor, isOwned, process) = ("--password-stdin", STDIN_FILENO, false, nil)
+        case .file(let path, let option):
+            descriptor = try openPasswordFile(path)
+            (name, isOwned, process) = ("\(option) \(path)", true, nil)
+        case .program(let words, let option):
+            let output = try pipeEnds(for: option)
+            defer { close(output.write) }
+            do {
+                process = try spawn(words, descriptors: [(output.write, STDOUT_FILENO)])
+            } catch {
+                close(output.read)
+                throw Failure(option, "running it", error)
+            }
+            (name, descriptor, isOwned) = (option, output.read, true)
+        case .terminal:
+            preconditionFailure("a terminal is asked, not read")
+        }
+    }
+
+    deinit { if isOwned { close(descriptor) } }
+
+    /// The next password; nil at the end. An empty line is refused.
+    func next() throws(Failure) -> SecretBytes? {
+        guard let line = try readPasswordLine(from: descriptor, named: name) else { return nil }
+        if line.count == 0 { throw emptyPassword(name) }
+        return line
+    }
+
+    /// The next password, which must be there.
+    ///
+    /// - Parameter meaning: what it is for, as "the new password".
+    func required(_ meaning: String) throws(Failure) -> SecretBytes {
+        if let password = try next() { return password }
+        try finish()
+        throw Failure(.usage, name, "\(meaning) is missing: give one password a line")
+    }
+
+    /// After the last password: a program must have ended well.
+    ///
+    /// One that still has something to write dies of SIGPIPE, which is no failure.
+    func finish() throws(Failure) {
+        guard let process else { return }
+        close(descriptor)
+        isOwned = false
+        switch waitForEnd(of: process) {
+        case .exited(0), .exited(128 + SIGPIPE), .signalled(SIGPIPE): return
+        case .exited(let status):
+            throw Failure(.failed, name, "the command ended with status \(status): run it by hand to see why")
+        case .signalled(let signal):
+            throw Failure(
+                .failed, name, "the command was ended by signal \(signal): run it by hand to see why")
+        }
+    }
+}
+
+/// Refuses a file that others may read: a password that they could have seen protects nothing.
+private func openPasswordFile(_ path: String) throws(Failure) -> Int32 {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { throw Failure(path, "opening the password file", .last) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+        let code = errno
+        close(descriptor)
+        throw Failure(path, "looking at the password file", Errno(code))
+    }
+    if status.st_mode & (S_IRGRP | S_IROTH) != 0 {
+        close(descriptor)
+        throw Failure(
+            .failed, path, "others may read this password file: chmod 600 it, and consider a new password")
+    }
+    return descriptor
+}
+
+func emptyPassword(_ source: String) -> Failure {
+    Failure(.usage, source, "the password is empty: an empty one is never accepted")
+}
+
+/// Reads up to a newline, or the end, straight into locked memory; nil when nothing at all was left.
+///
+/// Byte by byte, so that what follows the newline stays for whoever reads the descriptor next.
+func readPasswordLine(from descriptor: Int32, named name: String) throws(Failure) -> SecretBytes? {
+    let buffer = SecretBytes(count: passwordBytesMax + 1)
+    var length = 0
+    var isEnded = false
+    try buffer.withUnsafeMutableBytes { bytes throws(Failure) in
+        while length <= passwordBytesMax {
+            let count = read(descriptor, bytes.baseAddress.map { $0 + length }, 1)
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw Failure(name, "reading the password", .last)
+            }
+            isEnded = count == 0
+            if isEnded || bytes[length] == UInt8(ascii: "\n") { return }
+            length += 1
+        }
+        throw Failure(.usage, name, "the password is longer than \(passwordBytesMax) bytes: shorten it")
+    }
+    if isEnded && length == 0 { return nil }
+    return buffer.withUnsafeBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[0..<length])) }
+}

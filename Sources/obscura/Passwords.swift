@@ -1,0 +1,111 @@
+import VaultCrypto
+
+/// Gets the passwords that a command needs: from lines where a source was named, else by asking.
+struct Passwords {
+    /// How often a new password may be mistyped or left empty before the command gives up.
+    static let attemptsMax = 3
+    /// More can never survive: a vault has at most 8 spaces.
+    static let survivorsMax = 8
+
+    let source: PasswordSource
+
+    /// The sources of the command line, else the terminal.
+    init(_ arguments: Arguments) throws(Failure) {
+        source = try PasswordSource(arguments) ?? .terminal(hint: PasswordSource.commandLineHint)
+    }
+
+    init(source: PasswordSource) { self.source = source }
+
+    /// The terminal to hold the conversation on; nil when a source was named.
+    func terminal() throws(Failure) -> Terminal? {
+        guard case .terminal(let hint) = source else { return nil }
+        guard let terminal = Terminal() else { throw Failure(.usage, "password", hint) }
+        return terminal
+    }
+
+    /// The password of a space.
+    func toOpen(_ vault: String) throws(Failure) -> SecretBytes {
+        if let terminal = try terminal() { return try terminal.existingPassword("Password for \(vault): ") }
+        let lines = try PasswordLines(source)
+        let password = try lines.required("the password")
+        try lines.finish()
+        return password
+    }
+
+    /// A new password, asked for twice.
+    func toCreate(_ vault: String) throws(Failure) -> SecretBytes {
+        if let terminal = try terminal() { return try terminal.newPassword("New password for \(vault): ") }
+        let lines = try PasswordLines(source)
+        let password = try lines.required("the new password")
+        try lines.finish()
+        return password
+    }
+
+    func toChange(_ vault: String) throws(Failure) -> (old: SecretBytes, new: SecretBytes) {
+        if let terminal = try terminal() {
+            let old = try terminal.existingPassword("Old password for \(vault): ")
+            return (old, try terminal.newPassword("New password: "))
+        }
+        let lines = try PasswordLines(source)
+        let old = try lines.required("the old password")
+        let new = try lines.required("the new password")
+        try lines.finish()
+        return (old, new)
+    }
+
+    /// The password of a new space, and those of all spaces that must not be taken for it.
+    func toAdd(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes]) {
+        if let terminal = try terminal() { return try terminal.addition(vault) }
+        let lines = try PasswordLines(source)
+        let new = try lines.required("the new password")
+        var surviving: [SecretBytes] = []
+        while let password = try lines.next() {
+            if surviving.count == Self.survivorsMax {
+                throw Failure(.usage, "space add", "more passwords than a vault has spaces: give each once")
+            }
+            surviving.append(password)
+        }
+        try lines.finish()
+        return (new, surviving)
+    }
+}
+
+extension Terminal {
+    fileprivate func existingPassword(_ prompt: String) throws(Failure) -> SecretBytes {
+        guard let password = try askSecret(prompt), password.count > 0 else {
+            throw emptyPassword("password")
+        }
+        return password
+    }
+
+    fileprivate func newPassword(_ prompt: String) throws(Failure) -> SecretBytes {
+        for attempt in 1...Passwords.attemptsMax {
+            guard let password = try askSecret(prompt) else { break }
+            if password.count == 0 {
+                if attempt < Passwords.attemptsMax { tell("An empty password is not accepted.") }
+                continue
+            }
+            guard let repeated = try askSecret("Again: ") else { break }
+            if password == repeated { return password }
+            if attempt < Passwords.attemptsMax { tell("The two differ. Once more:") }
+        }
+        throw Failure(.failed, "password", "no password was typed twice alike: try again")
+    }
+
+    fileprivate func addition(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes])
+    {
+        let new = try newPassword("New password for \(vault): ")
+        tell(
+            """
+            The vault cannot know which of its other spaces are in use. Type the password of each space that \
+            must survive, then an empty one: a space whose password is missing may be lost.
+            """)
+        var surviving: [SecretBytes] = []
+        while surviving.count < Passwords.survivorsMax,
+            let password = try askSecret("Password of a space to keep (none: Enter): "), password.count > 0
+        {
+            surviving.append(password)
+        }
+        return (new, surviving)
+    }
+}

@@ -1,0 +1,43 @@
+import Glibc
+
+/// `path` from the root, otherwise as given: what the user typed stays its end.
+func absolutePath(_ path: String) -> String {
+    if path.hasPrefix("/") { return path }
+    guard let directory = getcwd(nil, 0) else { return path }
+    defer { free(directory) }
+    let here = String(cString: directory)
+    let relative = path.hasPrefix("./") ? String(path.dropFirst(2)) : path
+    return here == "/" ? "/" + relative : here + "/" + relative
+}
+
+/// `path` without symbolic links, `.` and `..` (realpath(3)).
+///
+/// What does not exist yet, or cannot be entered (a dead mount), is joined to its parent's real path.
+func realPath(_ path: String) -> String {
+    if let resolved = realpath(path, nil) {
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+    var parts = absolutePath(path).split(separator: "/")
+    guard let last = parts.popLast() else { return "/" }
+    let parent = realPath("/" + parts.joined(separator: "/"))
+    return parent == "/" ? "/" + last : parent + "/" + last
+}
+
+/// Whether `path` is `directory` or below it. Both are real paths.
+func isInside(_ path: String, _ directory: String) -> Bool {
+    directory == "/" || path == directory || path.hasPrefix(directory + "/")
+}
+
+/// The last component; for "/" the empty string.
+func lastComponent(_ path: String) -> String {
+    String(path.split(separator: "/").last ?? "")
+}
+
+/// The bytes of a small file, as those below /proc; nil where it cannot be read.
+func contents(ofFile path: String) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { return nil }
+    defer { close(descriptor) }
+    return readAll(descriptor, countMax: 4 << 20)
+}

@@ -1,0 +1,88 @@
+import VaultCrypto
+import Glibc
+import LinuxIO
+import VaultStore
+
+func runPasswd(_ arguments: Arguments) throws(Failure) {
+    let vault = try existingVault(arguments)
+    let (old, new) = try Passwords(arguments).toChange(vault)
+    try onVault(vault) { () throws(VaultError) in try Vault.changePassword(vault, old: old, new: new) }
+    say(
+        "\(vault): the password has been changed; copies of the vault made before still open with the old one"
+    )
+}
+
+func runSpaceAdd(_ arguments: Arguments) throws(Failure) {
+    let vault = try existingVault(arguments)
+    let (new, surviving) = try Passwords(arguments).toAdd(vault)
+    try onVault(vault) { () throws(VaultError) in try Vault.addSpace(vault, new: new, surviving: surviving) }
+    say("\(vault): the new password opens an empty space")
+}
+
+func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
+    let vault = try existingVault(arguments)
+    let passwords = try Passwords(arguments)
+    try passwords.terminal()?.tell(
+        "This destroys the space that the password opens, with all its photos. ^C: keep it.")
+    let password = try passwords.toOpen(vault)
+    try onVault(vault) { () throws(VaultError) in try Vault.removeSpace(vault, password: password) }
+    say("\(vault): the space is gone")
+}
+
+func runGrow(_ arguments: Arguments) throws(Failure) {
+    let vault = try existingVault(arguments)
+    let bytesPerSpace = try size(arguments.operands[1], "SIZE")
+    let progress = ProgressLine("Growing the vault")
+    let interruption = Failure(
+        .interrupted, vault, "interrupted while it was growing: run the same command again")
+    try sayingOnInterruption(interruption) { () throws(Failure) in
+        defer { progress.end() }
+        try onVault(vault) { () throws(VaultError) in
+            try Vault.grow(
+                vault, bytesPerSpace: bytesPerSpace, progress: { progress.show(done: $0, total: $1) })
+        }
+    }
+    say("\(vault): every space now has \(sizeText(bytesPerSpace))")
+}
+
+func runInfo(_ arguments: Arguments) throws(Failure) {
+    let vault = arguments.operands[0]
+    let info = try onVault(vault) { () throws(VaultError) in try Vault.info(vault) }
+    say(infoText(info))
+}
+
+/// What `obscura info` prints: nothing that depends on which spaces are in use.
+func infoText(_ info: VaultInfo) -> String {
+    let number = info.segmentsPerSpace
+    let segments = "\(number) \(number == 1 ? "segment" : "segments") of \(sizeText(info.segmentBytes))"
+    let passes = info.kdf.passes == 1 ? "1 pass" : "\(info.kdf.passes) passes"
+    let rows = [
+        ("Format version", "\(info.formatVersion)"),
+        ("Spaces", info.spaceCount == 1 ? "1" : "\(info.spaceCount) (how many are in use cannot be seen)"),
+        (
+            "Size of a space",
+            info.grows
+                ? "grows with its photos, now \(segments)" : "\(sizeText(info.bytesPerSpace)), \(segments)"
+        ),
+        ("On disk", sizeText(info.bytesOnDisk)),
+        ("Key derivation", "Argon2id, \(sizeText(info.kdf.memoryBytes)), \(passes)"),
+    ]
+    return rows.map { label, value in
+        label + String(repeating: " ", count: 17 - label.utf8.count) + value
+    }.joined(separator: "\n")
+}
+
+/// The VAULT operand, which must be there.
+private func existingVault(_ arguments: Arguments) throws(Failure) -> String {
+    try requireVault(arguments.operands[0])
+    return arguments.operands[0]
+}
+
+/// Fails where there is no vault: nobody is asked for a password to nothing.
+func requireVault(_ vault: String) throws(Failure) {
+    if Vault.isVault(vault) { return }
+    if access(vault, R_OK | X_OK) != 0, errno == EACCES {
+        throw Failure(vault, "looking into the vault", .last)
+    }
+    throw failure(.notAVault(vault), vault: vault)
+}
