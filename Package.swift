@@ -44,6 +44,10 @@ let package = Package(
             name: "obscura-worker", dependencies: ["PhotoImaging", "CTurboJPEG", "CSeccomp", "CShims"],
             swiftSettings: settings),
         tests("WorkerTests", uses: ["PhotoImaging", "obscura-worker", "CTurboJPEG"]),
+        tests(
+            "CommandTests",
+            uses: ["obscura", "FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"]),
+        tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests("VaultCatalogueTests", uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),

@@ -9,6 +9,7 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     case gif = 7
     case jxl = 8
     case bmp = 9
+    case psd = 10
     case dng = 20
     case cr2 = 21
     case nef = 22
@@ -27,6 +28,8 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     case avi = 54
     case matroska = 55
     case mpegTS = 56
+    case mpegPS = 57
+    case asf = 58
 
     /// Whether it moves.
     public var isVideo: Bool { rawValue >= 50 }
@@ -46,6 +49,7 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
         case .gif: "image/gif"
         case .jxl: "image/jxl"
         case .bmp: "image/bmp"
+        case .psd: "image/vnd.adobe.photoshop"
         case .dng: "image/x-adobe-dng"
         case .cr2: "image/x-canon-cr2"
         case .nef: "image/x-nikon-nef"
@@ -64,6 +68,8 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
         case .avi: "video/x-msvideo"
         case .matroska: "video/x-matroska"
         case .mpegTS: "video/mp2t"
+        case .mpegPS: "video/mpeg"
+        case .asf: "video/x-ms-wmv"
         }
     }
 }

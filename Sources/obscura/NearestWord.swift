@@ -1,12 +1,13 @@
-/// The candidate that takes the fewest slips of the fingers to reach from `word`; the first of several.
+/// The candidate that takes the fewest slips of the fingers to reach from `word`.
 ///
-/// Candidates that `word` is the beginning of come before all others: `unm` means `unmount`.
+/// Candidates that `word` is the beginning of come before all others: `unm` means `unmount`. Of several equally near,
+/// one with the same first letter is meant, as people seldom slip there; else the first.
 func nearestWord(to word: String, among candidates: [String]) -> String? {
     let typed = Array(word.lowercased().utf8)
     func cost(_ candidate: String) -> Int {
         let known = Array(candidate.utf8)
         if typed.count > 1, known.starts(with: typed) { return 0 }
-        return editDistance(typed, known)
+        return 2 * editDistance(typed, known) + (typed.first == known.first ? 0 : 1)
     }
     return candidates.map { (word: $0, cost: cost($0)) }.min { $0.cost < $1.cost }?.word
 }

@@ -1,4 +1,4 @@
-// What a process asks of Linux about itself, where C's own form (variadic, a macro, or shown only to _GNU_SOURCE) cannot
+// What a process asks of Linux about itself, where the form C has (variadic, a macro, or _GNU_SOURCE alone) cannot
 // be imported into Swift. No logic, and no system header here: a module that includes one would own its types.
 #ifndef OBSCURA_SHIMS_PROCESS_H
 #define OBSCURA_SHIMS_PROCESS_H

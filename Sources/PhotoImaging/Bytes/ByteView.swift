@@ -1,6 +1,4 @@
-#if canImport(Glibc)
-    import Glibc
-#endif
+import Glibc
 
 /// Bytes lent for the length of one closure. Reading outside them gives 0, as if they ended in NULs, so a
 /// scanner needs no check of its own before it looks ahead.

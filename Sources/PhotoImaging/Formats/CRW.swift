@@ -14,22 +14,33 @@ enum CRWReader: FormatReader {
 
     /// How deep heaps may lie in each other; a real file has three levels.
     private static let depthMax = 6
-    private static let recordsMax: UInt16 = 512
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
         guard let order = order(region), let start = region.u32(2, order).map(UInt64.init) else { return }
-        readHeap(region.from(start), order, depthMax, into: &facts)
+        var heap = CIFFHeap(order: order)
+        heap.read(region.from(start), depthLeft: depthMax, into: &facts)
+    }
+}
+
+/// A heap of records, and the heaps in it.
+private struct CIFFHeap {
+    let order: ByteOrder
+    /// Heaps may point at each other at will: what counts is how many records are read in all.
+    private var recordsLeft = 2048
+
+    init(order: ByteOrder) {
+        self.order = order
     }
 
     /// A heap ends with the offset of its directory of records.
-    private static func readHeap(
-        _ heap: Region, _ order: ByteOrder, _ depthLeft: Int, into facts: inout MediaFacts
-    ) {
+    mutating func read(_ heap: Region, depthLeft: Int, into facts: inout MediaFacts) {
         guard depthLeft > 0, heap.count >= 6,
             let directory = heap.u32(heap.count - 4, order).map(UInt64.init),
-            let count = heap.u16(directory, order), count <= recordsMax
+            let count = heap.u16(directory, order)
         else { return }
         for index in 0..<UInt64(count) {
+            guard recordsLeft > 0 else { return }
+            recordsLeft -= 1
             let record = directory + 2 + index * 10
             guard let tag = heap.u16(record, order), let length = heap.u32(record + 2, order),
                 let offset = heap.u32(record + 6, order)
@@ -41,16 +52,14 @@ enum CRWReader: FormatReader {
             guard let body else { continue }
             switch tag & 0x3FFF {
             case let kind where kind & 0x3800 == 0x2800 || kind & 0x3800 == 0x3000:
-                readHeap(body, order, depthLeft - 1, into: &facts)
+                read(body, depthLeft: depthLeft - 1, into: &facts)
             case let kind:
-                readRecord(kind, body, order, into: &facts)
+                readRecord(kind, body, into: &facts)
             }
         }
     }
 
-    private static func readRecord(
-        _ kind: UInt16, _ body: Region, _ order: ByteOrder, into facts: inout MediaFacts
-    ) {
+    private func readRecord(_ kind: UInt16, _ body: Region, into facts: inout MediaFacts) {
         switch kind {
         case 0x080A: readCamera(body, into: &facts)
         case 0x180E:
@@ -73,7 +82,7 @@ enum CRWReader: FormatReader {
     }
 
     /// Maker and model, each ended by NUL.
-    private static func readCamera(_ body: Region, into facts: inout MediaFacts) {
+    private func readCamera(_ body: Region, into facts: inout MediaFacts) {
         body.lend(0, 128) { view in
             guard let end = view.firstIndex(of: 0, from: 0, end: view.count) else { return }
             let make = view.slice(0..<end).trimmedText

@@ -14,7 +14,7 @@ protocol FormatReader: SendableMetatype {
 let formatReaders: [any FormatReader.Type] = [
     JPEGReader.self, HEIFReader.self, QuickTimeReader.self, PNGReader.self, TIFFReader.self, WebPReader.self,
     CR3Reader.self, RAFReader.self, CRWReader.self, GIFReader.self, JXLReader.self, BMPReader.self,
-    AVIReader.self, MatroskaReader.self, MPEGTSReader.self,
+    AVIReader.self, MatroskaReader.self, MPEGTSReader.self, MPEGPSReader.self, ASFReader.self, PSDReader.self,
 ]
 
 /// What the bytes are, by themselves alone: nil when they are no picture and no video. A read of 4 KiB; TIFF-based

@@ -9,26 +9,31 @@ enum PNGReader: FormatReader {
     private static let chunksMax = 64
     /// Image chunks in a row, behind which only the file's end is looked at.
     private static let imageChunksMax = 3
+    /// Texts that are read, as they may unpack to much; a real file has one or two.
+    private static let textsMax = 6
     /// What is looked at of the end: metadata behind many image chunks.
     private static let tailBytes: UInt64 = 64 * 1024
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
         var offset: UInt64 = 8
         var imageChunks = 0
+        var textsLeft = textsMax
         for _ in 0..<chunksMax where imageChunks <= imageChunksMax {
             if region.matches("IDAT", at: offset + 4) { imageChunks += 1 }
-            guard let next = readChunk(region, at: offset, &facts) else { return }
+            guard let next = readChunk(region, at: offset, &textsLeft, &facts) else { return }
             offset = next
         }
         guard var last = lastChunks(region, from: offset) else { return }
         for _ in 0..<chunksMax {
-            guard let next = readChunk(region, at: last, &facts) else { return }
+            guard let next = readChunk(region, at: last, &textsLeft, &facts) else { return }
             last = next
         }
     }
 
     /// Reads a chunk and returns the next one's offset; nil at the end.
-    private static func readChunk(_ region: Region, at offset: UInt64, _ facts: inout MediaFacts) -> UInt64? {
+    private static func readChunk(
+        _ region: Region, at offset: UInt64, _ textsLeft: inout Int, _ facts: inout MediaFacts
+    ) -> UInt64? {
         guard let length = region.u32(offset).map(UInt64.init), let type = region.u32(offset + 4),
             length < 1 << 31
         else { return nil }
@@ -38,7 +43,8 @@ enum PNGReader: FormatReader {
         case fourCC("IEND"): return nil
         case fourCC("eXIf"), fourCC("exIf"):
             _ = EXIFScanner.scan(body.matches("Exif\0\0") ? body.from(6) : body, into: &facts)
-        case fourCC("tEXt"), fourCC("zTXt"), fourCC("iTXt"): PNGText.read(body, type, into: &facts)
+        case fourCC("tEXt"), fourCC("zTXt"), fourCC("iTXt"):
+            if textsLeft > 0, PNGText.read(body, type, into: &facts) { textsLeft -= 1 }
         default: break
         }
         return offset + 12 + length
@@ -83,8 +89,9 @@ enum PNGReader: FormatReader {
 
 /// PNG's three kinds of text chunks.
 private enum PNGText {
-    static func read(_ body: Region, _ type: UInt32, into facts: inout MediaFacts) {
-        guard let text = contents(body, type) else { return }
+    /// Whether the text was one of those that are read.
+    static func read(_ body: Region, _ type: UInt32, into facts: inout MediaFacts) -> Bool {
+        guard let text = contents(body, type) else { return false }
         switch text.keyword {
         case "XML:com.adobe.xmp":
             XMPScanner.scan(text.value, into: &facts)
@@ -93,6 +100,7 @@ private enum PNGText {
             if let profile = rawProfile(text.value) { readProfile(profile, into: &facts) }
         default: break
         }
+        return true
     }
 
     private struct Text {

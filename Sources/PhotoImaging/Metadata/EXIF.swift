@@ -68,6 +68,7 @@ struct EXIFScanner {
 
     /// Directories in one block; a real one has fewer than ten, a raw file a few more.
     private static let directoriesMax = 24
+    private static let packetsMax = 6
 
     /// Reads the block at the beginning of `region` into `facts`. Without a TIFF header there it does nothing and
     /// returns nil.
@@ -99,7 +100,7 @@ struct EXIFScanner {
                 }
             }
             if directory == .main || directory == .next || directory == .sub { pictures.append(picture) }
-            if directory == .main, let next, next != 0 { pending.insert((next, .next), at: 0) }
+            if directory == .main, let next, next != 0 { addPending(next, .next) }
         }
     }
 
@@ -123,8 +124,17 @@ struct EXIFScanner {
 
     private mutating func readChildren(_ entry: TIFFStructure.Entry) {
         for index in 0..<min(entry.count, 8) {
-            if let offset = tiff.integer(entry, at: index) { pending.insert((offset, .sub), at: 0) }
+            if let offset = tiff.integer(entry, at: index) { addPending(offset, .sub) }
         }
+    }
+
+    private mutating func addUrgent(_ offset: UInt64, _ directory: Directory) {
+        if pending.count < 2 * EXIFScanner.directoriesMax { pending.append((offset, directory)) }
+    }
+
+    /// Previews wait until the directories with dates are read; hostile files name more than is ever looked at.
+    private mutating func addPending(_ offset: UInt64, _ directory: Directory) {
+        if pending.count < EXIFScanner.directoriesMax { pending.insert((offset, directory), at: 0) }
     }
 
     private mutating func readMain(_ entry: TIFFStructure.Entry, _ facts: inout MediaFacts) {
@@ -137,14 +147,17 @@ struct EXIFScanner {
         case 0x02BC: addPacket(.xmp, entry)
         case 0x83BB: addPacket(.iptc, entry)
         case 0x8649: addPacket(.photoshop, entry)
-        case 0x8769: if let offset = tiff.integer(entry) { pending.append((offset, .exif)) }
-        case 0x8825: if let offset = tiff.integer(entry) { pending.append((offset, .gps)) }
+        case 0x8769: if let offset = tiff.integer(entry) { addUrgent(offset, .exif) }
+        case 0x8825: if let offset = tiff.integer(entry) { addUrgent(offset, .gps) }
         default: readCamera(entry)
         }
     }
 
     private mutating func addPacket(_ kind: PacketKind, _ entry: TIFFStructure.Entry) {
-        if let region = tiff.region.inside(entry.offset, entry.byteCount) { packets.append((kind, region)) }
+        guard packets.count < EXIFScanner.packetsMax,
+            let region = tiff.region.inside(entry.offset, entry.byteCount)
+        else { return }
+        packets.append((kind, region))
     }
 
     /// The EXIF directory's entries, which TIFF/EP allows in the main one too.

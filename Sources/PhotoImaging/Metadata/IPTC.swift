@@ -4,7 +4,8 @@ enum IPTCScanner {
     /// Datasets and resources that are looked at.
     private static let recordsMax = 512
 
-    /// Photoshop's image resources: `8BIM`, number, padded name, length, padded data; 0x0404 is IPTC.
+    /// Photoshop's image resources: `8BIM`, number, padded name, length, padded data. 0x0404 is IPTC, 0x0422
+    /// EXIF, 0x0424 XMP, 0x040C a thumbnail behind a header of 28 bytes.
     static func scanPhotoshop(_ region: Region, into facts: inout MediaFacts) {
         var offset: UInt64 = 0
         for _ in 0..<recordsMax {
@@ -14,6 +15,8 @@ enum IPTCScanner {
             let data = offset + 6 + (UInt64(nameLength) + 2) & ~1
             guard let length = region.u32(data).map(UInt64.init) else { return }
             switch number {
+            case 0x040C: facts.addPreview(region, data + 32, length > 28 ? length - 28 : 0)
+            case 0x0422: _ = EXIFScanner.scan(region.clipped(data + 4, length), into: &facts)
             case 0x0404: scan(region.clipped(data + 4, length), into: &facts)
             case 0x0424: XMPScanner.scan(region.clipped(data + 4, length), into: &facts)
             default: break

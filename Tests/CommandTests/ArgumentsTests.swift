@@ -1,0 +1,106 @@
+import VaultCrypto
+import Testing
+import VaultStore
+
+@testable import obscura
+
+@Suite struct ArgumentsTests {
+    private func parsed(_ words: String...) throws -> Arguments {
+        guard case .run(let arguments) = try parseArguments(words) else {
+            throw Failure(.failed, "test", "not a command")
+        }
+        return arguments
+    }
+
+    @Test func `takes values after a space, an equals sign or at once`() throws {
+        let arguments = try parsed(
+            "mount", "--size", "4G", "V", "--spaces=3", "-oro", "D", "-o", "idle=1m", "-f")
+        #expect(arguments.command == .mount)
+        #expect(arguments.operands == ["V", "D"])
+        #expect(arguments[.size] == "4G")
+        #expect(arguments[.spaces] == "3")
+        #expect(arguments.all(.mountOptions) == ["ro", "idle=1m"])
+        #expect(arguments.has(.foreground))
+        #expect(!arguments.has(.create))
+    }
+
+    @Test func `takes values that look like options or are empty`() throws {
+        #expect(try parsed("info", "--", "--help").operands == ["--help"])
+        #expect(try parsed("passwd", "V", "--password-command", "--x")[.passwordCommand] == "--x")
+        #expect(try parsed("passwd", "V", "--password-command=a=b")[.passwordCommand] == "a=b")
+        #expect(try parsed("passwd", "V", "--password-file=")[.passwordFile] == "")
+        #expect(try parsed("mount", "-fo", "ro", "V", "D").all(.mountOptions) == ["ro"])
+        #expect(try parsed("info", "-").operands == ["-"])
+    }
+
+    @Test func `the last of a repeated option counts`() throws {
+        #expect(try parsed("create", "V", "--spaces=2", "--spaces=4")[.spaces] == "4")
+    }
+
+    @Test func `knows commands of two words`() throws {
+        #expect(try parsed("space", "add", "V").command == .spaceAdd)
+        #expect(try parsed("space", "remove", "V").command == .spaceRemove)
+    }
+
+    @Test func `asks for help and version`() throws {
+        #expect(try parseArguments(["--help"]) == .help(nil))
+        #expect(try parseArguments(["--version"]) == .version)
+        #expect(try parseArguments(["space", "--help"]) == .help(nil))
+        for command in Command.allCases {
+            let words = command.rawValue.split(separator: " ").map(String.init)
+            #expect(try parseArguments(words + ["--help"]) == .help(command))
+            #expect(helpText(command).contains("usage: obscura \(command.rawValue)"))
+            #expect(helpText().contains("  \(command.rawValue) "))
+        }
+    }
+
+    @Test(arguments: [
+        ([], "obscura: command: none given: obscura --help lists them"),
+        (["mont", "V"], "obscura: mont: unknown command: the nearest is mount (obscura --help lists them)"),
+        (["spce"], "obscura: spce: unknown command: the nearest is space (obscura --help lists them)"),
+        (["space"], "obscura: space: add or remove? see obscura --help"),
+        (["space", "ad", "V"], "obscura: space ad: unknown command: the nearest is space add"),
+        (["--versoin"], "obscura: --versoin: unknown option here: the nearest is --version"),
+        (["create", "V", "--sise=1"], "obscura: --sise: unknown option of create: the nearest is --size"),
+        (["info", "V", "--size=1"], "obscura: --size: unknown option of info: the nearest is --help"),
+        (["info", "V", "-x"], "obscura: -x: unknown option of info: the nearest is --help"),
+        (["mount", "V", "D", "--o=ro"], "obscura: --o: unknown option of mount: the nearest is -o"),
+        (["create", "V", "--size"], "obscura: --size: needs a value: --size SIZE"),
+        (["mount", "V", "D", "--create=1"], "obscura: --create: takes no value"),
+        (["unmount"], "obscura: unmount: DIR is missing: obscura unmount DIR"),
+        (["unmount", "a", "b"], "obscura: b: one word too many: obscura unmount DIR"),
+        (["grow", "V", ""], "obscura: grow: SIZE is empty: name one"),
+        (
+            ["mount", "V"],
+            "obscura: mount: DIR is missing: obscura mount VAULT DIR [-o OPT,...] [-f] [--create ...]"
+        ),
+    ])
+    func `refuses what it does not know`(words: [String], line: String) {
+        let failure = #expect(throws: Failure.self) { try parseArguments(words) }
+        #expect(failure?.line == line)
+        #expect(failure?.status == .usage)
+    }
+
+    @Test func `settings of a new vault`() throws {
+        let given = try CreateSettings(
+            parsed("create", "V", "--spaces=8", "--size=2G", "--kdf-memory", "8M", "--kdf-passes=1"))
+        #expect(given.spaces == 8)
+        #expect(given.bytesPerSpace == 2 << 30)
+        #expect(given.kdf.memoryBytes == 8 << 20)
+        #expect(given.kdf.passes == 1)
+        let standard = try CreateSettings(parsed("create", "V"))
+        #expect(standard.spaces == 2)
+        #expect(standard.bytesPerSpace == nil)
+        #expect(standard.kdf.memoryBytes == 256 << 20)
+    }
+
+    @Test(arguments: [
+        "--spaces=0", "--spaces=9", "--spaces=two", "--spaces=+2", "--size=0", "--size=1X", "--size=",
+        "--kdf-memory=7M", "--kdf-passes=0", "--kdf-passes=4294967296", "--kdf-passes=-1",
+    ])
+    func `refuses settings that cannot be`(option: String) throws {
+        let arguments = try parsed("create", "V", option)
+        let failure = #expect(throws: Failure.self) { try CreateSettings(arguments) }
+        #expect(failure?.status == .usage)
+    }
+}

@@ -1,0 +1,49 @@
+import FuseBridge
+import Glibc
+import LinuxIO
+import Testing
+import VaultStore
+
+@testable import obscura
+
+@Suite struct FailureTests {
+    /// Every vault error with the documented status and the words that tell what to do.
+    private static let table: [(VaultError, Int32, String)] = [
+        (.notAVault("/v"), 3, "make one with obscura create"),
+        (.unsupportedVersion(9), 3, "format version 9"),
+        (.headerDamaged, 6, "put back a copy"),
+        (.noSpaceOpens, 4, "no space opens with this password"),
+        (.inUse, 5, "unmount it first"),
+        (.passwordTaken, 1, "choose another"),
+        (.noUnusedSpace, 7, "remove one"),
+        (.noRoom, 7, "free some"),
+        (.notEmpty("/v"), 1, "a new or an empty one"),
+        (.damaged("the page map"), 6, "the page map"),
+        (.invalidSize("less than before"), 2, "less than before"),
+        (.system(Errno(EACCES), "opening it"), 1, "opening it: Permission denied"),
+        (.system(Errno(ENOSPC), "filling it"), 7, "No space left"),
+        (.system(Errno(EDQUOT), "filling it"), 7, "filling it"),
+    ]
+
+    @Test(arguments: table) func `says what to do`(error: VaultError, status: Int32, words: String) {
+        let told = failure(error, vault: "/v")
+        #expect(told.status.rawValue == status)
+        #expect(told.line.hasPrefix("obscura: /v: "))
+        #expect(told.why.contains(words))
+    }
+
+    @Test(arguments: [
+        MountError.noDevice, .deviceRefused, .noHelper, .allowOtherRefused, .noMountPoint("/d"),
+        .notADirectory("/d"), .alreadyMounted("/d"), .deadMount("/d"), .mountPointRefused("/d"),
+        .refused("words"),
+        .system(Errno(EIO), "asking"),
+    ])
+    func `a refused mount is a failure`(error: MountError) {
+        #expect(failure(error, directory: "/d").status == .failed)
+    }
+
+    @Test func `stays one line whatever a path contains`() {
+        #expect(Failure(.failed, "a\nb\u{1B}[31m", "c\td").line == "obscura: a?b?[31m: c?d")
+        #expect(Failure(.failed, "Straße/写真", "x").line == "obscura: Straße/写真: x")
+    }
+}

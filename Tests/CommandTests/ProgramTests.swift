@@ -1,0 +1,215 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import obscura
+
+/// The built program, run as a user runs it but without a terminal.
+private struct Program {
+    let status: Int32
+    let output: String
+    let errors: String
+
+    /// Beside the test bundle, which is mapped into this process.
+    static let path: String = {
+        let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+        let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
+        let file = bundle.flatMap { $0.firstIndex(of: "/").map { String(bundle![$0...]) } } ?? ""
+        return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura"
+    }()
+
+    /// - Parameter input: standard input.
+    init(_ words: [String], in directory: String, input: String = "", as name: String? = nil) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
+        process.arguments = ["--wait", name ?? Self.path] + words
+        process.currentDirectoryURL = URL(fileURLWithPath: directory)
+        let (stdin, stdout, stderr) = (Pipe(), Pipe(), Pipe())
+        (process.standardInput, process.standardOutput, process.standardError) = (stdin, stdout, stderr)
+        try process.run()
+        stdin.fileHandleForWriting.write(Data(input.utf8))
+        try stdin.fileHandleForWriting.close()
+        // A daemon that kept one of these open would make this wait for ever.
+        let read = stdout.fileHandleForReading.readDataToEndOfFile()
+        errors = String(decoding: stderr.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        output = String(decoding: read, as: UTF8.self)
+        process.waitUntilExit()
+        status = process.terminationStatus
+    }
+}
+
+private let canMount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0
+
+@Suite(.serialized) final class ProgramTests {
+    private let directory: String
+
+    init() throws {
+        directory = "/tmp/obscura-command-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: directory + "/D", withIntermediateDirectories: true)
+    }
+
+    deinit {
+        umount2(directory + "/D", Int32(MNT_DETACH))
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    private func run(_ words: String..., input: String = "") throws -> Program {
+        try Program(words, in: directory, input: input)
+    }
+
+    /// A vault of quick key derivation, with one space whose password is "one".
+    private func makeVault(spaces: Int = 2) throws {
+        let size = spaces == 1 ? [] : ["--size=48M"]
+        let words = [
+            "create", "V", "--spaces=\(spaces)", "--kdf-memory=8M", "--kdf-passes=1", "--password-stdin",
+        ]
+        let made = try Program(words + size, in: directory, input: "one\n")
+        #expect(made.status == 0)
+        #expect(made.errors.contains("forgotten password means lost photos"))
+    }
+
+    /// The process that serves the mount at D; nil where there is none.
+    private func daemon() -> pid_t? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.first { process in
+            let line = contents(ofFile: "/proc/\(process)/cmdline") ?? []
+            let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+            return words.dropFirst().first == "--daemon" && words.last == directory + "/D"
+        }
+    }
+
+    @Test func `version and help are on standard output`() throws {
+        #expect(try run("--version").output == "obscura \(programVersion)\n")
+        for words in [["--help"], ["mount", "--help"], ["space", "--help"]] {
+            let program = try Program(words, in: directory)
+            #expect(
+                program.status == 0 && program.output.hasPrefix("usage: obscura") && program.errors.isEmpty)
+        }
+    }
+
+    @Test func `every failure is one line and a status`() throws {
+        try makeVault()
+        let cases: [([String], String, Int32)] = [
+            ([], "", 2),
+            (["frob"], "", 2),
+            (["info", "nowhere"], "", 3),
+            (["mount", "nowhere", "D", "--password-stdin"], "one\n", 3),
+            (["mount", "V", "D"], "", 2),
+            (["mount", "V", "D", "--password-stdin"], "\n", 2),
+            (["mount", "V", "V", "--password-stdin"], "one\n", 2),
+            (["mount", "V", ".", "--password-stdin"], "one\n", 2),
+            (["mount", "V", "D", "-o", "thumbs=listed", "--password-stdin"], "one\n", 2),
+            (["mount", "V", "D", "--size=1G", "--password-stdin"], "one\n", 2),
+            (["create", "V2", "--password-stdin"], "one\n", 2),
+            (["create", "V", "--size=48M", "--password-stdin"], "one\n", 1),
+            (["passwd", "V", "--password-stdin"], "two\nthree\n", 4),
+            (["space", "remove", "V", "--password-stdin"], "two\n", 4),
+            (["space", "add", "V", "--password-stdin"], "one\none\n", 1),
+            (["space", "add", "V", "--password-stdin"], "two\nthree\n", 4),
+            (["grow", "V", "1Q"], "", 2),
+            (["grow", "V", "1M"], "", 2),
+            (["unmount", "D"], "", 1),
+            (["unmount", "V"], "", 1),
+            (["unmount", "/proc"], "", 1),
+        ]
+        for (words, input, status) in cases {
+            let program = try Program(words, in: directory, input: input)
+            #expect(program.status == status, "\(words): \(program.errors)")
+            #expect(program.errors.hasPrefix("obscura: ") && program.errors.split(separator: "\n").count == 1)
+            #expect(program.output.isEmpty)
+        }
+    }
+
+    @Test func `passwords are changed, added and removed`() throws {
+        try makeVault()
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 0)
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 4)
+        #expect(try run("space", "add", "V", "--password-stdin", input: "three\ntwo\n").status == 0)
+        #expect(try run("space", "add", "V", "--password-stdin", input: "four\ntwo\nthree\n").status == 7)
+        #expect(try run("passwd", "V", "--password-stdin", input: "three\ntwo\n").status == 1)
+        #expect(try run("space", "remove", "V", "--password-stdin", input: "three\n").status == 0)
+        #expect(try run("space", "remove", "V", "--password-stdin", input: "three\n").status == 4)
+        #expect(try run("grow", "V", "96M").status == 0)
+        let info = try run("info", "V")
+        #expect(info.status == 0 && info.output.contains("96 MiB"))
+    }
+
+    @Test(.enabled(if: canMount)) func `mounts in the background and unmounts`() throws {
+        try makeVault()
+        let mounted = try run("mount", "V", "D", "--password-stdin", "-o", "ro,idle=1h", input: "one\n")
+        #expect(mounted.status == 0 && mounted.errors.isEmpty && mounted.output.isEmpty)
+        #expect(mountEntry(at: realPath(directory + "/D"))?.isObscura == true)
+        #expect(daemon() != nil)
+        #expect(try run("mount", "V", "D", "--password-stdin", input: "one\n").status == 5)
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 5)
+
+        let descriptor = open(directory + "/D", O_RDONLY)
+        let busy = try run("unmount", "D")
+        #expect(busy.status == 1 && busy.errors.contains("a program is using it"))
+        close(descriptor)
+        #expect(try run("unmount", "D").status == 0)
+        #expect(daemon() == nil)
+        #expect(mountEntry(at: realPath(directory + "/D")) == nil)
+        #expect(try run("mount", "V", "D", "--password-stdin", input: "wrong\n").status == 4)
+    }
+
+    @Test(.enabled(if: canMount)) func `mount --create makes the vault and the directory`() throws {
+        let options = ["--spaces=1", "--kdf-memory=8M", "--kdf-passes=1", "--password-stdin"]
+        let words = ["mount", "--create", "V", "New"]
+        #expect(try Program(words + options, in: directory, input: "one\n").status == 0)
+        #expect(try run("unmount", "New").status == 0)
+        #expect(try Program(words + options, in: directory, input: "one\n").status == 0)
+        #expect(try run("unmount", "New").status == 0)
+        #expect(try Program(words + options, in: directory, input: "two\n").status == 4)
+    }
+
+    @Test(.enabled(if: canMount)) func `clears a dead mount away and says so`() throws {
+        try makeVault(spaces: 1)
+        #expect(try run("mount", "V", "D", "--password-stdin", input: "one\n").status == 0)
+        kill(try #require(daemon()), SIGKILL)
+        // Signals are not waited for by their sender.
+        var usage = statvfs()
+        while statvfs(directory + "/D", &usage) == 0 { usleep(10_000) }
+        let again = try run("mount", "V", "D", "--password-stdin", input: "one\n")
+        #expect(again.status == 0 && again.errors.contains("a dead mount was left here"))
+        #expect(try run("unmount", "D").status == 0)
+    }
+
+    @Test(.enabled(if: canMount)) func `the foreground ends with a signal, unmounted`() throws {
+        try makeVault(spaces: 1)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: Program.path)
+        process.arguments = [
+            "mount", "-f", directory + "/V", directory + "/D", "--password-command", "echo one",
+        ]
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let place = realPath(directory) + "/D"
+        while mountEntry(at: place) == nil && process.isRunning { usleep(10_000) }
+        // Answered by the mount itself: from here on a signal finds it ready.
+        var usage = statvfs()
+        #expect(statvfs(place, &usage) == 0)
+        let command = contents(ofFile: "/proc/\(process.processIdentifier)/cmdline") ?? []
+        #expect(command.split(separator: 0).last.map(Array.init) == Array("\(directory)/D".utf8))
+        process.interrupt()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        #expect(mountEntry(at: place) == nil)
+    }
+
+    @Test(.enabled(if: canMount)) func `serves mount(8) under its other names`() throws {
+        try makeVault(spaces: 1)
+        for name in mountHelperNames {
+            let link = directory + "/" + name
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: Program.path)
+            let options = ["-o", "rw,user,nofail,_netdev,x-gvfs-notrash,askpass=echo one"]
+            let words = [directory + "/V", directory + "/D"]
+            #expect(try Program(words + options, in: "/", as: link).status == 0)
+            #expect(try run("unmount", "D").status == 0)
+            let unasked = try Program(words, in: "/", as: link)
+            #expect(unasked.status == 2 && unasked.errors.contains("passfile="))
+            #expect(try Program(words + ["-f"] + options, in: "/", as: link).status == 0)
+            #expect(mountEntry(at: realPath(directory) + "/D") == nil)
+        }
+    }
+}

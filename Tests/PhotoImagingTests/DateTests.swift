@@ -1,0 +1,242 @@
+import PhotoImaging
+import Testing
+
+@Suite struct CivilTests {
+    @Test func daysAreRealDays() {
+        #expect(CivilDay(parsing: "2024-02-29")?.description == "2024-02-29")
+        for name in ["2023-02-29", "1900-02-29", "2024-13-01", "2024-00-10", "2024-04-31", "0000-01-01"] {
+            #expect(CivilDay(parsing: name) == nil, "\(name)")
+        }
+        for name in ["2024-2-29", "2024/02/29", "2024-02-29 ", "20240229", "", "٢٠٢٤-02-29", "-024-02-29"] {
+            #expect(CivilDay(parsing: name) == nil, "\(name)")
+        }
+        #expect(CivilDay(parsing: "2000-02-29") != nil)
+    }
+
+    @Test func countingDaysGoesBothWays() {
+        #expect(CivilDay(daysSince1970: 0).description == "1970-01-01")
+        #expect(CivilDay(daysSince1970: -719_162).description == "0001-01-01")
+        #expect(CivilDay(daysSince1970: 2_932_896).description == "9999-12-31")
+        #expect(CivilDay(daysSince1970: .max).description == "9999-12-31")
+        #expect(CivilDay(daysSince1970: .min).description == "0001-01-01")
+        var previous = CivilDay(daysSince1970: -719_162)
+        for days in stride(from: Int64(-719_161), through: 2_932_896, by: 1) {
+            let day = CivilDay(daysSince1970: days)
+            guard day.daysSince1970 == days, previous < day, day.day == previous.day + 1 || day.day == 1
+            else {
+                Issue.record("\(days) is \(day) after \(previous)")
+                return
+            }
+            previous = day
+        }
+    }
+
+    @Test func timesAreClampedAndShifted() {
+        #expect(CivilTime(secondsSince1970: .min).description == "0001-01-01 00:00:00")
+        #expect(CivilTime(secondsSince1970: .max, offsetSeconds: .max).description == "9999-12-31 23:59:59")
+        #expect(
+            CivilTime(secondsSince1970: -1, nanosecond: 1_500_000).description == "1969-12-31 23:59:59.0015")
+        #expect(civil(2024, 2, 28, 23, 30).shifted(by: 3600) == civil(2024, 2, 29, 0, 30))
+        #expect(CivilTime(year: 2024, month: 1, day: 1, hour: 24) == nil)
+        #expect(civil(2024, 1, 1, 0, 0, 0, 1) > civil(2024, 1, 1))
+    }
+}
+
+/// The forms in which dates are written: each as EXIF's DateTimeOriginal of a JPEG.
+@Suite struct DateTextTests {
+    private func read(_ text: String) -> CivilTime? {
+        let exif = TIFFBuilder(main: [.exif], exif: [.ascii(0x9003, text)])
+        let facts = readFacts(MemoryByteSource(Picture.jpeg([Picture.exifSegment(exif.bytes)])))
+        return facts?.dates.first?.time
+    }
+
+    @Test(arguments: [
+        ("2004:11:23 18:49:38", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004-11-23 18:49:38", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004/11/23 18:49:38", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004-11-23T18:49:38", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004-11-23T18:49:38.5+02:00", civil(2004, 11, 23, 18, 49, 38, 500_000_000)),
+        ("2004:11:23:18:49:38", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004:11:23 18:49", civil(2004, 11, 23, 18, 49)),
+        ("2004:11:23", civil(2004, 11, 23)),
+        ("20041123", civil(2004, 11, 23)),
+        ("200411231849", civil(2004, 11, 23, 18, 49)),
+        ("20041123 184938", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004: 1: 3  8:49:38", civil(2004, 1, 3, 8, 49, 38)),
+        ("2004:1:3", civil(2004, 1, 3)),
+        (" 2004:11:23 18:49:38 PM j", civil(2004, 11, 23, 18, 49, 38)),
+        ("2004:11:23 24:00:00", civil(2004, 11, 23)),
+        ("2004:11:23 18:61:00", civil(2004, 11, 23)),
+        ("2016:12:31 23:59:60", civil(2016, 12, 31, 23, 59, 59)),
+        ("2004:11:23   :  :  ", civil(2004, 11, 23)),
+    ])
+    func isRead(_ text: String, _ time: CivilTime) {
+        #expect(read(text) == time, "\(text)")
+    }
+
+    @Test(arguments: [
+        "", "    :  :     :  :  ", "0000:00:00 00:00:00", "2015:02:30 10:00:00", "2015:13:07 10:00:00",
+        "yesterday afternoon", "2004", "2004:11", "23:11:2004 10:00:00", "20041", "2004:11:231",
+    ])
+    func isNone(_ text: String) {
+        #expect(read(text) == nil, "\(text)")
+    }
+}
+
+@Suite struct FileNameTests {
+    private func find(_ name: String, hoursEast: Int = 0) -> CivilTime? {
+        let answer = capture(MediaFacts(type: .jpeg), name: name, hoursEast: hoursEast)
+        return answer.source == .fileName ? answer.time : nil
+    }
+
+    @Test(arguments: [
+        ("IMG_20240501_101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("IMG_20240501_101112345.jpg", civil(2024, 5, 1, 10, 11, 12, 345_000_000)),
+        ("VID_20240501_101112.mp4", civil(2024, 5, 1, 10, 11, 12)),
+        ("20240501_101112(1).jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("20240501-101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("20240501101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("20240501.jpg", civil(2024, 5, 1)),
+        ("IMG-20150418-WA0007.jpg", civil(2015, 4, 18)),
+        ("Screenshot 2003-07-24 at 10.11.12.jpg", civil(2003, 7, 24, 10, 11, 12)),
+        ("Screenshot_2020-01-30-09-57-18-12_abc.png", civil(2020, 1, 30, 9, 57, 18)),
+        ("Screenshot_20200130-095718.png", civil(2020, 1, 30, 9, 57, 18)),
+        ("WhatsApp Image 2019-01-02 at 10.11.12.jpeg", civil(2019, 1, 2, 10, 11, 12)),
+        ("telegram_2020-01-30_09-57-18.jpg", civil(2020, 1, 30, 9, 57, 18)),
+        ("signal-2019-01-02-101112.jpg", civil(2019, 1, 2, 10, 11, 12)),
+        ("2018-04-12 19_24_49.jpg", civil(2018, 4, 12, 19, 24, 49)),
+        ("2015-02-04(1).jpg", civil(2015, 2, 4)),
+        ("1905-06-07 grandmother.jpg", civil(1905, 6, 7)),
+        ("FB_IMG_1525167072123.jpg", civil(2018, 5, 1, 9, 31, 12, 123_000_000)),
+        ("holiday 7 2019.07.08 beach.jpg", civil(2019, 7, 8)),
+    ])
+    func isDate(_ name: String, _ time: CivilTime) {
+        #expect(find(name) == time, "\(name)")
+    }
+
+    @Test(arguments: [
+        "IMG_0412.jpg", "12345678901234567890.jpg", "order 20191345 no date.jpg",
+        "order 20191215 no date.jpg",
+        "DSC01234.jpg", "2019-02-30.jpg", "20190230.jpg", "99999999_999999.jpg", "x2019-1-2.jpg", "",
+        "mm20240501x.jpg", "1525167072123.jpg", "IMG_19120101.jpg", "2990-01-01.jpg", "1700-01-01.jpg",
+    ])
+    func isNoDate(_ name: String) {
+        #expect(find(name) == nil, "\(name)")
+    }
+
+    @Test func pixelNamesAreUTC() {
+        #expect(
+            find("PXL_20231129_043736033.jpg", hoursEast: -8) == civil(2023, 11, 28, 20, 37, 36, 33_000_000))
+        #expect(find("IMG_20231129_043736033.jpg", hoursEast: -8)?.day.day == 29)
+    }
+
+    @Test func bytesThatAreNoTextAreNoDate() {
+        let answer = captured(
+            MediaFacts(type: .jpeg), fileName: [0xFF, 0x32, 0x30, 0x00, 0x80], modified: testModified,
+            now: testNow,
+            localOffset: { _ in 0 })
+        #expect(answer.source == .mtime)
+    }
+}
+
+/// INTERFACE.md, section "Days".
+@Suite struct CapturedTests {
+    /// One date of each source, each on another day, the best first.
+    private static let all: [(source: DateSource, day: Int)] = [
+        (.dateTimeOriginal, 2), (.xmp, 3), (.iptc, 4), (.dateTimeDigitized, 5), (.quickTimeCreationDate, 6),
+        (.quickTimeMovieHeader, 7), (.gps, 8), (.fileName, 9), (.dateTime, 10),
+    ]
+
+    private func facts(_ sources: [(source: DateSource, day: Int)]) -> MediaFacts {
+        var facts = MediaFacts(type: .jpeg)
+        for (source, day) in sources.reversed() where source != .fileName {
+            facts.dates.append(DateCandidate(source: source, time: civil(2015, 3, day, 12)))
+        }
+        return facts
+    }
+
+    @Test func theFirstPlausibleWins() {
+        for start in Self.all.indices {
+            let rest = Array(Self.all[start...])
+            let answer = capture(facts(rest), name: start <= 7 ? "IMG_20150309_120000.jpg" : "x.jpg")
+            #expect(answer.source == rest[0].source)
+            #expect(answer.time == civil(2015, 3, rest[0].day, 12))
+        }
+        let sidecar = Sidecar(dates: [DateCandidate(source: .xmp, time: civil(2015, 3, 1))])
+        #expect(capture(facts(Self.all), sidecar: sidecar).source == .sidecar)
+        let last = capture(facts([]), hoursEast: 2)
+        #expect(last.source == .mtime)
+        #expect(last.time == civil(2013, 5, 6, 9, 8, 9))
+    }
+
+    @Test(arguments: [
+        civil(1825, 12, 31), civil(1, 1, 1), civil(1904, 1, 1, 5), civil(1970, 1, 1, 0, 0, 1),
+        civil(1969, 12, 31, 19),
+        civil(1980, 1, 1), civil(1980, 1, 1, 3, 4, 5), civil(2000, 1, 1, 0, 7), civil(2026, 11, 22, 12, 0, 1),
+        civil(2099, 1, 2),
+    ])
+    func implausibleDatesArePassedOver(_ time: CivilTime) {
+        var facts = MediaFacts(type: .jpeg)
+        facts.dates = [
+            DateCandidate(source: .dateTimeOriginal, time: time),
+            DateCandidate(source: .dateTimeDigitized, time: civil(2015, 3, 5)),
+        ]
+        #expect(capture(facts).source == .dateTimeDigitized)
+        facts.dates.removeLast()
+        #expect(capture(facts).source == .mtime)
+    }
+
+    @Test(arguments: [
+        civil(1826, 1, 1), civil(1899, 12, 31, 23, 59, 59), civil(1975, 7, 15), civil(1998, 1, 1),
+        civil(2000, 1, 1, 1), civil(2001, 1, 1), civil(2026, 11, 22, 11, 59), civil(2026, 11, 21, 13),
+    ])
+    func oldAndRecentDatesArePlausible(_ time: CivilTime) {
+        var facts = MediaFacts(type: .jpeg)
+        facts.dates = [DateCandidate(source: .dateTimeOriginal, time: time)]
+        #expect(capture(facts).time == time)
+    }
+
+    @Test func wallClocksAreNeverShifted() {
+        var facts = MediaFacts(type: .jpeg)
+        let time = civil(2017, 6, 8, 23, 59)
+        facts.dates = [DateCandidate(source: .dateTimeOriginal, time: time, offsetSeconds: -8 * 3600)]
+        #expect(capture(facts, hoursEast: 9).time == time)
+        facts.dates[0].source = .xmp
+        facts.dates[0].offsetSeconds = 0
+        #expect(capture(facts, hoursEast: 9).time == time)
+    }
+
+    @Test func universalTimeBecomesLocal() {
+        var facts = MediaFacts(type: .mp4)
+        facts.dates = [
+            DateCandidate(source: .quickTimeMovieHeader, time: civil(2020, 5, 11, 23, 30), isUTC: true)
+        ]
+        #expect(capture(facts, hoursEast: 2).time == civil(2020, 5, 12, 1, 30))
+        #expect(capture(facts, hoursEast: -2).time == civil(2020, 5, 11, 21, 30))
+        // The file's own zone, told by a date that itself is not plausible, comes before the mount's.
+        facts.dates.append(
+            DateCandidate(source: .dateTimeOriginal, time: civil(1980, 1, 1), offsetSeconds: 9 * 3600))
+        #expect(capture(facts, hoursEast: -2).time == civil(2020, 5, 12, 8, 30))
+    }
+
+    @Test func extremesDoNotTrap() {
+        var facts = MediaFacts(type: .mp4)
+        facts.dates = [
+            DateCandidate(
+                source: .gps, time: civil(9999, 12, 31, 23, 59, 59), isUTC: true, offsetSeconds: .max),
+            DateCandidate(
+                source: .quickTimeMovieHeader, time: civil(1, 1, 1), isUTC: true, offsetSeconds: .min),
+        ]
+        for moment in [Int64.min, -1, 0, Int64.max] {
+            let answer = captured(
+                facts, fileName: [], modified: moment, modifiedNanoseconds: .max, now: moment,
+                localOffset: { _ in moment > 0 ? Int.max : Int.min })
+            #expect(answer.time.year >= 1)
+        }
+    }
+
+    @Test func sourcesAreNamedAsTheInterfaceSays() {
+        #expect(DateSource.dateTimeOriginal.rawValue == "DateTimeOriginal")
+        #expect(DateSource.allCases.count == Set(DateSource.allCases.map(\.rawValue)).count)
+    }
+}

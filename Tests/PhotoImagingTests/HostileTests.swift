@@ -1,0 +1,256 @@
+import Foundation
+import PhotoImaging
+import Testing
+
+/// Bytes that were made to hurt: nothing may trap, hang, or read without end.
+@Suite struct HostileTests {
+    /// Everything the package does with one input, within its bounds.
+    private func exercise(_ bytes: [UInt8], _ note: @autoclosure () -> String) {
+        let source = CountingSource(bytes)
+        let start = ContinuousClock.now
+        let type = identifyMedia(source)
+        let identifyReads = source.reads
+        let facts = readFacts(source)
+        _ = readSidecar(MemoryByteSource(bytes))
+        let reads = source.reads - identifyReads
+        if start.duration(to: .now) > .seconds(2) { Issue.record("\(note()): \(start.duration(to: .now))") }
+        if identifyReads > 4 || reads > 64 || source.bytesRead > 1024 * 1024 + 16 * 1024 {
+            Issue.record("\(note()): \(identifyReads) + \(reads) reads, \(source.bytesRead) bytes")
+        }
+        if type != facts?.type {
+            Issue.record("\(note()): \(String(describing: type)) is not the facts' type")
+        }
+        guard let facts else { return }
+        _ = capture(facts, name: "IMG_20240501_101112.jpg")
+        for preview in [facts.embeddedPreview, facts.largestPreview].compactMap(\.self) {
+            if preview.upperBound > UInt64(bytes.count) {
+                Issue.record("\(note()): a preview outside the file")
+            }
+        }
+        if !(1...8).contains(facts.orientation) {
+            Issue.record("\(note()): orientation \(facts.orientation)")
+        }
+    }
+
+    static let samples: [(name: String, bytes: [UInt8])] = {
+        let exif = Picture.camera().bytes
+        let packet = Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#)
+        let keyed = Picture.keyed([("com.apple.quicktime.creationdate", "2020-05-12T01:30:00+0200")])
+        let movie =
+            Picture.movieHeader(3_000_000_000) + keyed
+            + Picture.track(width: 9, height: 9, matrix: Picture.upright)
+        let iptc = Picture.photoshopSegment([(0x0404, Picture.iptc(date: "20140203", time: "101112"))])
+        let packed = Data(base64Encoded: FormatTests.dynamicBlock).map { [UInt8]($0) } ?? []
+        let text = Array("XML:com.adobe.xmp\0".utf8) + [1, 0, 0, 0] + packed
+        return [
+            ("jpeg", Picture.jpeg([Picture.exifSegment(exif), Picture.xmpSegment(packet), iptc])),
+            ("tiff", Picture.camera(isBig: true).bytes),
+            ("rw2", TIFFBuilder(magic: 0x55, main: [.raw(0x002E, type: 7, Picture.jpeg([]))]).bytes),
+            ("heic", Picture.heif("heic", exif: exif, xmp: packet, transforms: [Picture.box("irot", [3])])),
+            ("png", Picture.png([("eXIf", exif), ("iTXt", text)], images: 0)),
+            (
+                "webp",
+                Picture.webp([("VP8X", [UInt8](repeating: 1, count: 10)), ("EXIF", exif), ("XMP ", packet)])
+            ),
+            ("gif", Picture.gif(packet)), ("cr3", Picture.cr3()), ("crw", Picture.crw()),
+            ("raf", Picture.raf()),
+            ("mp4", Picture.ftyp("isom") + Picture.box("moov", movie)),
+            ("avi", Picture.avi("2017:02:18 09:41:27")),
+            ("matroska", Picture.matroska(1)), ("ts", Picture.transportStream(step: 192)),
+            (
+                "jxl",
+                Picture.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A]) + Picture.box("Exif", [0, 0, 0, 0] + exif)
+            ),
+            ("asf", Picture.asf(since1601: 13_000_000_000)), ("xmp", packet),
+        ]
+    }()
+
+    private func mutate(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+        var bytes = bytes
+        for _ in 0..<Int.random(in: 1...6, using: &random) {
+            guard !bytes.isEmpty else { return bytes }
+            let at = Int.random(in: 0..<bytes.count, using: &random)
+            switch Int.random(in: 0..<7, using: &random) {
+            case 0: bytes[at] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+            case 1: bytes[at] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &random) ?? 0
+            case 2:
+                let value: UInt8 = Bool.random(using: &random) ? 0xFF : 0
+                for index in at..<min(at + 4, bytes.count) { bytes[index] = value }
+            case 3: bytes.removeSubrange(at..<min(at + Int.random(in: 1...64, using: &random), bytes.count))
+            case 4:
+                let from = Int.random(in: 0..<bytes.count, using: &random)
+                let length = min(Int.random(in: 1...64, using: &random), bytes.count - max(at, from))
+                for index in 0..<length { bytes[at + index] = bytes[from + index] }
+            case 5: bytes.removeLast(Int.random(in: 0..<bytes.count, using: &random) / 2)
+            default: bytes[at] = UInt8.random(in: .min ... .max, using: &random)
+            }
+        }
+        return bytes
+    }
+
+    /// `OBSCURA_FUZZ_SEED` repeats a run, `OBSCURA_FUZZ_COUNT` lengthens it.
+    @Test func mutatedPicturesAreSurvived() throws {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["OBSCURA_FUZZ_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
+        let count = environment["OBSCURA_FUZZ_COUNT"].flatMap { Int($0) } ?? 4000
+        print("mutated pictures: OBSCURA_FUZZ_SEED=\(seed)")
+        var inputs = 0
+        defer { print("mutated pictures: \(inputs) inputs survived") }
+        var random = SeededGenerator(seed: seed)
+        for round in 0..<count {
+            let sample = Self.samples[round % Self.samples.count]
+            inputs += 1
+            exercise(mutate(sample.bytes, &random), "seed \(seed), round \(round), \(sample.name)")
+        }
+        for row in Shared.rows {
+            let bytes = Array(row.bytes.prefix(200_000))
+            for round in 0..<max(1, count / 1000) {
+                // Headers are where readers look, so that is where most of the damage goes.
+                inputs += 1
+                let head = mutate(Array(bytes.prefix(2048)), &random)
+                exercise(head + bytes.dropFirst(2048), "seed \(seed), \(row.path), round \(round)")
+            }
+        }
+    }
+
+    @Test func everyTruncationIsSurvived() {
+        for sample in Self.samples {
+            let step = max(1, sample.bytes.count / 400)
+            for count in stride(from: 0, through: sample.bytes.count, by: step) {
+                exercise(Array(sample.bytes.prefix(count)), "\(sample.name) cut at \(count)")
+            }
+        }
+    }
+
+    @Test func directoriesThatLoopEnd() {
+        var tiff = ByteBuilder()
+        tiff.add("MM")
+        tiff.u16(42)
+        tiff.u32(8)
+        tiff.u16(3)
+        for tag in [0x014A, 0x8769, 0x8825] {
+            tiff.u16(tag)
+            tiff.u16(4)
+            tiff.u32(1)
+            tiff.u32(8)
+        }
+        tiff.u32(8)
+        exercise(tiff.bytes, "loops")
+    }
+
+    @Test func countsThatClaimEverythingEnd() {
+        var tiff = ByteBuilder(isBig: false)
+        tiff.add("II")
+        tiff.u16(42)
+        tiff.u32(8)
+        tiff.u16(4096)
+        for index in 0..<4096 {
+            tiff.u16(index % 2 == 0 ? 0x014A : 0x02BC)
+            tiff.u16(4)
+            tiff.u32(index % 3 == 0 ? 0xFFFF_FFFF : 8)
+            tiff.u32(index * 7)
+        }
+        exercise(tiff.bytes, "counts")
+        let claims = Picture.box(
+            "moov", (0..<3000).flatMap { _ in Picture.box("trak", Picture.box("tkhd", [])) })
+        exercise(Picture.ftyp("isom") + claims, "boxes")
+        exercise(Picture.gif([]) + [UInt8](repeating: 1, count: 2_000_000), "gif")
+        exercise(Picture.png([], images: 600), "png")
+        exercise([0xFF, 0xD8] + (0..<2_000_000).map { _ in 0xFF }, "fill bytes")
+        let segments = (0..<60).map { _ in Picture.segment(0xE1, [UInt8](repeating: 0xFF, count: 65_000)) }
+        exercise(Picture.jpeg(segments), "segments")
+    }
+
+    /// Directories, heaps and packets that all point at each other are read once or a few times, not by powers.
+    @Test func referencesDoNotMultiply() {
+        var tiff = ByteBuilder(isBig: false)
+        tiff.add("II")
+        tiff.u16(42)
+        tiff.u32(8)
+        tiff.u16(4000)
+        for index in 0..<4000 {
+            tiff.u16(index % 2 == 0 ? 0x014A : 0x02BC)
+            tiff.u16(index % 2 == 0 ? 4 : 1)
+            tiff.u32(index % 2 == 0 ? 8 : 60_000)
+            tiff.u32(index % 2 == 0 ? 10 + 2 * index : 0)
+        }
+        tiff.add([UInt8](repeating: UInt8(ascii: ":"), count: 40_000))
+        exercise(tiff.bytes, "directories")
+        exercise(Picture.png([("eXIf", tiff.bytes), ("eXIf", tiff.bytes), ("eXIf", tiff.bytes)]), "in PNG")
+
+        var heap = ByteBuilder(isBig: false)
+        heap.add("II")
+        heap.u32(26)
+        heap.add("HEAPCCDR")
+        heap.add([UInt8](repeating: 0, count: 12))
+        heap.u16(500)
+        for _ in 0..<500 {
+            heap.u16(0x300A)
+            heap.u32(500 * 10 + 2 + 4)
+            heap.u32(0)
+        }
+        heap.u32(0)
+        exercise(heap.bytes, "heaps")
+
+        let zeros = [UInt8](repeating: 0, count: 60_000)
+        exercise(
+            Picture.webp([]) + (0..<10).flatMap { _ in zeros + Array("abcd".utf8) + [0, 0, 0, 0] }, "zeros")
+        let marks = (0..<12_000).flatMap { _ in Array("MDPM@".utf8) }
+        exercise(Picture.transportStream(step: 188) + marks, "marks")
+        let colons = Array(String(repeating: " exif:DateTimeOriginal=' ", count: 10_000).utf8)
+        exercise(
+            Picture.jpeg((0..<4).map { Picture.xmpSegment(Array(colons.dropFirst($0).prefix(60_000))) }),
+            "XMP")
+    }
+
+    /// A stream of a few bytes that unpacks to much more is cut at the limit.
+    @Test func bombsAreCut() {
+        var bits: [UInt8] = [0x78, 0x9C, 0xED, 0xC1]
+        bits += [UInt8](repeating: 0, count: 60_000)
+        let chunk = ("iTXt", Array("XML:com.adobe.xmp\0".utf8) + [1, 0, 0, 0] + bits)
+        exercise(Picture.png([chunk]), "bomb")
+        let real = Data(base64Encoded: HostileTests.bomb).map { [UInt8]($0) } ?? []
+        let small = ("zTXt", Array("Raw profile type exif\0".utf8) + [0] + real)
+        exercise(Picture.png((0..<50).map { _ in small }, images: 0), "bombs")
+    }
+
+    static let bomb = """
+        eNrtwTERACAMBLD9VVQCK4LgDgeVXxdMSXL63dTOAgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAgA8GLGsLTw==
+        """
+
+    @Test func sourcesThatFailOrLieAreSurvived() {
+        struct Failing: ByteSource {
+            var byteCount: UInt64 { .max }
+            func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int { -1 }
+        }
+        #expect(readFacts(Failing()) == nil)
+        #expect(identifyMedia(Failing()) == nil)
+        struct Endless: ByteSource {
+            let picture: [UInt8]
+            var byteCount: UInt64 { .max }
+            func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+                for index in buffer.indices {
+                    let position = offset &+ UInt64(index)
+                    buffer[index] = position < UInt64(picture.count) ? picture[Int(position)] : 0xFF
+                }
+                return buffer.count
+            }
+        }
+        for sample in HostileTests.samples { _ = readFacts(Endless(picture: sample.bytes)) }
+    }
+
+    @Test func aCommonJPEGCostsOneRead() {
+        let body = [UInt8](repeating: 0x5A, count: 3_000_000)
+        let source = CountingSource(Picture.jpeg([Picture.exifSegment(Picture.camera().bytes)]) + body)
+        #expect(readFacts(source) != nil)
+        #expect(source.reads == 1)
+        #expect(source.bytesRead == 65_536)
+        #expect(identifyMedia(source) == .jpeg)
+        #expect(source.bytesRead == 65_536 + 4096)
+    }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Glibc
+import PhotoImaging
+
+/// A source that counts what is asked of it.
+final class CountingSource: ByteSource {
+    private let bytes: [UInt8]
+    private(set) var reads = 0
+    private(set) var bytesRead = 0
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    var byteCount: UInt64 { UInt64(bytes.count) }
+
+    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let count = MemoryByteSource.copy(bytes, at: offset, into: buffer)
+        reads += 1
+        bytesRead += count
+        return count
+    }
+}
+
+extension MemoryByteSource {
+    static func copy(_ bytes: [UInt8], at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard offset < UInt64(bytes.count) else { return 0 }
+        let count = min(buffer.count, bytes.count - Int(offset))
+        bytes.withUnsafeBytes { all in
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: all[Int(offset)..<Int(offset) + count]))
+        }
+        return count
+    }
+}
+
+/// A time, for tests.
+func civil(
+    _ year: Int, _ month: Int, _ day: Int, _ hour: Int = 0, _ minute: Int = 0, _ second: Int = 0,
+    _ nanosecond: Int = 0
+) -> CivilTime {
+    guard
+        let time = CivilTime(
+            year: year, month: month, day: day, hour: hour, minute: minute, second: second,
+            nanosecond: nanosecond)
+    else { preconditionFailure("a test names a time that does not exist") }
+    return time
+}
+
+/// 2026-11-21 12:00 UTC: when the collection of test pictures was made.
+let testNow = civil(2026, 11, 21, 12).secondsSince1970
+
+/// An mtime that no test picture carries inside.
+let testModified = civil(2013, 5, 6, 7, 8, 9).secondsSince1970
+
+/// What ``captured`` answers in a zone so far east of UTC.
+func capture(
+    _ facts: MediaFacts, name: String = "x", sidecar: Sidecar? = nil, now: Int64 = testNow, hoursEast: Int = 0
+) -> (time: CivilTime, source: DateSource) {
+    captured(
+        facts, fileName: Array(name.utf8), modified: testModified, sidecar: sidecar, now: now,
+        localOffset: { _ in hoursEast * 3600 })
+}
+
+/// Where the shared test pictures are: `OBSCURA_SHARED`, or `shared` beside the checkout or above it.
+enum Shared {
+    static let photos: String? = {
+        var candidates: [String] = []
+        if let path = ProcessInfo.processInfo.environment["OBSCURA_SHARED"] { candidates.append(path) }
+        var directory = URL(fileURLWithPath: #filePath)
+        for _ in 0..<6 {
+            directory.deleteLastPathComponent()
+            candidates.append(directory.deletingLastPathComponent().path + "/shared")
+        }
+        return candidates.map { $0 + "/photos" }
+            .first { FileManager.default.fileExists(atPath: $0 + "/expected.tsv") }
+    }()
+
+    struct Row {
+        let path: String
+        let day: String
+        let rule: String
+        let mime: String
+        let width: Int?
+        let height: Int?
+        let orientation: Int?
+        let source: String
+
+        var name: String { String(path.split(separator: "/").last ?? "") }
+        /// Foundation's own reader leaks a buffer for an empty file, which AddressSanitizer reports.
+        var bytes: [UInt8] {
+            guard let file = fopen("\(Shared.photos ?? "")/dev/\(path)", "r") else { return [] }
+            defer { fclose(file) }
+            fseek(file, 0, SEEK_END)
+            var bytes = [UInt8](repeating: 0, count: max(0, ftell(file)))
+            rewind(file)
+            return fread(&bytes, 1, bytes.count, file) == bytes.count ? bytes : []
+        }
+    }
+
+    static let rows: [Row] = {
+        guard let photos, let text = try? String(contentsOfFile: photos + "/expected.tsv", encoding: .utf8)
+        else {
+            return []
+        }
+        return text.split(separator: "\n").dropFirst().map { line in
+            let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+            return Row(
+                path: fields[0], day: fields[1], rule: fields[2], mime: fields[3], width: Int(fields[4]),
+                height: Int(fields[5]), orientation: Int(fields[6]), source: fields[7])
+        }
+    }()
+}
+
+/// xorshift64*: the same mutations for the same seed, everywhere.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed | 1
+    }
+
+    mutating func next() -> UInt64 {
+        state ^= state >> 12
+        state ^= state << 25
+        state ^= state >> 27
+        return state &* 0x2545_F491_4F6C_DD1D
+    }
+}

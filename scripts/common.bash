@@ -1,0 +1,54 @@
+# Shared by the scripts beside it: sourced, never run.
+# shellcheck shell=bash disable=SC2034 # used by those that source this
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Debian packages that building and running take.
+build_packages=(libfuse3-dev fuse3 libsodium-dev libsqlite3-dev libssl-dev libturbojpeg0-dev libseccomp-dev
+    pkg-config)
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Installs those of the named packages that are missing. Output goes to stderr, and only when something is done.
+install_packages() {
+    local package missing=()
+    for package in "$@"; do
+        case $(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true) in
+        ii*) ;;
+        *) missing+=("$package") ;;
+        esac
+    done
+    if [ ${#missing[@]} -eq 0 ]; then return; fi
+    echo "obscura: installing ${missing[*]} (apt-get)" >&2
+    local log
+    log=$(mktemp)
+    if ! apt_install "$log" "${missing[@]}"; then
+        cat "$log" >&2
+        rm -f "$log"
+        echo "obscura: packages: they could not be installed: install ${missing[*]} by hand" >&2
+        exit 1
+    fi
+    rm -f "$log"
+}
+
+# The lists of a fresh machine are empty: fetched only when installing fails without.
+apt_install() {
+    local log=$1
+    shift
+    local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@")
+    as_root "${install[@]}" </dev/null >"$log" 2>&1 && return
+    as_root apt-get update -q </dev/null >>"$log" 2>&1 || true
+    as_root "${install[@]}" </dev/null >>"$log" 2>&1
+}
+
+# Mounts of this program, one directory a line.
+obscura_mounts() {
+    findmnt -rn -t fuse.obscura -o TARGET 2>/dev/null | sort || true
+}
+
+# Living processes of this program, one id a line. One that has ended but was not waited for holds nothing.
+obscura_processes() {
+    ps -eo pid=,stat=,comm= | awk '$2 !~ /^Z/ && ($3 == "obscura" || $3 == "obscura-worker") { print $1 }' | sort
+}
