@@ -10,9 +10,8 @@ func setExtendedAttribute(
 ) {
     Request(request).answer { call throws(FileError) in
         let value = Array(UnsafeRawBufferPointer(start: value, count: size))
-        // XATTR_CREATE and XATTR_REPLACE of setxattr(2).
-        let policy: AttributePolicy = flags & 1 != 0 ? .create : flags & 2 != 0 ? .replace : .any
-        try call.library.setExtendedAttribute(ino, name: try userName(name), value: value, policy: policy)
+        try call.library.setExtendedAttribute(
+            ino, name: try userName(name), value: value, policy: AttributePolicy(flags))
         return .done
     }
 }
@@ -34,6 +33,17 @@ func removeExtendedAttribute(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ name: 
     Request(request).answer { call throws(FileError) in
         try call.library.removeExtendedAttribute(ino, name: try userName(name))
         return .done
+    }
+}
+
+extension AttributePolicy {
+    /// XATTR_CREATE and XATTR_REPLACE of setxattr(2).
+    fileprivate init(_ flags: Int32) {
+        switch flags {
+        case 1: self = .create
+        case 2: self = .replace
+        default: self = .any
+        }
     }
 }
 

@@ -35,10 +35,7 @@ struct MountPoint: Sendable {
     ///
     /// Only then: once a mount is gone its device number may already be that of the next one, on the same directory.
     func removeIfDead() {
-        var status = stat()
-        for directory in directories where stat(directory, &status) != 0 && errno == ENOTCONN {
-            _ = detach(directory, lazily: true)
-        }
+        for directory in directories where isDeadMount(directory) { _ = detach(directory, lazily: true) }
     }
 
     /// Lets the kernel read further ahead than its 128 KiB, where we may (root). In pages of the mount's own device.
@@ -49,6 +46,12 @@ struct MountPoint: Sendable {
         _ = write(descriptor, text, text.utf8.count)
         close(descriptor)
     }
+}
+
+/// True where the process behind a mount has gone. Asked by statvfs(3): the kernel may answer stat(2) from its cache.
+func isDeadMount(_ directory: String) -> Bool {
+    var status = statvfs()
+    return statvfs(directory, &status) != 0 && errno == ENOTCONN
 }
 
 /// Unmounts what is on top at `directory`: by itself as root, else through fusermount3. False when it is still there.

@@ -96,8 +96,7 @@ func renameEntry(
         var flags: RenameFlags = []
         if bits & renameNoReplace != 0 { flags.insert(.noReplace) }
         if bits & renameExchange != 0 { flags.insert(.exchange) }
-        try call.library.rename(
-            parent, Name(name), newParent, Name(newName), flags, call.caller)
+        try call.library.rename(parent, Name(name), newParent, Name(newName), flags, call.caller)
         return .done
     }
 }
@@ -109,7 +108,5 @@ func linkFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ newParent: fuse_ino_t
 }
 
 func fileSystemStatistics(_ request: fuse_req_t?, _ ino: fuse_ino_t) {
-    Request(request, isUse: false).answer { call throws(FileError) in
-        .statistics(call.library.statistics())
-    }
+    Request(request, isUse: false).answer { call in .statistics(call.library.statistics()) }
 }

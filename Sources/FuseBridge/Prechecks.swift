@@ -43,10 +43,9 @@ private func checkHelper(_ options: MountOptions) throws(MountError) {
     guard isPermitted else { throw .allowOtherRefused }
 }
 
-/// After a killed mount its directory answers ENOTCONN to everything until somebody unmounts it.
+/// After a killed mount its directory answers ENOTCONN until somebody unmounts it.
 private func clearDeadMount(_ directory: String, subtype: String) throws(MountError) {
-    var status = stat()
-    guard stat(directory, &status) != 0, errno == ENOTCONN else { return }
+    guard isDeadMount(directory) else { return }
     let path = absolutePath(directory)
     let isOurs = MountPoint(at: path, subtype: subtype) != nil
     guard isOurs, detach(path, lazily: true) else { throw .deadMount(directory) }

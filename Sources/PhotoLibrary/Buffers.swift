@@ -46,7 +46,8 @@ final class FileCommons: @unchecked Sendable {
     let space: Space
     let chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: 16)
     let replies = BufferPool(bufferBytes: requestBytesMax, keptMax: 4)
-    /// Asks for commits that make freed sectors usable; true if another try is worth it. Set once, at the start.
+    /// Asks for commits that make freed sectors usable; true if another try is worth it. Set once, at the
+    /// start.
     var makeRoom: @Sendable () -> Bool = { false }
     /// Wakes the committer, which is to save this file within a second. Set once, at the start.
     var noteUnsaved: @Sendable () -> Void = {}
@@ -124,7 +125,8 @@ final class FileCommons: @unchecked Sendable {
         } catch .noRoom {
             guard makeRoom() else { throw .noRoom }
             return try stored(
-                space.write(role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose))
+                space.write(
+                    role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose))
         } catch {
             throw FileError(error)
         }

@@ -5,7 +5,8 @@ import VaultStore
 enum Chunk {
     /// Plaintext bytes of a full chunk: the kernel's read-ahead unit.
     static let bytes: UInt64 = 131_072
-    /// From one full chunk of a run to the next, in sectors of the store (`Geometry.sectors(forPlaintext: 131_072)`).
+    /// From one full chunk of a run to the next, in sectors of the store (`Geometry.sectors(forPlaintext:
+    /// 131_072)`).
     static let sectors: UInt64 = 257
     /// What a buffer must hold for the store to open a chunk in it.
     static let bufferBytes = 131_072 + 1024
@@ -76,7 +77,8 @@ struct ExtentMap: Sendable {
         return stored
     }
 
-    /// Puts `runs` in place of all in `lower ..< upper`, both multiples of the chunk, and returns what was there.
+    /// Puts `runs` in place of all in `lower ..< upper`, both multiples of the chunk, and returns what was
+    /// there.
     mutating func replace(_ lower: UInt64, _ upper: UInt64, with runs: [ExtentRun] = []) -> [Piece] {
         let first = firstIndex(after: lower)
         var last = first
@@ -106,7 +108,8 @@ struct ExtentMap: Sendable {
         var at = max(first, 0)
         var end = min(last, pieces.count - 1)
         while at < end {
-            if pieces[at].isSaved == pieces[at + 1].isSaved, pieces[at].run.isFollowed(by: pieces[at + 1].run) {
+            if pieces[at].isSaved == pieces[at + 1].isSaved, pieces[at].run.isFollowed(by: pieces[at + 1].run)
+            {
                 pieces[at].run.length += pieces[at + 1].run.length
                 pieces.remove(at: at + 1)
                 end -= 1
@@ -116,14 +119,15 @@ struct ExtentMap: Sendable {
         }
     }
 
-    /// Marks all as saved. Returns the pieces that are to be rows, in the place of all rows that begin in `first
-    /// ... last`, when what was changed since the last time lies in `lower ..< upper`; and what became saved.
+    /// Marks all as saved. Returns the pieces that are to be rows, in the place of all rows that begin in
+    /// `first ... last`, when what was changed since the last time lies in `lower ..< upper`; and what became
+    /// saved.
     mutating func markSaved(
         _ lower: UInt64, _ upper: UInt64
     ) -> (first: UInt64, last: UInt64, rows: ArraySlice<Piece>, adopted: [ExtentRun]) {
         var adopted: [ExtentRun] = []
-        // One piece to the left and one to the right: they may be what is left of a row that was cut, or become one
-        // with what is new.
+        // One piece to the left and one to the right: they may be what is left of a row that was cut, or
+        // become one with what is new.
         var begin = max(firstIndex(after: lower) - 1, 0)
         var end = begin
         while end < pieces.count, pieces[end].run.offset < upper {

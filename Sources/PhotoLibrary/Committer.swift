@@ -2,8 +2,8 @@ import Glibc
 import LinuxIO
 import VaultStore
 
-/// Decides when what changed becomes a root: soft 50 ms after a change, durable 5 s after it or when fsync(2) asks.
-/// One thread; waiters share what it does.
+/// Decides when what changed becomes a root: soft 50 ms after a change, durable 5 s after it or when fsync(2)
+/// asks. One thread; waiters share what it does.
 final class Committer: @unchecked Sendable {
     static let softDelayMilliseconds: Int64 = 50
     static let durableDelayMilliseconds: Int64 = 5000
@@ -27,6 +27,7 @@ final class Committer: @unchecked Sendable {
     private var isStopping = false
     private var isRunning = false
     private var isCommitting = false
+    private var thread = pthread_t()
     /// Whether a commit could make sectors usable that were freed.
     private var hasFreed = false
 
@@ -79,12 +80,13 @@ final class Committer: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// What can be done against a full space: commits, after which freed sectors are free. True if it is worth
-    /// another try.
+    /// What can be done against a full space: commits, after which freed sectors are free. True if it is
+    /// worth another try.
     func makeRoom() -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        guard hasFreed, isRunning else { return false }
+        // The committer itself, saving a file, must not wait for the committer.
+        guard hasFreed, isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
         hasFreed = false
         do throws(FileError) {
             try waitForDurable()
@@ -111,10 +113,19 @@ final class Committer: @unchecked Sendable {
         if let failed { throw failed }
     }
 
+    /// Ends the thread without a last commit: the library was given up unclosed.
+    func abort() {
+        lock.withLock {
+            isStopping = true
+            wake.signalAll()
+        }
+    }
+
     // MARK: The thread
 
     private func run() {
         lock.lock()
+        thread = pthread_self()
         while !isStopping {
             let now = MonotonicClock.milliseconds
             if let since = unsavedSince, now >= since + Self.unsavedMilliseconds {

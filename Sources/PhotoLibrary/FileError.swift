@@ -2,7 +2,8 @@ import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// Why a request was refused. The bridge gives each its error number; the numbers here only say which is meant.
+/// Why a request was refused. The bridge gives each its error number; the numbers here only say which is
+/// meant.
 public enum FileError: Error, Sendable, Equatable {
     /// No such file or directory (ENOENT).
     case noEntry

@@ -1,6 +1,6 @@
-import VaultFormat
 import Glibc
 import LinuxIO
+import VaultFormat
 import VaultStore
 
 /// Reading a file's bytes: no lock is held while the store reads and opens.
@@ -9,7 +9,9 @@ extension FileState {
     private static let attemptsMax = 8
 
     /// Hands `reply` the bytes from `offset` on: `count`, or as many as there are before the file's end.
-    func read<R>(_ offset: UInt64, _ count: Int, _ reply: (UnsafeRawBufferPointer) -> R) throws(FileError) -> R {
+    func read<R>(_ offset: UInt64, _ count: Int, _ reply: (UnsafeRawBufferPointer) -> R) throws(FileError)
+        -> R
+    {
         if let direct = try readDirect(offset, count, reply) { return direct }
         let wanted = min(count, FileCommons.requestBytesMax)
         let buffer = commons.replies.take()
@@ -138,7 +140,8 @@ extension FileState {
             }
             let number = (position - run.offset) / Chunk.bytes
             let plain = try stored(
-                commons.space.read(role: .content, content: content, run: run, chunk: Int(number), into: scratch))
+                commons.space.read(
+                    role: .content, content: content, run: run, chunk: Int(number), into: scratch))
             let first = position - run.offset - number * Chunk.bytes
             guard UInt64(plain.count) > first, let source = plain.baseAddress else { throw .damaged }
             let count = min(UInt64(plain.count) - first, end - position)

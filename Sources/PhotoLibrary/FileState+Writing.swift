@@ -1,6 +1,6 @@
-import VaultFormat
 import Glibc
 import LinuxIO
+import VaultFormat
 import VaultStore
 
 /// Changing a file's bytes. The writer's lock is held throughout.
@@ -41,7 +41,9 @@ extension FileState {
     }
 
     /// Seals whole chunks from the request's own buffer.
-    private func writeWhole(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp) throws(FileError) {
+    private func writeWhole(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp)
+        throws(FileError)
+    {
         let end = offset + UInt64(bytes.count)
         let runs = try commons.seal(
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)

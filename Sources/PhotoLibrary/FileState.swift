@@ -19,9 +19,9 @@ final class DirtyChunk {
 
 /// The content of one open file, shared by its handles.
 ///
-/// `writer` is held by whoever changes the file, as long as that takes; fields marked (w) belong to it. `view` is
-/// held for moments only, by readers and, for each single change, by the writer too; fields marked (v) are changed
-/// with both held and read with either. Order: `writer`, the catalogue's lock, `view`.
+/// `writer` is held by whoever changes the file, as long as that takes; fields marked (w) belong to it.
+/// `view` is held for moments only, by readers and, for each single change, by the writer too; fields marked
+/// (v) are changed with both held and read with either. Order: `writer`, the catalogue's lock, `view`.
 final class FileState: @unchecked Sendable {
     let inode: Inode
     let ino: UInt64
@@ -44,6 +44,9 @@ final class FileState: @unchecked Sendable {
     var modified: Timestamp
     /// (v)
     var changed: Timestamp
+    /// (v) Whether somebody was told attributes after the last write. The kernel drops by itself what it was
+    /// told before.
+    private var isShown = false
     /// (v) Handles that may still write: opened for it, and not closed since their last write.
     var writerCount = 0
     /// (v) Whether the mode may have bits that a write must clear.
@@ -81,6 +84,7 @@ final class FileState: @unchecked Sendable {
     func overlay(_ shown: inout Attributes) {
         view.lock()
         defer { view.unlock() }
+        isShown = true
         guard isNewer else { return }
         shown.size = size
         let unsealed = dirty.reduce(0) { $0 + $1.value.valid }
@@ -91,6 +95,8 @@ final class FileState: @unchecked Sendable {
 
     /// Whether something is here that the tree does not have.
     var hasUnsaved: Bool { view.withLock { isNewer || !dirty.isEmpty } }
+
+    var wasShownSinceWrite: Bool { view.withLock { isShown || !needsFiling } }
 
     /// Notes that the file has something to save. The writer's lock is held.
     func noteUnsaved() {
@@ -135,6 +141,7 @@ final class FileState: @unchecked Sendable {
         modified = now
         changed = now
         isNewer = true
+        isShown = false
         needsFiling = true
         hasNewBytes = true
     }

@@ -2,8 +2,8 @@ import VaultCatalogue
 
 /// One file, directory, link or node in memory. Every field only under the catalogue's lock.
 ///
-/// `row` is the truth; it is written to the table before the transaction ends. What an open file has not saved yet
-/// (size, times) is in its `FileState`.
+/// `row` is the truth; it is written to the table before the transaction ends. What an open file has not
+/// saved yet (size, times) is in its `FileState`.
 final class Inode: @unchecked Sendable {
     var row: InodeRow
     /// Whether `row` differs from the table's.

@@ -2,7 +2,8 @@ import LinuxIO
 import VaultCatalogue
 
 extension Library {
-    /// SETATTR: chmod(2), chown(2), truncate(2) and utimensat(2), in one. Permissions were checked by the kernel.
+    /// SETATTR: chmod(2), chown(2), truncate(2) and utimensat(2), in one. Permissions were checked by the
+    /// kernel.
     public func setAttributes(
         _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
     ) throws(FileError) -> (Attributes, timeout: Double) {

@@ -25,8 +25,8 @@ extension Library {
         try committer.makeDurable()
     }
 
-    /// Lists a directory from behind a cookie (0: from the start), until `visit` returns false: then the entry it
-    /// refused comes again. `visit` is called with a lock held and must not call the library.
+    /// Lists a directory from behind a cookie (0: from the start), until `visit` returns false: then the
+    /// entry it refused comes again. `visit` is called with a lock held and must not call the library.
     public func readDirectory(
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
@@ -69,12 +69,14 @@ extension Tree {
                 var entry: Entry?
                 if plus {
                     entry = Entry(
-                        attributes: known.map { attributes($0) } ?? attributes(of: row), entryTimeout: entryTimeout,
+                        attributes: known.map { attributes($0) } ?? attributes(of: row),
+                        entryTimeout: entryTimeout,
                         attributeTimeout: Self.attributeTimeout(of: row))
                 }
                 return visit(
                     DirectoryEntry(
-                        name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode, entry: entry))
+                        name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode,
+                        entry: entry))
             })
     }
 }

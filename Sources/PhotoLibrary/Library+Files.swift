@@ -87,7 +87,8 @@ extension Library {
             return state
         }
         let isEmpty = inode.row.allocated == 0
-        let state = FileState(inode, isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content)), commons)
+        let state = FileState(
+            inode, isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content)), commons)
         inode.state = state
         inode.openCount += 1
         return state
@@ -177,15 +178,21 @@ extension Library {
             if file.unsavedSince != nil { try save(file) }
             return
         }
-        let isFileable = try locked { tree throws(FileError) in
-            if file.inode.isPhoto { return file.inode.row.nlink > 0 }
-            return try tree.fileableName(of: file.inode) != nil
+        let (place, isPhoto) = try locked { tree throws(FileError) in
+            (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
         }
-        let verdict = isFileable ? look(file) : .unknown
+        let verdict = place != nil || isPhoto ? look(file) : .unknown
         try save(file) { tree throws(FileError) in
             try tree.file(file.inode, verdict, space, now: .now())
         }
         file.needsFiling = false
+        if case .plain = verdict, let place, isSidecarName(place.name) { try fileBesideSidecar(file.inode) }
+    }
+
+    /// A sidecar came or changed: the photos beside it are dated anew.
+    func fileBesideSidecar(_ inode: Inode) throws(FileError) {
+        let photos = try locked { tree throws(FileError) in try tree.photos(besideSidecar: inode) }
+        for photo in photos where photo != inode.ino { try lookAndFile(photo) }
     }
 
     /// RELEASE: the handle is gone. What was written since the last flush is saved and filed now.

@@ -84,7 +84,8 @@ extension Library {
         }
     }
 
-    /// link(2). A link into an album is a membership; moments holds every photo once, so there is none into it.
+    /// link(2). A link into an album is a membership; moments holds every photo once, so there is none into
+    /// it.
     public func link(
         _ ino: UInt64, _ newParent: UInt64, _ newName: Name, _ caller: Caller
     ) throws(FileError) -> Entry {

@@ -7,7 +7,7 @@ extension Library {
         let space = try unlocked.openSpace(readOnly: options.readOnly)
         let catalogue: Catalogue
         do throws(CatalogueError) {
-            catalogue = try Catalogue(storage: space, readOnly: options.readOnly)
+            catalogue = try Catalogue(storage: space, readOnly: options.readOnly && space.pageCount > 0)
         } catch {
             if case .unsupportedVersion(let version) = error { throw .unsupportedVersion(version) }
             throw .damaged("the space's catalogue cannot be read")

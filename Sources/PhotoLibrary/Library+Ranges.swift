@@ -10,7 +10,8 @@ extension Library {
 
     /// fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE and ZERO_RANGE. Room is checked, not held: bytes are written
     /// copy-on-write, elsewhere each time.
-    public func allocate(_ handle: FileHandle, mode: Int32, offset: UInt64, length: UInt64) throws(FileError) {
+    public func allocate(_ handle: FileHandle, mode: Int32, offset: UInt64, length: UInt64) throws(FileError)
+    {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
         guard !options.readOnly else { throw .readOnly }
         guard length > 0 else { throw .invalid }
@@ -41,10 +42,11 @@ extension Library {
         return whence == .data ? offset : UInt64(handle.fixed.count)
     }
 
-    /// copy_file_range(2). Returns how many bytes were copied: fewer than asked for at the source's end, or after
-    /// so many that the caller should ask again.
+    /// copy_file_range(2). Returns how many bytes were copied: fewer than asked for at the source's end, or
+    /// after so many that the caller should ask again.
     public func copyRange(
-        from source: FileHandle, offset: UInt64, to target: FileHandle, offset targetOffset: UInt64, count: UInt64
+        from source: FileHandle, offset: UInt64, to target: FileHandle, offset targetOffset: UInt64,
+        count: UInt64
     ) throws(FileError) -> Int {
         guard let from = source.state, let to = target.state, target.isWritable else { throw .badHandle }
         guard !options.readOnly else { throw .readOnly }

@@ -35,7 +35,7 @@ extension Library {
             guard let found, !flags.contains(.exchange), try tree.wantsLook(found) else { return nil }
             return found.source.ino
         }
-        let sight = try wanted.map { ino throws(FileError) in try see(ino) }
+        let sight = try wanted.map { ino throws(FileError) in try see(ino, at: (newParent, newName.bytes)) }
         let done = try changing { tree throws(FileError) -> Outcome? in
             guard
                 var request = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
@@ -58,7 +58,10 @@ extension Library {
         }
         switch done {
         case nil: return false
-        case .done: break
+        case .done:
+            if let sight, case .plain = sight.verdict, isSidecarName(newName.bytes) {
+                try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(sight.ino) })
+            }
         case .sweep(let ino): try fileBelow(ino)
         case .exchanged(let first, let second):
             try fileIfNeeded(first)
@@ -75,12 +78,12 @@ extension Library {
     }
 
     /// Saves a file and looks at it.
-    private func see(_ ino: UInt64) throws(FileError) -> Sight {
+    private func see(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError) -> Sight {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             if file.unsavedSince != nil { try save(file) }
-            let verdict = look(file)
+            let verdict = look(file, at: place)
             let version = try locked { _ throws(FileError) in file.inode.row.version }
             return Sight(ino: ino, version: version, verdict: verdict)
         }
@@ -110,14 +113,15 @@ extension Library {
         if isWanted { try lookAndFile(ino) }
     }
 
-    /// Files what lies below a directory that is no longer a working one; a few files at a time, so that others get
-    /// their turn. What is left after a crash is taken up by the next session.
+    /// Files what lies below a directory that is no longer a working one; a few files at a time, so that
+    /// others get their turn. What is left after a crash is taken up by the next session.
     func fileBelow(_ top: UInt64) throws(FileError) {
         var waiting = [top]
         while let directory = waiting.popLast() {
             var cookie: UInt64 = 0
             while true {
-                let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie) }
+                let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)
+                }
                 for row in page.rows {
                     if page.directories.contains(row.ino) {
                         waiting.append(row.ino)

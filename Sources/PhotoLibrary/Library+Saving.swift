@@ -1,6 +1,6 @@
-import VaultFormat
 import LinuxIO
 import VaultCatalogue
+import VaultFormat
 import VaultStore
 
 /// From open files to the tree.

@@ -6,8 +6,8 @@ public import VaultStore
 
 /// The photos of one space as a file tree. Every operation may be called from any thread.
 ///
-/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
-/// committer only tries writer's locks, so whoever holds one may wait for a commit.
+/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view.
+/// The committer only tries writer's locks, so whoever holds one may wait for a commit.
 public final class Library: @unchecked Sendable {
     let space: Space
     let catalogue: Catalogue
@@ -35,7 +35,7 @@ public final class Library: @unchecked Sendable {
         tree = try catalogue.locked { tables throws(FileError) in
             let tree = try Tree(tables, options)
             if try sql(tables.inode(Place.root)) == nil {
-                guard !options.readOnly else { throw .readOnly }
+                // Read-only, it stays in memory: the space is shown empty, as it is.
                 try tree.plant()
             }
             return tree
@@ -49,13 +49,16 @@ public final class Library: @unchecked Sendable {
         committer.noteChange(if: try locked { $0.isPlanted })
     }
 
+    deinit { committer.abort() }
+
     /// Who is told of changes that the kernel does not know of. Set before the first request.
     public var observer: (any LibraryObserver)? {
         get { observerLock.withLock { watcher } }
         set { observerLock.withLock { watcher = newValue } }
     }
 
-    /// To be called once the mount is live: takes up what an earlier session left undone, on the calling thread.
+    /// To be called once the mount is live: takes up what an earlier session left undone, on the calling
+    /// thread.
     public func didGoLive() {
         guard !options.readOnly else { return }
         unlocked?.levelTimes()
@@ -93,7 +96,8 @@ public final class Library: @unchecked Sendable {
         }
     }
 
-    /// Runs `body`, which changes the tree, with the catalogue's lock held; tells committer and observer after.
+    /// Runs `body`, which changes the tree, with the catalogue's lock held; tells committer and observer
+    /// after.
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         guard !options.readOnly else { throw .readOnly }
         var notices: [Tree.Notice] = []

@@ -43,7 +43,8 @@ func numberedName(_ name: [UInt8], _ number: Int) -> [UInt8] {
 /// Whether `shown` is `name` or a numbered form of it.
 func isNumberedForm(_ shown: [UInt8], of name: [UInt8]) -> Bool {
     if shown == name { return true }
-    guard let open = shown.lastIndex(of: UInt8(ascii: "(")), let close = shown.lastIndex(of: UInt8(ascii: ")")),
+    guard let open = shown.lastIndex(of: UInt8(ascii: "(")),
+        let close = shown.lastIndex(of: UInt8(ascii: ")")),
         open + 1 < close, let number = Int(String(decoding: shown[open + 1..<close], as: UTF8.self))
     else { return false }
     return numberedName(name, number) == shown

@@ -107,7 +107,8 @@ extension Library {
             for number in 0..<Int((run.length + Chunk.bytes - 1) / Chunk.bytes) {
                 bytes.append(
                     contentsOf: try stored(
-                        space.read(role: .thumbnail, content: row.content, run: run, chunk: number, into: buffer)))
+                        space.read(
+                            role: .thumbnail, content: row.content, run: run, chunk: number, into: buffer)))
             }
         }
         guard bytes.count == Int(row.length) else { throw .damaged }
@@ -238,8 +239,8 @@ extension Tree {
         return shown
     }
 
-    /// The photo whose thumbnail has that name, in a directory: one of that very name, or of that name without
-    /// `.jpg`, where its own does not end so.
+    /// The photo whose thumbnail has that name, in a directory: one of that very name, or of that name
+    /// without `.jpg`, where its own does not end so.
     func photo(behind name: [UInt8], in directory: UInt64) throws(FileError) -> UInt64? {
         let directory = try self.directory(directory)
         guard hasJPEGExtension(name) else { return nil }
@@ -262,7 +263,8 @@ extension Tree {
         var entry: Entry?
         if plus, isCurrent, let kept {
             entry = Entry(
-                attributes: thumbnailAttributes(photo, length: UInt64(kept.length)), entryTimeout: Timeout.none,
+                attributes: thumbnailAttributes(photo, length: UInt64(kept.length)),
+                entryTimeout: Timeout.none,
                 attributeTimeout: Timeout.none)
         }
         return DirectoryEntry(

@@ -5,27 +5,29 @@ import VaultStore
 
 /// What becomes of a file once its bytes were looked at.
 extension Tree {
-    /// Files a regular file by what a look at its bytes found: into moments, out of them, or under another day.
+    /// Files a regular file by what a look at its bytes found: into moments, out of them, or under another
+    /// day.
     func file(_ inode: Inode, _ verdict: Verdict, _ space: Space, now: Timestamp) throws(FileError) {
         guard inode.isRegular, inode.row.nlink > 0 else { return }
         switch verdict {
         case .unknown: return
         case .plain:
             if inode.isPhoto { try unfile(inode, space, now: now) }
-        case .media(let facts):
+        case .media(let facts, let sidecar):
             if inode.isPhoto {
-                try refile(inode, facts, now: now)
+                try refile(inode, facts, sidecar, now: now)
             } else if let place = try fileableName(of: inode) {
-                try fileAnew(inode, facts, place.row, in: place.directory, space, now: now)
+                try fileAnew(inode, facts, sidecar, place.row, in: place.directory, space, now: now)
             }
         }
     }
 
     /// Makes a photo of a file.
     private func fileAnew(
-        _ inode: Inode, _ facts: MediaFacts, _ place: DentryRow, in directory: Inode, _ space: Space, now: Timestamp
+        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, _ place: DentryRow, in directory: Inode, _ space: Space,
+        now: Timestamp
     ) throws(FileError) {
-        var row = PhotoRow(inode, facts, named: place.name, now: now)
+        var row = PhotoRow(inode, facts, sidecar, named: place.name, now: now)
         if let backup = try backup(of: place.name, in: directory, besides: inode) {
             try takeOver(
                 from: backup.inode, to: inode, row, in: directory, keeping: (directory.ino, backup.id), space,
@@ -41,7 +43,9 @@ extension Tree {
     }
 
     /// Dates a photo by its new bytes, unless the user chose its day.
-    private func refile(_ inode: Inode, _ facts: MediaFacts, now: Timestamp) throws(FileError) {
+    private func refile(
+        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, now: Timestamp
+    ) throws(FileError) {
         let old = try photo(inode)
         let names = try sql(tables.dentries(of: inode.ino))
         var name = names.first?.name ?? []
@@ -51,7 +55,7 @@ extension Tree {
                 break
             }
         }
-        var row = PhotoRow(inode, facts, named: name, now: now)
+        var row = PhotoRow(inode, facts, sidecar, named: name, now: now)
         row.former = old.former
         if old.isPinned {
             row.pin(to: old.day)
@@ -68,11 +72,12 @@ extension Tree {
         try deletePhoto(inode, space)
     }
 
-    /// Lets a photo's moment and memberships, all its names but one that may stay, mean another file, which is the
-    /// photo from now on. `row` is what is known of the new file. What it had as a moment of its own goes, unless
-    /// it lies in a day itself: then it is dated that day.
+    /// Lets a photo's moment and memberships, all its names but one that may stay, mean another file, which
+    /// is the photo from now on. `row` is what is known of the new file. What it had as a moment of its own
+    /// goes, unless it lies in a day itself: then it is dated that day.
     func takeOver(
-        from old: Inode, to new: Inode, _ row: PhotoRow, in place: Inode, keeping kept: (parent: UInt64, id: UInt64)?,
+        from old: Inode, to new: Inode, _ row: PhotoRow, in place: Inode,
+        keeping kept: (parent: UInt64, id: UInt64)?,
         _ space: Space, now: Timestamp
     ) throws(FileError) {
         if new.isPhoto, !place.isDay, let own = try moment(of: new) {
@@ -82,10 +87,11 @@ extension Tree {
         let previous = try photo(old)
         for name in try sql(tables.dentries(of: old.ino)) {
             if let kept, kept.parent == name.parent, kept.id == name.id { continue }
-            try retarget(try inode(name.parent), name.id, to: new, now: now)
+            let directory = try inode(name.parent)
+            try retarget(directory, name.id, to: new, now: now)
             linked(new, now: now)
             unlinked(old, now: now)
-            notices.append(.entry(parent: name.parent, name: name.name))
+            noteEntry(name, in: directory)
         }
         notices.append(.attributes(new.ino))
         notices.append(.attributes(old.ino))
@@ -101,13 +107,14 @@ extension Tree {
         try moveMoment(new, to: row.day, now: now)
     }
 
-    /// The photo in this directory that an editor renamed from `name` to a backup's name, so that a new file could
-    /// take `name`: its moment is still called so.
+    /// The photo in this directory that an editor renamed from `name` to a backup's name, so that a new file
+    /// could take `name`: its moment is still called so.
     func backup(
         of name: [UInt8], in directory: Inode, besides inode: Inode
     ) throws(FileError) -> (id: UInt64, inode: Inode)? {
         for candidate in backupNames(name) {
-            guard let found = try find(directory, candidate), found.inode.isPhoto, found.inode.ino != inode.ino
+            guard let found = try find(directory, candidate), found.inode.isPhoto,
+                found.inode.ino != inode.ino
             else { continue }
             if directory.isDay {
                 if try photo(found.inode).former == name { return found }
@@ -124,14 +131,20 @@ extension Tree {
             let directory = try self.inode(name.parent)
             try removeEntry(directory, name.id, inode, now: now)
             unlinked(inode, now: now)
-            notices.append(.entry(parent: name.parent, name: name.name))
-            if !directory.isDay { notices.append(.attributes(name.parent)) }
+            noteEntry(name, in: directory)
         }
         notices.append(.attributes(inode.ino))
     }
 
-    /// Whether a file was made in this session and has no names but this one and its own moment: what a program
-    /// writes to put it in another's place.
+    /// What the kernel may have kept of a name, and of the directory it is in. Of days it keeps nothing.
+    private func noteEntry(_ row: DentryRow, in directory: Inode) {
+        guard !directory.isDay else { return }
+        notices.append(.entry(parent: row.parent, name: row.name))
+        notices.append(.attributes(row.parent))
+    }
+
+    /// Whether a file was made in this session and has no names but this one and its own moment: what a
+    /// program writes to put it in another's place.
     func isNewFile(_ inode: Inode, named id: UInt64, in directory: Inode) throws(FileError) -> Bool {
         guard inode.ino >= firstOfSession, inode.row.nlink <= 2 else { return false }
         for row in try sql(tables.dentries(of: inode.ino)) where row.parent != directory.ino || row.id != id {

@@ -1,6 +1,6 @@
-import VaultFormat
 import LinuxIO
 import VaultCatalogue
+import VaultFormat
 import VaultStore
 
 /// Days, and photos' places in them.
@@ -36,7 +36,8 @@ extension Tree {
         let directory = try dayDirectory(day, now: now)
         try addEntry(directory, try freeName(directory, name), inode, now: now)
         linked(inode, now: now)
-        notices.append(.attributes(inode.ino))
+        // Attributes told before the last write are no longer believed: the usual new photo needs no notice.
+        if inode.state?.wasShownSinceWrite ?? true { notices.append(.attributes(inode.ino)) }
     }
 
     /// Takes a photo out of moments.
@@ -70,8 +71,8 @@ extension Tree {
         }
     }
 
-    /// The name under which filing would take the file for a photo, with its directory; nil where all its names are
-    /// those of working files.
+    /// The name under which filing would take the file for a photo, with its directory; nil where all its
+    /// names are those of working files.
     func fileableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         for row in try sql(tables.dentries(of: inode.ino)) {
             let directory = try self.inode(row.parent)

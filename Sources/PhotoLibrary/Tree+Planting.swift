@@ -7,7 +7,8 @@ extension Tree {
         let now = Timestamp.now()
         func directory(_ ino: UInt64, parent: UInt64) -> InodeRow {
             var row = InodeRow(
-                ino: ino, mode: directoryType | 0o755, uid: options.owner.uid, gid: options.owner.gid, now: now)
+                ino: ino, mode: directoryType | 0o755, uid: options.owner.uid, gid: options.owner.gid,
+                now: now)
             row.nlink = 2
             row.parent = parent
             return row

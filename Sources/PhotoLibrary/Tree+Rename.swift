@@ -39,7 +39,9 @@ extension Tree {
 
     /// Whether the answer may depend on what the source's bytes are.
     func wantsLook(_ request: RenameRequest) throws(FileError) -> Bool {
-        guard request.source.isRegular, !request.source.isPhoto, request.to.area != .moments else { return false }
+        guard request.source.isRegular, !request.source.isPhoto, request.to.area != .moments else {
+            return false
+        }
         return try isFileable(request.newName, in: request.to)
     }
 
@@ -93,8 +95,8 @@ extension Tree {
             tables.redatePhotos(in: day.ino, to: number, midnight: sample.captured, source: sample.source))
     }
 
-    /// A day moved into an album makes an album of it; the day stays. The kernel moves the node it knows, so that
-    /// becomes the album, and the day gets a new number.
+    /// A day moved into an album makes an album of it; the day stays. The kernel moves the node it knows, so
+    /// that becomes the album, and the day gets a new number.
     private func copyDayToAlbum(_ request: RenameRequest) throws(FileError) {
         let (album, now) = (request.source, request.now)
         try replaceDirectory(request)
@@ -122,7 +124,8 @@ extension Tree {
         for photo in photos {
             let inode = try inode(photo.ino)
             try sql(
-                tables.insert(DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino)))
+                tables.insert(
+                    DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino)))
             counters.dentry += 1
             linked(inode, now: now)
             notices.append(.attributes(photo.ino))
@@ -206,7 +209,8 @@ extension Tree {
             let backup = try backup(of: request.newName, in: request.to, besides: source)
         {
             try takeOver(
-                from: backup.inode, to: source, row, in: request.to, keeping: (request.to.ino, backup.id), space,
+                from: backup.inode, to: source, row, in: request.to, keeping: (request.to.ino, backup.id),
+                space,
                 now: now)
             return
         }
@@ -215,8 +219,8 @@ extension Tree {
         try storePhoto(source, row)
     }
 
-    /// Makes room for a file moved over another in a day. True if that was a save, which is done then. Otherwise a
-    /// photo that is overwritten in moments is removed, as by rm.
+    /// Makes room for a file moved over another in a day. True if that was a save, which is done then.
+    /// Otherwise a photo that is overwritten in moments is removed, as by rm.
     private func replaceInDay(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         guard let target = request.target else { return false }
         guard !target.inode.isDirectory else { throw .isDirectory }
@@ -227,7 +231,8 @@ extension Tree {
                 request.source.row.nlink -= 1
             }
             try takeOver(
-                from: target.inode, to: request.source, row, in: request.to, keeping: nil, space, now: request.now)
+                from: target.inode, to: request.source, row, in: request.to, keeping: nil, space,
+                now: request.now)
             return true
         }
         if target.inode.isPhoto {
@@ -258,16 +263,16 @@ extension Tree {
         }
     }
 
-    /// What the source is as a photo, where the rename saves it over one: the source is new, the target a photo,
-    /// and the name one that photos have.
+    /// What the source is as a photo, where the rename saves it over one: the source is new, the target a
+    /// photo, and the name one that photos have.
     private func rowForTakeOver(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         guard let target = request.target, target.inode.isPhoto, request.source.isRegular,
             try isNewFile(request.source, named: request.sourceID, in: request.from),
             try isFileable(request.newName, in: request.to)
         else { return nil }
         if request.source.isPhoto { return try photo(request.source) }
-        guard case .media(let facts) = request.verdict else { return nil }
-        return PhotoRow(request.source, facts, named: request.newName, now: request.now)
+        guard case .media(let facts, let sidecar) = request.verdict else { return nil }
+        return PhotoRow(request.source, facts, sidecar, named: request.newName, now: request.now)
     }
 
     /// Takes the source's name away; others are about to be given to it.

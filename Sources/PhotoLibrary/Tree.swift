@@ -123,8 +123,8 @@ final class Tree {
         storedOrphans.insert(ino)
     }
 
-    /// Writes rows and counters that are still only in memory: before the transaction ends, and before a query that
-    /// reads the rows of inodes by other things than their number.
+    /// Writes rows and counters that are still only in memory: before the transaction ends, and before a
+    /// query that reads the rows of inodes by other things than their number.
     func storeChanges() throws(CatalogueError) {
         for inode in dirty where inode.isDirty {
             try tables.store(inode.row)
@@ -150,8 +150,8 @@ final class Tree {
         return (found.id, try inode(found.ino))
     }
 
-    /// Adds a name. Link counts of what it names are the caller's affair, but for those of directories: theirs and
-    /// their parent's are kept here.
+    /// Adds a name. Link counts of what it names are the caller's affair, but for those of directories:
+    /// theirs and their parent's are kept here.
     func addEntry(_ directory: Inode, _ name: [UInt8], _ child: Inode, now: Timestamp) throws(FileError) {
         let row = DentryRow(parent: directory.ino, id: counters.dentry, name: name, ino: child.ino)
         try sql(tables.insert(row))
@@ -258,7 +258,8 @@ final class Tree {
             ino: row.ino, mode: mode, nlink: row.nlink,
             uid: options.uid ?? (kept ? row.uid : options.owner.uid),
             gid: options.gid ?? (kept ? row.gid : options.owner.gid), rdev: row.rdev,
-            size: row.size, blocks: (row.allocated + 511) / 512, accessed: row.accessed, modified: row.modified,
+            size: row.size, blocks: (row.allocated + 511) / 512, accessed: row.accessed,
+            modified: row.modified,
             changed: row.changed)
     }
 
@@ -273,7 +274,8 @@ final class Tree {
         area == .moments || area == .day ? Timeout.none : Timeout.long
     }
 
-    /// Days, and moments itself, change by filing, so often that telling the kernel each time would cost more.
+    /// Days, and moments itself, change by filing, so often that telling the kernel each time would cost
+    /// more.
     static func attributeTimeout(of row: InodeRow) -> Double {
         row.day != 0 || row.ino == Place.moments ? Timeout.none : Timeout.long
     }

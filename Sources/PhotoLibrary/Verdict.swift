@@ -9,7 +9,8 @@ enum Verdict: Sendable {
     case unknown
     /// Not a picture and not a video.
     case plain
-    case media(MediaFacts)
+    /// A photo, and what a sidecar beside it says of its date.
+    case media(MediaFacts, Sidecar?)
 }
 
 /// An open file as the readers of metadata want it. They ask for few bytes at a time, so one chunk is kept.
@@ -36,7 +37,8 @@ final class FileSource: ByteSource {
         while done < wanted {
             let position = offset + UInt64(done)
             guard held.contains(position) || fill(Chunk.start(Chunk.index(position))) else { return -1 }
-            guard held.contains(position), let source = buffer.baseAddress, let start = target.baseAddress else {
+            guard held.contains(position), let source = buffer.baseAddress, let start = target.baseAddress
+            else {
                 break
             }
             let count = min(wanted - done, Int(held.upperBound - position))
@@ -59,23 +61,29 @@ final class FileSource: ByteSource {
 }
 
 extension Library {
-    /// Looks whether an open file is a photo. Empty files never are.
-    func look(_ file: FileState) -> Verdict {
+    /// Looks whether an open file is a photo, and at the sidecar beside it: beside `place`, where it is about to be,
+    /// else beside the name it is filed by. Empty files never are photos.
+    func look(_ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil) -> Verdict {
         let source = FileSource(file)
         guard source.byteCount > 0 else { return .plain }
         let facts = readFacts(source)
         if source.hasFailed { return .unknown }
-        return facts.map { .media($0) } ?? .plain
+        guard let facts else { return .plain }
+        // A sidecar that cannot be read is as good as none: the photo has dates of its own.
+        let beside = try? locked { tree throws(FileError) in try tree.sidecar(of: file.inode, at: place) }
+        guard let ino = beside else { return .media(facts, nil) }
+        let sidecar = try? withState(of: ino) { state throws(FileError) in readSidecar(FileSource(state)) }
+        return .media(facts, sidecar)
     }
 }
 
 extension PhotoRow {
     /// What the facts say of a file of that name, dated by itself.
-    init(_ inode: Inode, _ facts: MediaFacts, named name: [UInt8], now: Timestamp) {
+    init(_ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, named name: [UInt8], now: Timestamp) {
         self.init(ino: inode.ino, day: 0)
         let (time, found) = PhotoImaging.captured(
             facts, fileName: name, modified: inode.row.modified.seconds,
-            modifiedNanoseconds: inode.row.modified.nanoseconds, sidecar: nil, now: now.seconds,
+            modifiedNanoseconds: inode.row.modified.nanoseconds, sidecar: sidecar, now: now.seconds,
             localOffset: localOffset)
         day = dayNumber(time.day)
         captured = time.secondsSince1970
@@ -110,7 +118,8 @@ private func localOffset(_ utcSeconds: Int64) -> Int {
     return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
 }
 
-/// The captured date as `user.obscura.captured` shows it: `YYYY-MM-DD HH:MM:SS`, with a fraction where there is one.
+/// The captured date as `user.obscura.captured` shows it: `YYYY-MM-DD HH:MM:SS`, with a fraction where there
+/// is one.
 func capturedText(_ row: PhotoRow) -> [UInt8] {
     let time = CivilTime(secondsSince1970: row.captured, nanosecond: Int(row.capturedNanoseconds))
     return Array(time.description.utf8)

@@ -20,8 +20,8 @@ public final class Catalogue: @unchecked Sendable {
         try self.init(path: PageVFS.register(storage), vfs: PageVFS.name, readOnly: readOnly)
     }
 
-    /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path may then
-    /// be ":memory:"), and makes its tables where it is empty.
+    /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path
+    /// may then be ":memory:"), and makes its tables where it is empty.
     public init(path: String, vfs: String? = nil, readOnly: Bool = false) throws(CatalogueError) {
         connection = try Connection(path: path, vfs: vfs, readOnly: readOnly)
         try connection.execute("PRAGMA locking_mode=EXCLUSIVE")

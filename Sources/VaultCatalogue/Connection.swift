@@ -28,7 +28,8 @@ final class Connection {
     init(path: String, vfs: String?, readOnly: Bool) throws(CatalogueError) {
         var opened: OpaquePointer?
         let flags =
-            (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX
+            (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+            | SQLITE_OPEN_NOMUTEX
         let code = sqlite3_open_v2(path, &opened, flags, vfs)
         guard code == SQLITE_OK, let opened else {
             sqlite3_close(opened)
@@ -50,7 +51,8 @@ final class Connection {
         try Statement(handle, sql)
     }
 
-    /// Keeps `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first write.
+    /// Keeps `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first
+    /// write.
     func reserveBytes(_ count: Int32) throws(CatalogueError) {
         var count = count
         let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)

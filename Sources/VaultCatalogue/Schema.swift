@@ -1,17 +1,18 @@
 import VaultFormat
+
 /// The tables, version 1. Ids (inode, content, dentry) never recur.
 ///
 /// - `inode`: one row a file, directory, link or node. Times are seconds and nanoseconds. `content` names the
-///   extents of a regular file, `allocated` counts their plaintext bytes, `version` grows with every change of the
-///   bytes. For a directory `size` counts its entries, `parent` is the directory it lies in and `day` its date as
-///   YYYYMMDD where it is a day of moments, else 0.
+///   extents of a regular file, `allocated` counts their plaintext bytes, `version` grows with every change of
+///   the bytes. For a directory `size` counts its entries, `parent` is the directory it lies in and `day` its
+///   date as YYYYMMDD where it is a day of moments, else 0.
 /// - `dentry`: names in directories. `id` is the readdir cookie.
 /// - `extent`: runs of sealed chunks (`ExtentRun`).
-/// - `photo`: a row for each inode that is a photo. `captured` is the wall clock as seconds since 1970 on that same
-///   clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
+/// - `photo`: a row for each inode that is a photo. `captured` is the wall clock as seconds since 1970 on that
+///   same clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
 /// - `thumbnail`: sealed pictures of photos; `length` -1 remembers that none can be made of this `version`.
-/// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still to be
-///   looked at, after they were renamed out of a working name.
+/// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
+///   to be looked at, after they were renamed out of a working name.
 enum Schema {
     static let version = 1
 
@@ -28,8 +29,8 @@ enum Schema {
         CREATE UNIQUE INDEX dentry_name ON dentry(parent, name);
         CREATE INDEX dentry_ino ON dentry(ino);
         CREATE TABLE extent(
-            content INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL, sector INTEGER NOT NULL,
-            generation INTEGER NOT NULL, epoch INTEGER NOT NULL,
+            content INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+            sector INTEGER NOT NULL, generation INTEGER NOT NULL, epoch INTEGER NOT NULL,
             PRIMARY KEY(content, offset)) STRICT, WITHOUT ROWID;
         CREATE TABLE symlink(ino INTEGER PRIMARY KEY, target BLOB NOT NULL) STRICT;
         CREATE TABLE xattr(
@@ -37,8 +38,9 @@ enum Schema {
             PRIMARY KEY(ino, name)) STRICT, WITHOUT ROWID;
         CREATE TABLE photo(
             ino INTEGER PRIMARY KEY, day INTEGER NOT NULL, pinned INTEGER NOT NULL, captured INTEGER NOT NULL,
-            captured_ns INTEGER NOT NULL, source BLOB NOT NULL, media INTEGER NOT NULL, width INTEGER NOT NULL,
-            height INTEGER NOT NULL, orientation INTEGER NOT NULL, undated INTEGER NOT NULL, former BLOB) STRICT;
+            captured_ns INTEGER NOT NULL, source BLOB NOT NULL, media INTEGER NOT NULL,
+            width INTEGER NOT NULL, height INTEGER NOT NULL, orientation INTEGER NOT NULL,
+            undated INTEGER NOT NULL, former BLOB) STRICT;
         CREATE INDEX photo_day ON photo(day);
         CREATE TABLE thumbnail(
             ino INTEGER NOT NULL, box INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
@@ -46,7 +48,8 @@ enum Schema {
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE unfiled(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE counter(
-            id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL, dentry INTEGER NOT NULL) STRICT;
+            id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL,
+            dentry INTEGER NOT NULL) STRICT;
         INSERT INTO counter VALUES(1, 16, 16, 16);
         """
 

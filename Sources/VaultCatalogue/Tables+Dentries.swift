@@ -24,6 +24,7 @@ struct DentryStatements {
     let listPhotos: Statement
     let anyPhoto: Statement
     let emptyDays: Statement
+    let beginning: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT id, ino FROM dentry WHERE parent=? AND name=?")
@@ -34,12 +35,16 @@ struct DentryStatements {
         list = try connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
         listInodes = try connection.prepare(
             "SELECT dentry.id, dentry.name, dentry.ino, \(InodeRow.columns) FROM dentry "
-                + "LEFT JOIN inode ON inode.ino=dentry.ino WHERE dentry.parent=? AND dentry.id>? ORDER BY dentry.id")
+                + "LEFT JOIN inode ON inode.ino=dentry.ino WHERE dentry.parent=? AND dentry.id>? "
+                + "ORDER BY dentry.id"
+        )
         listPhotos = try connection.prepare(
             "SELECT dentry.id, dentry.name, dentry.ino FROM dentry JOIN photo ON photo.ino=dentry.ino "
                 + "WHERE dentry.parent=? AND dentry.id>? ORDER BY dentry.id")
         anyPhoto = try connection.prepare(
             "SELECT 1 FROM dentry JOIN photo ON photo.ino=dentry.ino WHERE dentry.parent=? LIMIT 1")
+        beginning = try connection.prepare(
+            "SELECT id, name, ino FROM dentry WHERE parent=? AND name>=? AND name<? ORDER BY name LIMIT ?")
         emptyDays = try connection.prepare(
             "SELECT dentry.parent, dentry.id, dentry.name, dentry.ino FROM dentry "
                 + "JOIN inode ON inode.ino=dentry.ino "
@@ -127,6 +132,21 @@ extension Tables {
     public func hasPhotos(_ parent: UInt64) throws(CatalogueError) -> Bool {
         dentries.anyPhoto.bind(1, parent)
         return try dentries.anyPhoto.one { _ in true } ?? false
+    }
+
+    /// The entries whose names begin so, at most `limit`. The beginning must not be empty or end in 0xFF.
+    public func dentries(
+        in parent: UInt64, beginning prefix: [UInt8], limit: Int
+    ) throws(CatalogueError) -> [DentryRow] {
+        var end = prefix
+        end[end.count - 1] += 1
+        dentries.beginning.bind(1, parent)
+        dentries.beginning.bind(2, prefix)
+        dentries.beginning.bind(3, end)
+        dentries.beginning.bind(4, Int64(limit))
+        return try dentries.beginning.all {
+            DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2))
+        }
     }
 
     /// Days below `moments` in which nothing lies and which nobody made by hand. Reads stored rows only.

@@ -12,7 +12,9 @@ struct ExtentStatements {
         insert = try connection.prepare("REPLACE INTO extent VALUES(?,?,?,?,?,?)")
         deleteRange = try connection.prepare("DELETE FROM extent WHERE content=? AND offset>=? AND offset<=?")
         some = try connection.prepare(
-            "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? ORDER BY offset LIMIT ?")
+            "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? "
+                + "ORDER BY offset LIMIT ?"
+        )
     }
 }
 
@@ -43,7 +45,9 @@ extension Tables {
     }
 
     /// Deletes the rows that begin in `first...last`.
-    public func deleteExtents(of content: UInt64, from first: UInt64, through last: UInt64) throws(CatalogueError) {
+    public func deleteExtents(of content: UInt64, from first: UInt64, through last: UInt64)
+        throws(CatalogueError)
+    {
         extents.deleteRange.bind(1, content)
         extents.deleteRange.bind(2, first)
         extents.deleteRange.bind(3, min(last, UInt64(Int64.max)))
@@ -52,7 +56,8 @@ extension Tables {
 
     private static func run(_ row: Statement) -> ExtentRun {
         ExtentRun(
-            offset: row.unsigned(0), length: row.unsigned(1), sector: row.unsigned(2), generation: row.unsigned(3),
+            offset: row.unsigned(0), length: row.unsigned(1), sector: row.unsigned(2),
+            generation: row.unsigned(3),
             epoch: row.unsigned(4))
     }
 }

@@ -54,12 +54,13 @@ public struct InodeRow: Sendable, Equatable {
     }
 
     private static func time(_ row: Statement, _ column: Int32) -> Timestamp {
-        Timestamp(seconds: row.integer(column), nanoseconds: UInt32(truncatingIfNeeded: row.integer(column + 1)))
+        Timestamp(
+            seconds: row.integer(column), nanoseconds: UInt32(truncatingIfNeeded: row.integer(column + 1)))
     }
 
     static let columns =
-        "inode.ino, mode, uid, gid, rdev, nlink, size, allocated, content, version, inode.parent, day, flags, "
-        + "atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns"
+        "inode.ino, mode, uid, gid, rdev, nlink, size, allocated, content, version, inode.parent, day, "
+        + "flags, atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns"
 }
 
 /// What else is kept of an inode.

@@ -90,8 +90,8 @@ struct PhotoStatements {
         delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
         count = try connection.prepare("SELECT count(*) FROM photo")
         redate = try connection.prepare(
-            "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, source=?4 "
-                + "WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
+            "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, "
+                + "source=?4 WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
         thumbnail = try connection.prepare("SELECT * FROM thumbnail WHERE ino=? AND box=?")
         thumbnails = try connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
         storeThumbnail = try connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?)")
@@ -128,8 +128,8 @@ extension Tables {
         try photos.delete.run()
     }
 
-    /// Pins all photos of a directory to a day that begins `midnight` seconds after 1970 on its own clock; their
-    /// times of day stay.
+    /// Pins all photos of a directory to a day that begins `midnight` seconds after 1970 on its own clock;
+    /// their times of day stay.
     public func redatePhotos(
         in parent: UInt64, to day: Int64, midnight: Int64, source: [UInt8]
     ) throws(CatalogueError) {

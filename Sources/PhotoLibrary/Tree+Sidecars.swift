@@ -1,0 +1,67 @@
+import VaultCatalogue
+
+/// XMP files beside photos: `NAME.EXT.xmp`, else `NAME.xmp`. Their dates come before all others.
+extension Tree {
+    /// The sidecar of a photo beside a place, else beside the first of its names that has one.
+    func sidecar(of inode: Inode, at place: (parent: UInt64, name: [UInt8])?) throws(FileError) -> UInt64? {
+        if let place { return try sidecar(beside: place.name, in: place.parent) }
+        for row in try sql(tables.dentries(of: inode.ino)) {
+            if let found = try sidecar(beside: row.name, in: row.parent) { return found }
+        }
+        return nil
+    }
+
+    private func sidecar(beside name: [UInt8], in parent: UInt64) throws(FileError) -> UInt64? {
+        let candidates = sidecarNames(name)
+        // One query rather than four: what begins with the stem is little.
+        let rows = try sql(tables.dentries(in: parent, beginning: stemOf(name) + [dot], limit: 16))
+        for candidate in candidates {
+            guard let row = rows.first(where: { $0.name == candidate }) else { continue }
+            let inode = try inode(row.ino)
+            if inode.isRegular, !inode.isPhoto, inode.row.size > 0 { return inode.ino }
+        }
+        return nil
+    }
+
+    /// The photos that a file is the sidecar of, by one of its names. Few: a raw file and its JPEG.
+    func photos(besideSidecar inode: Inode) throws(FileError) -> [UInt64] {
+        var photos: [UInt64] = []
+        for row in try sql(tables.dentries(of: inode.ino)) {
+            guard let stem = sidecarStem(row.name) else { continue }
+            let directory = try self.inode(row.parent)
+            if let found = try find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
+            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: 16)) {
+                let found = try self.inode(other.ino)
+                if found.isPhoto, stemOf(other.name) == stem { photos.append(other.ino) }
+            }
+        }
+        return photos
+    }
+}
+
+/// Whether a name is one that sidecars have.
+func isSidecarName(_ name: [UInt8]) -> Bool { sidecarStem(name) != nil }
+
+private func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
+    let stem = stemOf(name)
+    var names: [[UInt8]] = []
+    for base in stem == name ? [name] : [name, stem] {
+        for suffix in sidecarSuffixes where base.count + suffix.count <= nameBytesMax { names.append(base + suffix) }
+    }
+    return names
+}
+
+private func sidecarStem(_ name: [UInt8]) -> [UInt8]? {
+    for suffix in sidecarSuffixes where hasSuffix(name, suffix) && name.count > suffix.count {
+        return Array(name.dropLast(suffix.count))
+    }
+    return nil
+}
+
+private func stemOf(_ name: [UInt8]) -> [UInt8] {
+    guard let last = name.lastIndex(of: dot), last > 0 else { return name }
+    return Array(name[..<last])
+}
+
+private let dot = UInt8(ascii: ".")
+private let sidecarSuffixes: [[UInt8]] = [".xmp", ".XMP"].map { Array($0.utf8) }
