@@ -150,7 +150,7 @@ extension Tree {
 
     /// Takes set-user-ID away, and set-group-ID where it does not mean mandatory locking.
     func dropPrivileges(_ inode: Inode) {
-        guard inode.row.mode & (setUserID | setGroupID) != 0, inode.isRegular else { return }
+        guard inode.row.mode & (setUserID | setGroupID) != 0, !inode.isDirectory else { return }
         inode.row.mode &= ~setUserID
         if inode.row.mode & groupExecute != 0 { inode.row.mode &= ~setGroupID }
         touch(inode)

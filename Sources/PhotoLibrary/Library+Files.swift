@@ -124,7 +124,7 @@ extension Library {
         try? destroy(file.ino)
     }
 
-    /// Hands `reply` the bytes from `offset` on, exactly `count` unless the file ends before.
+    /// Hands `reply` the bytes from `offset` on, exactly `count` (at most 1 MiB) unless the file ends before.
     public func read<R>(
         _ handle: FileHandle, offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> R
     ) throws(FileError) -> R {
@@ -181,7 +181,7 @@ extension Library {
         let (place, isPhoto) = try locked { tree throws(FileError) in
             (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
         }
-        let verdict = place != nil || isPhoto ? look(file) : .unknown
+        let verdict = place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
         try save(file) { tree throws(FileError) in
             try tree.file(file.inode, verdict, space, now: .now())
         }

@@ -30,11 +30,16 @@ extension Library {
     private func renameOnce(
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags
     ) throws(FileError) -> Bool {
-        let wanted = try locked { tree throws(FileError) -> UInt64? in
+        let (wanted, unsaved) = try locked { tree throws(FileError) -> (UInt64?, UInt64?) in
             let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
-            guard let found, !flags.contains(.exchange), try tree.wantsLook(found) else { return nil }
-            return found.source.ino
+            guard let found else { return (nil, nil) }
+            let source = found.source
+            let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
+            guard !flags.contains(.exchange), try tree.wantsLook(found) else { return (nil, unsaved) }
+            return (source.ino, nil)
         }
+        // What was renamed survives a crash, so its bytes come before its name.
+        if let unsaved { try saveIfOpen(unsaved) }
         let sight = try wanted.map { ino throws(FileError) in try see(ino, at: (newParent, newName.bytes)) }
         let done = try changing { tree throws(FileError) -> Outcome? in
             guard

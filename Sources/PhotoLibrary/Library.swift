@@ -15,12 +15,12 @@ public final class Library: @unchecked Sendable {
     let commons: FileCommons
     let committer: Committer
     let thumbnails: ThumbnailShop?
+    /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
+    let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
     private let tree: Tree
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
-    /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
-    let unlocked: UnlockedSpace?
 
     /// Opens the library in a space and its catalogue, making `moments` and `albums` in an empty one.
     public init(
@@ -61,28 +61,34 @@ public final class Library: @unchecked Sendable {
     /// thread.
     public func didGoLive() {
         guard !options.readOnly else { return }
-        unlocked?.levelTimes()
         // Nothing of this is needed for an answer: what fails now is tried again at the next mount.
         try? reapOrphans(ofThisSession: false)
         try? dropEmptyDays()
         try? fileWhatIsUnfiled()
+        unlocked?.levelTimes()
     }
 
-    /// Saves all files, drops what nobody can reach any more, and makes everything durable.
+    /// Saves all files, drops what nobody can reach any more, and makes everything durable. All of it is
+    /// tried, even where some fails; the first error is thrown.
     public func close() throws(FileError) {
         guard !options.readOnly else { return }
+        var failed: FileError?
+        func attempt(_ body: () throws(FileError) -> Void) {
+            do throws(FileError) { try body() } catch { failed = failed ?? error }
+        }
         for file in commons.unsavedFiles {
             file.writer.lock()
             defer { file.writer.unlock() }
-            try save(file)
+            attempt { () throws(FileError) in try save(file) }
         }
-        try locked { tree in tree.releaseAll() }
-        try reapOrphans(ofThisSession: true)
-        try dropEmptyDays()
+        attempt { () throws(FileError) in try locked { tree in tree.releaseAll() } }
+        attempt { () throws(FileError) in try reapOrphans(ofThisSession: true) }
+        attempt { () throws(FileError) in try dropEmptyDays() }
         thumbnails?.close()
-        try committer.stop()
-        try stored(space.close())
+        attempt { () throws(FileError) in try committer.stop() }
+        attempt { () throws(FileError) in try stored(space.close()) }
         unlocked?.levelTimes()
+        if let failed { throw failed }
     }
 
     // MARK: Locking
@@ -101,14 +107,19 @@ public final class Library: @unchecked Sendable {
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         guard !options.readOnly else { throw .readOnly }
         var notices: [Tree.Notice] = []
+        var isChanged = false
         defer {
-            committer.noteChange(if: true)
+            committer.noteChange(if: isChanged)
             if !notices.isEmpty { tell(notices) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
             tree.trim()
-            defer { swap(&notices, &tree.notices) }
+            let changeCount = tables.changeCount
+            defer {
+                isChanged = tree.hasChanges || tables.changeCount != changeCount
+                swap(&notices, &tree.notices)
+            }
             return try body(tree)
         }
     }

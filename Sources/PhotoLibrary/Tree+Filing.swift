@@ -24,14 +24,14 @@ extension Tree {
 
     /// Makes a photo of a file.
     private func fileAnew(
-        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, _ place: DentryRow, in directory: Inode, _ space: Space,
+        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, _ place: DentryRow, in directory: Inode,
+        _ space: Space,
         now: Timestamp
     ) throws(FileError) {
         var row = PhotoRow(inode, facts, sidecar, named: place.name, now: now)
         if let backup = try backup(of: place.name, in: directory, besides: inode) {
             try takeOver(
-                from: backup.inode, to: inode, row, in: directory, keeping: (directory.ino, backup.id), space,
-                now: now)
+                from: backup, to: inode, row, in: directory, named: place.name, space, now: now)
             return
         }
         if directory.isDay {
@@ -72,26 +72,27 @@ extension Tree {
         try deletePhoto(inode, space)
     }
 
-    /// Lets a photo's moment and memberships, all its names but one that may stay, mean another file, which
-    /// is the photo from now on. `row` is what is known of the new file. What it had as a moment of its own
-    /// goes, unless it lies in a day itself: then it is dated that day.
+    /// Lets a photo's moment and memberships mean another file, which is the photo from now on: `new`, saved
+    /// as `name` in `place`. What is a backup of that name there stays with the old file, which becomes a
+    /// plain one. `row` is what is known of the new file. What it had as a moment of its own goes, unless it
+    /// lies in a day itself: then it is dated that day.
     func takeOver(
-        from old: Inode, to new: Inode, _ row: PhotoRow, in place: Inode,
-        keeping kept: (parent: UInt64, id: UInt64)?,
-        _ space: Space, now: Timestamp
+        from old: Inode, to new: Inode, _ row: PhotoRow, in place: Inode, named name: [UInt8], _ space: Space,
+        now: Timestamp
     ) throws(FileError) {
         if new.isPhoto, !place.isDay, let own = try moment(of: new) {
             try removeEntry(own.directory, own.row.id, new, now: now)
             new.row.nlink -= 1
         }
         let previous = try photo(old)
-        for name in try sql(tables.dentries(of: old.ino)) {
-            if let kept, kept.parent == name.parent, kept.id == name.id { continue }
-            let directory = try inode(name.parent)
-            try retarget(directory, name.id, to: new, now: now)
+        for entry in try sql(tables.dentries(of: old.ino)) {
+            if entry.parent == place.ino, backupOriginal(entry.name) == name { continue }
+            let directory = try inode(entry.parent)
+            try retarget(directory, entry.id, to: new, now: now)
             linked(new, now: now)
             unlinked(old, now: now)
-            noteEntry(name, in: directory)
+            // The name that is being saved is the kernel's own doing.
+            if entry.parent != place.ino || entry.name != name { noteEntry(entry, in: directory) }
         }
         notices.append(.attributes(new.ino))
         notices.append(.attributes(old.ino))
@@ -111,15 +112,15 @@ extension Tree {
     /// could take `name`: its moment is still called so.
     func backup(
         of name: [UInt8], in directory: Inode, besides inode: Inode
-    ) throws(FileError) -> (id: UInt64, inode: Inode)? {
+    ) throws(FileError) -> Inode? {
         for candidate in backupNames(name) {
             guard let found = try find(directory, candidate), found.inode.isPhoto,
                 found.inode.ino != inode.ino
             else { continue }
             if directory.isDay {
-                if try photo(found.inode).former == name { return found }
+                if try photo(found.inode).former == name { return found.inode }
             } else if let moment = try moment(of: found.inode), isNumberedForm(moment.row.name, of: name) {
-                return found
+                return found.inode
             }
         }
         return nil

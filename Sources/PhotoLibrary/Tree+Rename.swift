@@ -150,7 +150,8 @@ extension Tree {
             if let row = try rowForTakeOver(request) {
                 try leave(request)
                 try takeOver(
-                    from: target.inode, to: source, row, in: request.to, keeping: nil, space, now: now)
+                    from: target.inode, to: source, row, in: request.to, named: request.newName, space,
+                    now: now)
                 return
             }
             try removeEntry(request.to, target.id, target.inode, now: now)
@@ -164,8 +165,8 @@ extension Tree {
                 let backup = try backup(of: request.newName, in: request.to, besides: source)
             else { return }
             try takeOver(
-                from: backup.inode, to: source, try photo(source), in: request.to,
-                keeping: (request.to.ino, backup.id), space, now: now)
+                from: backup, to: source, try photo(source), in: request.to, named: request.newName, space,
+                now: now)
         } else {
             try file(source, request.verdict, space, now: now)
         }
@@ -209,7 +210,7 @@ extension Tree {
             let backup = try backup(of: request.newName, in: request.to, besides: source)
         {
             try takeOver(
-                from: backup.inode, to: source, row, in: request.to, keeping: (request.to.ino, backup.id),
+                from: backup, to: source, row, in: request.to, named: request.newName,
                 space,
                 now: now)
             return
@@ -231,7 +232,7 @@ extension Tree {
                 request.source.row.nlink -= 1
             }
             try takeOver(
-                from: target.inode, to: request.source, row, in: request.to, keeping: nil, space,
+                from: target.inode, to: request.source, row, in: request.to, named: request.newName, space,
                 now: request.now)
             return true
         }

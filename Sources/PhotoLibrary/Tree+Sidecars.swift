@@ -46,7 +46,9 @@ private func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     let stem = stemOf(name)
     var names: [[UInt8]] = []
     for base in stem == name ? [name] : [name, stem] {
-        for suffix in sidecarSuffixes where base.count + suffix.count <= nameBytesMax { names.append(base + suffix) }
+        for suffix in sidecarSuffixes where base.count + suffix.count <= nameBytesMax {
+            names.append(base + suffix)
+        }
     }
     return names
 }

@@ -109,6 +109,9 @@ final class Tree {
         dirty.append(inode)
     }
 
+    /// Whether something is still only in memory.
+    var hasChanges: Bool { !dirty.isEmpty || counters != storedCounters }
+
     /// Drops an inode that is no more.
     func forgetDestroyed(_ inode: Inode) throws(FileError) {
         inode.isDirty = false

@@ -61,8 +61,8 @@ final class FileSource: ByteSource {
 }
 
 extension Library {
-    /// Looks whether an open file is a photo, and at the sidecar beside it: beside `place`, where it is about to be,
-    /// else beside the name it is filed by. Empty files never are photos.
+    /// Looks whether an open file is a photo, and at the sidecar beside it: beside `place`, where it is about
+    /// to be, else beside the name it is filed by. Empty files never are photos.
     func look(_ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil) -> Verdict {
         let source = FileSource(file)
         guard source.byteCount > 0 else { return .plain }

@@ -36,7 +36,7 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("BEGIN")
     }
 
-    /// Runs `body` on the tables, with the lock held and inside the transaction. The tables must not escape.
+    /// Runs `body` on the tables, with the lock held and inside the transaction. Without it the tables must not be used.
     @inline(__always)
     public func locked<R, E: Error>(_ body: (Tables) throws(E) -> R) throws(E) -> R {
         lock.lock()
@@ -63,7 +63,7 @@ public final class Catalogue: @unchecked Sendable {
     public var isIntact: Bool { lock.withLock { connection.isInTransaction } }
 }
 
-/// Typed queries on the tables. Handed out by `Catalogue.locked` only; never keep it.
+/// Typed queries on the tables. Handed out by `Catalogue.locked`, and to be used under its lock only.
 public final class Tables {
     let inodes: InodeStatements
     let dentries: DentryStatements
@@ -80,6 +80,9 @@ public final class Tables {
         details = try DetailStatements(connection)
         photos = try PhotoStatements(connection)
     }
+
+    /// Rows changed since the connection was opened: whether a call changed anything.
+    public var changeCount: Int64 { connection.changeCount }
 
     /// See `Catalogue.isIntact`.
     public var isIntact: Bool { connection.isInTransaction }

@@ -59,6 +59,9 @@ final class Connection {
         guard code == SQLITE_OK else { throw CatalogueError(code: code) }
     }
 
+    /// sqlite3_total_changes64.
+    var changeCount: Int64 { sqlite3_total_changes64(handle) }
+
     /// False after SQLite has rolled the long-lived transaction back by itself.
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 }
