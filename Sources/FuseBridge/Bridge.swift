@@ -22,7 +22,8 @@ final class Bridge: Sendable {
         Unmanaged<Bridge>.fromOpaque(userData!).takeUnretainedValue()
     }
 
-    /// How often the mount was used so far. statfs(2) is not use: desktops ask for the free space by the clock.
+    /// How often the mount was used so far. statfs(2) is not use: desktops ask for the free space by the
+    /// clock.
     var useCount: UInt64 { uses.load(ordering: .relaxed) }
 
     /// Files and directories that programs hold open now.

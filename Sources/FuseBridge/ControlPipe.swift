@@ -63,7 +63,8 @@ final class ControlPipe: Sendable {
         _ = write(writeEnd, &byte, 1)
     }
 
-    /// The next event, or nil when none came within so many milliseconds (nil: for ever) or a signal interrupted.
+    /// The next event, or nil when none came within so many milliseconds (nil: for ever) or a signal
+    /// interrupted.
     func next(milliseconds: Int32?) -> ControlEvent? {
         var wanted = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
         guard poll(&wanted, 1, milliseconds ?? -1) > 0 else { return nil }

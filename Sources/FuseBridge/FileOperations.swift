@@ -137,7 +137,8 @@ func copyFileRange(
 /// No ioctl(2) is served (FICLONE never gets here): ENOTTY, as for any file that has none.
 func controlFile(
     _ request: fuse_req_t?, _ ino: fuse_ino_t, _ command: UInt32, _ argument: UnsafeMutableRawPointer?,
-    _ file: FileInformation, _ flags: UInt32, _ input: UnsafeRawPointer?, _ inputBytes: Int, _ outputBytes: Int
+    _ file: FileInformation, _ flags: UInt32, _ input: UnsafeRawPointer?, _ inputBytes: Int,
+    _ outputBytes: Int
 ) {
     Request(request).fail(ENOTTY)
 }

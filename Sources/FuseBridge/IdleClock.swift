@@ -1,7 +1,7 @@
-internal import CFuse3
-internal import Glibc
+internal import LinuxIO
 
-/// Decides when a mount has been idle long enough. Driven by one thread, which asks every `checkMilliseconds`.
+/// Decides when a mount has been idle long enough. Driven by one thread, which asks every
+/// `checkMilliseconds`.
 struct IdleClock {
     private let limitMilliseconds: Int64?
     private var lastUses: UInt64 = .max
@@ -15,20 +15,14 @@ struct IdleClock {
         limitMilliseconds.map { Int32(min(max($0 / 8, 250), 30_000)) }
     }
 
-    /// True when `uses` has been the same and nothing open for as long as the limit.
-    mutating func isOver(uses: UInt64, open: Int, now: Int64 = Self.now()) -> Bool {
+    /// True when `uses` has been the same and nothing open for as long as the limit, by the clock that stands
+    /// still while the machine sleeps: waking a laptop must not unmount.
+    mutating func isOver(uses: UInt64, open: Int, now: Int64 = MonotonicClock.milliseconds) -> Bool {
         guard let limitMilliseconds else { return false }
         if uses != lastUses || open > 0 {
             lastUses = uses
             lastUse = now
         }
         return now - lastUse >= limitMilliseconds
-    }
-
-    /// Milliseconds by the clock that stands still while the machine sleeps: waking a laptop must not unmount.
-    private static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 }

@@ -15,11 +15,11 @@ final class Initialisation: Sendable {
 
     /// The INIT callback: chooses among what the kernel offers.
     ///
-    /// Pages are dropped only when somebody says so (EXPLICIT_INVAL_DATA): every change comes through the kernel or is
-    /// announced by the notifier, and with AUTO_INVAL_DATA each write, by moving the mtime, would throw away
-    /// the pages it has just filled. Data is copied, not spliced: splicing costs more than it saves
-    /// for bytes that come out of a decryption buffer. The write-back cache stays off: the vault must see writes in
-    /// order and their errors must reach the writer.
+    /// Pages are dropped only when somebody says so (EXPLICIT_INVAL_DATA): every change comes through the
+    /// kernel or is announced by the notifier, and with AUTO_INVAL_DATA each write, by moving the mtime,
+    /// would throw away the pages it has just filled. Data is copied, not spliced: splicing costs more than
+    /// it saves for bytes that come out of a decryption buffer. The write-back cache stays off: the vault
+    /// must see writes in order and their errors must reach the writer.
     func negotiate(_ connection: inout fuse_conn_info) {
         let wanted =
             FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC
@@ -36,9 +36,10 @@ final class Initialisation: Sendable {
         return sendFirst(descriptor, pieces!, count)
     }
 
-    /// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know: the kernel then leaves it to the library
-    /// to clear the set-user-id bits, and no longer asks for security.capability before every write.
-    private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {
+    /// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know: the kernel then leaves it to the
+    /// library to clear the set-user-id bits, and no longer asks for security.capability before every write.
+    private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int
+    {
         let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin
         if isAnswer { InitAnswer.add(flag: InitAnswer.handleKillPrivilegesV2, to: pieces[1].iov_base) }
         let sent = writev(descriptor, pieces, count)
@@ -50,8 +51,8 @@ final class Initialisation: Sendable {
     }
 }
 
-/// `struct fuse_init_out` of linux/fuse.h, as far as it is needed here: major, minor, max_readahead, flags, each
-/// 32 bits. Part of the kernel's stable interface.
+/// `struct fuse_init_out` of linux/fuse.h, as far as it is needed here: major, minor, max_readahead, flags,
+/// each 32 bits. Part of the kernel's stable interface.
 private enum InitAnswer {
     static let bytesMin = 24
     static let handleKillPrivilegesV2: UInt32 = 1 << 28

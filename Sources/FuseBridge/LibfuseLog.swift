@@ -2,8 +2,8 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// The last line libfuse had to say, for the error that follows. It is never printed: what a user sees is ours to word.
-/// Unchecked Sendable: the lock guards `last`.
+/// The last line libfuse had to say, for the error that follows. It is never printed: what a user sees is
+/// ours to word. Unchecked Sendable: the lock guards `last`.
 final class LibfuseLog: @unchecked Sendable {
     static let shared = LibfuseLog()
     private let lock = Lock()
@@ -13,7 +13,8 @@ final class LibfuseLog: @unchecked Sendable {
         fuse_set_log_func { _, format, arguments in
             var line = [CChar](repeating: 0, count: 512)
             vsnprintf(&line, line.count, format!, arguments!)
-            LibfuseLog.shared.keep(String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+            LibfuseLog.shared.keep(
+                String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
         }
     }
 

@@ -48,7 +48,8 @@ struct ListingPacker {
         return fuse_add_direntry(request, start, room, name.baseAddress, &status, off_t(item.cookie))
     }
 
-    /// An item without attributes ("." and "..") is sent with node number 0: the kernel then makes no inode of it.
+    /// An item without attributes ("." and "..") is sent with node number 0: the kernel then makes no inode
+    /// of it.
     private func addPlus(_ item: DirectoryEntry, _ start: UnsafeMutablePointer<CChar>, _ room: Int) -> Int {
         var parameter = item.entry.map { fuse_entry_param($0) } ?? fuse_entry_param()
         if item.entry == nil {

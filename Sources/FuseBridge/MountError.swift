@@ -26,16 +26,20 @@ public enum MountError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .noDevice: "/dev/fuse is missing: load the kernel module (modprobe fuse), or give the container the device"
-        case .deviceRefused: "/dev/fuse may not be opened: ask the administrator for read and write access to it"
+        case .noDevice:
+            "/dev/fuse is missing: load the kernel module (modprobe fuse), or give the container the device"
+        case .deviceRefused:
+            "/dev/fuse may not be opened: ask the administrator for read and write access to it"
         case .noHelper: "fusermount3 is missing: install the package fuse3"
-        case .allowOtherRefused: "allow_other is not permitted: add the line user_allow_other to /etc/fuse.conf"
+        case .allowOtherRefused:
+            "allow_other is not permitted: add the line user_allow_other to /etc/fuse.conf"
         case .noMountPoint(let directory): "\(directory): no such directory: make it first"
         case .notADirectory(let directory): "\(directory): not a directory: mount on a directory"
         case .alreadyMounted(let directory): "\(directory): already mounted: unmount it first"
         case .deadMount(let directory):
             "\(directory): a mount whose process has died is there: run fusermount3 -u -z \(directory)"
-        case .mountPointRefused(let directory): "\(directory): permission denied: mount on a directory of your own"
+        case .mountPointRefused(let directory):
+            "\(directory): permission denied: mount on a directory of your own"
         case .refused(let words): "could not mount: \(words)"
         case .system(let error, let action): "\(action): \(error)"
         }

@@ -2,7 +2,8 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// A mounted filesystem, found by its device number: its directory may have been moved, bound elsewhere or hidden.
+/// A mounted filesystem, found by its device number: its directory may have been moved, bound elsewhere or
+/// hidden.
 struct MountPoint: Sendable {
     /// "major:minor".
     let device: String
@@ -20,8 +21,8 @@ struct MountPoint: Sendable {
         mountTable().filter { $0.device == device }.map(\.directory).reversed()
     }
 
-    /// Unmounts it everywhere; false when it is in use or hidden under another mount (never with `lazily`, which takes it out
-    /// of the tree at once and lets its users finish).
+    /// Unmounts it everywhere; false when it is in use or hidden under another mount (never with `lazily`,
+    /// which takes it out of the tree at once and lets its users finish).
     @discardableResult
     func unmount(lazily: Bool) -> Bool {
         for directory in directories {
@@ -33,12 +34,14 @@ struct MountPoint: Sendable {
 
     /// Takes it out of the tree where it answers ENOTCONN, because its connection has been closed or severed.
     ///
-    /// Only then: once a mount is gone its device number may already be that of the next one, on the same directory.
+    /// Only then: once a mount is gone its device number may already be that of the next one, on the same
+    /// directory.
     func removeIfDead() {
         for directory in directories where isDeadMount(directory) { _ = detach(directory, lazily: true) }
     }
 
-    /// Lets the kernel read further ahead than its 128 KiB, where we may (root). In pages of the mount's own device.
+    /// Lets the kernel read further ahead than its 128 KiB, where we may (root). In pages of the mount's own
+    /// device.
     func raiseReadAhead(kibibytes: Int) {
         let descriptor = open("/sys/class/bdi/\(device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -48,13 +51,15 @@ struct MountPoint: Sendable {
     }
 }
 
-/// True where the process behind a mount has gone. Asked by statvfs(3): the kernel may answer stat(2) from its cache.
+/// True where the process behind a mount has gone. Asked by statvfs(3): the kernel may answer stat(2) from
+/// its cache.
 func isDeadMount(_ directory: String) -> Bool {
     var status = statvfs()
     return statvfs(directory, &status) != 0 && errno == ENOTCONN
 }
 
-/// Unmounts what is on top at `directory`: by itself as root, else through fusermount3. False when it is still there.
+/// Unmounts what is on top at `directory`: by itself as root, else through fusermount3. False when it is
+/// still there.
 func detach(_ directory: String, lazily: Bool) -> Bool {
     if geteuid() == 0 {
         let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)

@@ -16,8 +16,9 @@ public enum MountEnd: Sendable, Equatable {
 
 /// A mounted library.
 ///
-/// Whatever happens, nothing stays mounted when `run` has returned or the session is gone. The caller closes the
-/// library afterwards. Unchecked Sendable: `run` is called at most once, and only `control` is used by other threads.
+/// Whatever happens, nothing stays mounted when `run` has returned or the session is gone. The caller closes
+/// the library afterwards. Unchecked Sendable: `run` is called at most once, and only `control` is used by
+/// other threads.
 public final class MountSession: @unchecked Sendable {
     private let library: Library
     private let options: MountOptions
@@ -30,7 +31,8 @@ public final class MountSession: @unchecked Sendable {
 
     /// How long open files may keep being served after a lazy unmount. Then they fail with ENOTCONN.
     private static let graceMilliseconds: Int32 = 3000
-    /// The kernel's own 128 KiB lets a read of 3 MB wait for each chunk's decryption; see Tests for figures.
+    /// The kernel's own 128 KiB is one chunk: with more, the next chunks are opened while a program looks at
+    /// this one.
     private static let readAheadKibibytes = 1024
 
     /// Mounts the library on `directory`. Programs that look there wait until `run` is called.
@@ -81,8 +83,8 @@ public final class MountSession: @unchecked Sendable {
         return watch(onLive)
     }
 
-    /// The notifier first, while its last message is still served; then the workers; then the connection, upon which
-    /// whoever still waits for an answer gets ENOTCONN.
+    /// The notifier first, while its last message is still served; then the workers; then the connection,
+    /// upon which whoever still waits for an answer gets ENOTCONN.
     private func closeDown() {
         notifier.stop()
         session?.stop()
@@ -114,15 +116,15 @@ public final class MountSession: @unchecked Sendable {
         }
     }
 
-    /// Unmounts as fusermount3 -u does. While files are open or a program's working directory is inside, the mount is taken
-    /// out of the tree and they are served for a while longer.
+    /// Unmounts as fusermount3 -u does. While files are open or a program's working directory is inside, the
+    /// mount is taken out of the tree and they are served for a while longer.
     private func takeDown() {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
         waitForEnd()
     }
 
-    /// Waits until the kernel has let go of the connection, a second request or signal comes, or the time is up: a mount
-    /// that was copied into another namespace may never end.
+    /// Waits until the kernel has let go of the connection, a second request or signal comes, or the time is
+    /// up: a mount that was copied into another namespace may never end.
     private func waitForEnd() {
         _ = control.next(milliseconds: Self.graceMilliseconds)
     }

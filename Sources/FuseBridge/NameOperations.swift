@@ -88,7 +88,8 @@ private let renameNoReplace: UInt32 = 1
 private let renameExchange: UInt32 = 2
 
 func renameEntry(
-    _ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: CString, _ newParent: fuse_ino_t, _ newName: CString,
+    _ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: CString, _ newParent: fuse_ino_t,
+    _ newName: CString,
     _ bits: UInt32
 ) {
     Request(request).answer { call throws(FileError) in

@@ -5,9 +5,9 @@ internal import PhotoLibrary
 
 /// Tells the kernel what it must forget, from a thread of its own.
 ///
-/// The kernel takes the parent's lock for each message, and a process may hold that lock while it waits for one of our
-/// answers: so no request's thread may send one, and no lock of ours is held meanwhile. Callers only enqueue.
-/// Unchecked Sendable: `lock` guards every variable.
+/// The kernel takes the parent's lock for each message, and a process may hold that lock while it waits for
+/// one of our answers: so no request's thread may send one, and no lock of ours is held meanwhile. Callers
+/// only enqueue. Unchecked Sendable: `lock` guards every variable.
 final class Notifier: LibraryObserver, @unchecked Sendable {
     private enum Message: Hashable {
         case entry(parent: UInt64, name: Name)
@@ -23,7 +23,8 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     private var isStopping = false
     private var thread: WorkerThread?
 
-    /// Messages that may wait. The kernel takes hundreds of thousands a second; a queue this long means that it takes none.
+    /// Messages that may wait. The kernel takes hundreds of thousands a second; a queue this long means that
+    /// it takes none.
     static let waitingMax = 65_536
 
     func invalidateEntry(parent: UInt64, name: Name) { enqueue(.entry(parent: parent, name: name)) }
@@ -33,9 +34,13 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     /// A message that waits already is not sent twice: it will be sent after this call as well.
     private func enqueue(_ message: Message) {
         lock.withLock {
-            guard !isStopping, known.insert(message).inserted else { return }
-            if waiting.count < Self.waitingMax { waiting.append(message) } else { hasOverflowed = true }
-            change.signalAll()
+            guard !isStopping else { return }
+            if waiting.count == Self.waitingMax {
+                hasOverflowed = true
+            } else if known.insert(message).inserted {
+                waiting.append(message)
+                change.signalAll()
+            }
         }
     }
 
@@ -96,8 +101,9 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
         }
     }
 
-    /// The way out when the queue overflowed: FUSE_NOTIFY_INC_EPOCH (kernel 6.16) makes every cached name be asked again.
-    /// `struct fuse_out_header`: length, code, and 0 for "no request". Older kernels refuse it; names then last their timeout.
+    /// The way out when the queue overflowed: FUSE_NOTIFY_INC_EPOCH (kernel 6.16) makes every cached name be
+    /// asked again. `struct fuse_out_header`: length, code, and 0 for "no request". Older kernels refuse it;
+    /// names then last their timeout.
     private func forgetAllNames(_ session: OpaquePointer) {
         var header: (bytes: UInt32, code: Int32, unique: UInt64) = (16, 8, 0)
         _ = write(fuse_session_fd(session), &header, MemoryLayout.size(ofValue: header))

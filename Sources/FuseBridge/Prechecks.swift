@@ -2,8 +2,8 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// Looks at everything that commonly stands in the way of a mount, so that the error can say what to do; returns the
-/// directory's true path.
+/// Looks at everything that commonly stands in the way of a mount, so that the error can say what to do;
+/// returns the directory's true path.
 public func checkMountable(_ directory: String, options: MountOptions) throws(MountError) -> String {
     try checkDevice()
     if geteuid() != 0 { try checkHelper(options) }

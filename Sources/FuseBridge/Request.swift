@@ -4,8 +4,8 @@ internal import PhotoLibrary
 
 /// One request of the kernel, answered exactly once.
 ///
-/// It cannot be copied and each answer consumes it, so a second answer does not compile; one that is
-/// dropped unanswered answers EIO rather than leave a program waiting for ever. When the kernel no longer wants the
+/// It cannot be copied and each answer consumes it, so a second answer does not compile; one that is dropped
+/// unanswered answers EIO rather than leave a program waiting for ever. When the kernel no longer wants the
 /// answer (the caller was interrupted) sending fails, which matters only where something was opened.
 struct Request: ~Copyable {
     private let pointer: fuse_req_t
@@ -49,7 +49,8 @@ struct Request: ~Copyable {
         fuse_reply_buf(release(), start, bytes.count)
     }
 
-    /// Sends an opened file or directory; false when nobody waits for it any more, so that RELEASE will never come.
+    /// Sends an opened file or directory; false when nobody waits for it any more, so that RELEASE will never
+    /// come.
     consuming func sendOpened(_ information: borrowing fuse_file_info) -> Bool {
         var information = copy information
         return fuse_reply_open(release(), &information) == 0
@@ -88,9 +89,12 @@ struct Request: ~Copyable {
         case .attributes(let attributes, let timeout):
             var status = stat(attributes)
             fuse_reply_attr(pointer, &status, timeout)
-        case .target(let bytes): (bytes + [0]).withUnsafeBufferPointer { terminated in
-            _ = terminated.withMemoryRebound(to: CChar.self) { fuse_reply_readlink(pointer, $0.baseAddress) }
-        }
+        case .target(let bytes):
+            (bytes + [0]).withUnsafeBufferPointer { terminated in
+                _ = terminated.withMemoryRebound(to: CChar.self) {
+                    fuse_reply_readlink(pointer, $0.baseAddress)
+                }
+            }
         case .written(let count): fuse_reply_write(pointer, count)
         case .offset(let offset): fuse_reply_lseek(pointer, off_t(offset))
         case .statistics(let statistics):
@@ -100,7 +104,8 @@ struct Request: ~Copyable {
         }
     }
 
-    /// An extended attribute, or the list of them, as getxattr(2) gives it: the size alone where no room is offered.
+    /// An extended attribute, or the list of them, as getxattr(2) gives it: the size alone where no room is
+    /// offered.
     private static func sendValue(_ pointer: fuse_req_t, _ bytes: [UInt8], room: Int) {
         if room == 0 {
             fuse_reply_xattr(pointer, bytes.count)

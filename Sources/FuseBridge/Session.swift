@@ -5,8 +5,9 @@ internal import Synchronization
 
 /// libfuse's session: the connection to the kernel, and the threads that serve it.
 ///
-/// The threads are ours and not `fuse_session_loop_mt`'s, which ends them by pthread_cancel: that would unwind Swift frames.
-/// Unchecked Sendable: libfuse's session may be used from any thread; `workers` only by the one that starts and joins.
+/// The threads are ours and not `fuse_session_loop_mt`'s, which ends them by pthread_cancel: that would
+/// unwind Swift frames. Unchecked Sendable: libfuse's session may be used from any thread; `workers` only by
+/// the one that starts and joins.
 final class Session: @unchecked Sendable {
     /// For the notifier.
     let pointer: OpaquePointer
@@ -15,8 +16,10 @@ final class Session: @unchecked Sendable {
     private let control: ControlPipe
     private var workers: [WorkerThread] = []
     private let running = Atomic<Int>(0)
+    private let turn = ReadTurn()
 
-    /// Each may come to hold a 1 MiB buffer. More than there are cores, because some requests wait (fsync, thumbnails).
+    /// Each may come to hold a 1 MiB buffer. More than there are cores, because some requests wait (fsync,
+    /// thumbnails).
     private static let workersMax = 8
 
     /// Nil when libfuse does not take the mount options (its log says why).
@@ -45,11 +48,14 @@ final class Session: @unchecked Sendable {
     func mount(at directory: String) -> Bool {
         guard fuse_session_mount(pointer, directory) == 0 else { return false }
         var calls = fuse_custom_io()
-        calls.read = { descriptor, buffer, count, _ in read(descriptor, buffer, count) }
+        let flags = fcntl(fuse_session_fd(pointer), F_GETFL)
+        _ = fcntl(fuse_session_fd(pointer), F_SETFL, flags | O_NONBLOCK)
+        calls.read = { descriptor, buffer, count, _ in readRequest(descriptor, buffer, count) }
         calls.writev = { descriptor, pieces, count, userData in
             Bridge.from(userData).initialisation.send(descriptor, pieces, count)
         }
-        return fuse_session_custom_io(pointer, &calls, fuse_session_fd(pointer)) == 0
+        precondition(fuse_session_custom_io(pointer, &calls, fuse_session_fd(pointer)) == 0)
+        return true
     }
 
     /// Starts the workers; the last to end says so to the control pipe.
@@ -69,18 +75,40 @@ final class Session: @unchecked Sendable {
     /// One worker: requests are received and processed until the connection ends or `stop` is called.
     private func serve() {
         var buffer = fuse_buf()
+        var number = turn.take()
         while fuse_session_exited(pointer) == 0 {
+            if turn.isHeld(number) { turn.willRead() } else { number = turn.take() }
+            if fuse_session_exited(pointer) != 0 { break }
             let received = fuse_session_receive_buf(pointer, &buffer)
             if received == -EINTR { continue }
             if received <= 0 { break }
+            if isWorthAnotherWorker(buffer) { turn.pass() } else { turn.keep() }
             fuse_session_process_buf(pointer, &buffer)
         }
         fuse_session_exit(pointer)
         free(buffer.mem)
-        if running.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { control.send(.ended) }
+        // The next to take the turn finds that it is over.
+        turn.pass()
+        if running.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+            control.send(.ended)
+        }
     }
 
-    /// Makes the workers end after the requests they are at, though the connection lives. Returns when they have ended.
+    private func isWorthAnotherWorker(_ request: fuse_buf) -> Bool {
+        switch RequestWeight(request) {
+        case .light: false
+        case .heavy: isRequestWaiting
+        case .slow: true
+        }
+    }
+
+    private var isRequestWaiting: Bool {
+        var descriptor = pollfd(fd: fuse_session_fd(pointer), events: Int16(POLLIN), revents: 0)
+        return poll(&descriptor, 1, 0) == 1
+    }
+
+    /// Makes the workers end after the requests they are at, though the connection lives. Returns when they
+    /// have ended.
     func stop() {
         WorkerThread.prepareInterrupts()
         fuse_session_exit(pointer)

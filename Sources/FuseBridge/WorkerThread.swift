@@ -42,7 +42,8 @@ struct WorkerThread: Sendable {
         sigaction(wakeSignal, &action, nil)
     }
 
-    /// Makes the system call the thread is blocked in, if any, return EINTR. After `prepareInterrupts`, before `join`.
+    /// Makes the system call the thread is blocked in, if any, return EINTR. After `prepareInterrupts`,
+    /// before `join`.
     func interrupt() { pthread_kill(thread, Self.wakeSignal) }
 }
 

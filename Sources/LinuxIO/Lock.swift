@@ -62,6 +62,12 @@ public final class Condition: @unchecked Sendable {
 
 /// The clock that never jumps, clock_gettime(CLOCK_MONOTONIC).
 public enum MonotonicClock {
+    public static var nanoseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
     public static var milliseconds: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
