@@ -24,7 +24,8 @@ let package = Package(
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
+        .systemLibrary(
+            name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
         .target(name: "CShims"),
         layer("LinuxIO", uses: ["CShims"]),
@@ -38,7 +39,8 @@ let package = Package(
             dependencies: ["FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"],
             exclude: ["obscura.1", "mount.obscura.8"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
-        layer("PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
+        layer(
+            "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
         layer("PhotoImaging", uses: ["CShims"]),
         .executableTarget(
             name: "obscura-worker", dependencies: ["PhotoImaging", "CTurboJPEG", "CSeccomp", "CShims"],

@@ -25,7 +25,8 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// openat(2) with O_CLOEXEC added. `directory` may be AT_FDCWD.
     func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32
     func close(_ descriptor: Int32)
-    func pread(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int
+    func pread(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno)
+        -> Int
     func pwrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int
     func dataSync(_ descriptor: Int32) throws(Errno)
     func sync(_ descriptor: Int32) throws(Errno)
@@ -73,7 +74,9 @@ extension FileSystemCalls {
     }
 
     /// As above, into an array (whose own closures cannot throw typed errors).
-    public func readFully(_ descriptor: Int32, at offset: UInt64, into bytes: inout [UInt8]) throws(Errno) -> Int {
+    public func readFully(_ descriptor: Int32, at offset: UInt64, into bytes: inout [UInt8]) throws(Errno)
+        -> Int
+    {
         let result = bytes.withUnsafeMutableBytes { bytes -> Result<Int, Errno> in
             do throws(Errno) { return .success(try readFully(descriptor, bytes, at: offset)) } catch {
                 return .failure(error)

@@ -3,7 +3,8 @@ public import VaultStore
 
 extension Library {
     /// Opens the library of a space whose password was right.
-    public static func open(_ unlocked: UnlockedSpace, options: LibraryOptions) throws(VaultError) -> Library {
+    public static func open(_ unlocked: UnlockedSpace, options: LibraryOptions) throws(VaultError) -> Library
+    {
         let space = try unlocked.openSpace(readOnly: options.readOnly)
         let catalogue: Catalogue
         do throws(CatalogueError) {

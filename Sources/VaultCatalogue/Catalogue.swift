@@ -36,7 +36,8 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("BEGIN")
     }
 
-    /// Runs `body` on the tables, with the lock held and inside the transaction. Without it the tables must not be used.
+    /// Runs `body` on the tables, with the lock held and inside the transaction. Without it the tables must not be
+    /// used.
     @inline(__always)
     public func locked<R, E: Error>(_ body: (Tables) throws(E) -> R) throws(E) -> R {
         lock.lock()

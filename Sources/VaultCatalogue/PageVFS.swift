@@ -26,7 +26,9 @@ enum PageVFS {
             }
         }
 
-        func take(_ name: String) -> (any PageStorage)? { lock.withLock { storages.removeValue(forKey: name) } }
+        func take(_ name: String) -> (any PageStorage)? {
+            lock.withLock { storages.removeValue(forKey: name) }
+        }
     }
 
     private static let registry = Registry()

@@ -38,7 +38,9 @@ public func stretch(
 }
 
 /// BLAKE2b of `parts`, one after the other, into `out` (16 to 64 bytes), keyed where `key` is given.
-public func hash(_ parts: [UnsafeRawBufferPointer], key: SecretBytes? = nil, into out: UnsafeMutableRawBufferPointer) {
+public func hash(
+    _ parts: [UnsafeRawBufferPointer], key: SecretBytes? = nil, into out: UnsafeMutableRawBufferPointer
+) {
     Sodium.prepare()
     withUnsafeTemporaryAllocation(byteCount: crypto_generichash_statebytes(), alignment: 64) { memory in
         guard let base = memory.baseAddress else { return }

@@ -46,7 +46,8 @@ extension UnsafeRawBufferPointer {
     /// The first byte's address as libsodium takes it; of an empty buffer some address that is not read.
     @inline(__always)
     var octets: UnsafePointer<UInt8> {
-        (baseAddress ?? UnsafeRawPointer(bitPattern: 16).unsafelyUnwrapped).assumingMemoryBound(to: UInt8.self)
+        (baseAddress ?? UnsafeRawPointer(bitPattern: 16).unsafelyUnwrapped).assumingMemoryBound(
+            to: UInt8.self)
     }
 }
 

@@ -26,6 +26,8 @@ extension UnsafeMutableRawBufferPointer {
 
     @inlinable
     public func zero() {
-        if let baseAddress, count > 0 { baseAddress.initializeMemory(as: UInt8.self, repeating: 0, count: count) }
+        if let baseAddress, count > 0 {
+            baseAddress.initializeMemory(as: UInt8.self, repeating: 0, count: count)
+        }
     }
 }

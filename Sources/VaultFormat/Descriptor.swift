@@ -77,7 +77,9 @@ public struct ExtentRun: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    public var chunkCount: Int { Int((length + UInt64(Geometry.chunkBytes) - 1) / UInt64(Geometry.chunkBytes)) }
+    public var chunkCount: Int {
+        Int((length + UInt64(Geometry.chunkBytes) - 1) / UInt64(Geometry.chunkBytes))
+    }
 
     /// Plaintext bytes of the chunk with this number within the run.
     public func plainBytes(ofChunk index: Int) -> Int {
@@ -90,7 +92,8 @@ public struct ExtentRun: Sendable, Hashable {
     /// Sectors the whole run takes.
     public var sectorCount: Int {
         let count = chunkCount
-        return (count - 1) * Geometry.sectorsPerChunk + Geometry.sectors(forPlaintext: plainBytes(ofChunk: count - 1))
+        return (count - 1) * Geometry.sectorsPerChunk
+            + Geometry.sectors(forPlaintext: plainBytes(ofChunk: count - 1))
     }
 
     /// True where `next` continues this run, so that both are one row.

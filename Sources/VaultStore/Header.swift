@@ -64,12 +64,15 @@ struct Header: Sendable {
     }
 
     private static func judge(_ copy: [UInt8]) -> Verdict {
-        guard copy.count == HeaderLayout.copyBytes, copy.starts(with: HeaderLayout.magic) else { return .damaged }
+        guard copy.count == HeaderLayout.copyBytes, copy.starts(with: HeaderLayout.magic) else {
+            return .damaged
+        }
         return copy.withUnsafeBytes { bytes in
             let version: UInt16 = bytes.number(HeaderLayout.versionOffset)
             var sum = [UInt8](repeating: 0, count: HeaderLayout.checksumBytes)
             sum.withUnsafeMutableBytes { hash([bytes.slice(0, HeaderLayout.checksumOffset)], into: $0) }
-            let isWhole = bytes.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes).elementsEqual(sum)
+            let isWhole = bytes.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes).elementsEqual(
+                sum)
             guard isWhole else { return .damaged }
             guard version == formatVersion else { return .unknownVersion(Int(version)) }
             let spaces = Int(bytes.number(HeaderLayout.spaceCountOffset, as: UInt8.self))
@@ -123,7 +126,9 @@ struct Header: Sendable {
     /// The password, stretched: what opens and seals slots. One Argon2id run.
     func stretched(_ password: SecretBytes) throws(VaultError) -> SecretBytes {
         let salt = Array(bytes[HeaderLayout.saltOffset..<HeaderLayout.saltOffset + HeaderLayout.saltBytes])
-        let result = salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: kdf, count: 32) }
+        let result = salt.withUnsafeBytes {
+            stretch(password: password, salt: $0, parameters: kdf, count: 32)
+        }
         guard let result else { throw .system(Errno(ENOMEM), "cannot have the memory the password needs") }
         return result
     }
@@ -146,7 +151,8 @@ struct Header: Sendable {
                 let isSealed = plain.withUnsafeMutableBytes { plain in
                     associated(slot).withUnsafeBytes {
                         sealing.open(
-                            part.slice(HeaderLayout.slotSealedOffset, HeaderLayout.slotPlainBytes), into: plain,
+                            part.slice(HeaderLayout.slotSealedOffset, HeaderLayout.slotPlainBytes),
+                            into: plain,
                             tag: part.slice(HeaderLayout.slotTagOffset, Geometry.tagBytes), nonce: nonce,
                             associated: $0)
                     }

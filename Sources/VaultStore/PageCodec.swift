@@ -62,7 +62,8 @@ struct PageCodec: Sendable {
     ) -> Bool {
         let tag = page.slice(Geometry.pageBytes - Geometry.tagBytes, Geometry.tagBytes)
         if let expected, Tag(tag) != expected { return false }
-        return withUnsafeTemporaryAllocation(byteCount: PageIdentity.associatedBytes, alignment: 8) { associated in
+        return withUnsafeTemporaryAllocation(byteCount: PageIdentity.associatedBytes, alignment: 8) {
+            associated in
             identity.encode(copy: copy, into: associated)
             return key.open(
                 page.slice(Geometry.nonceBytes, Geometry.pagePlainBytes),

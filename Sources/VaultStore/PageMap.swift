@@ -153,7 +153,9 @@ struct PageMap {
         if key.level == levels - 1 {
             root = reference
         } else {
-            guard let parent = nodes[key.parent] else { preconditionFailure("a dirty node's parent is dirty") }
+            guard let parent = nodes[key.parent] else {
+                preconditionFailure("a dirty node's parent is dirty")
+            }
             parent.references[key.place] = reference
         }
     }

@@ -100,12 +100,15 @@ final class SectorAllocator {
         guard count > 0 else { return nil }
         for step in 0...count {
             let segment = (start.segment + step) % count
-            guard !excluded.contains(segment), Int(usedCounts[segment]) + least <= sectorsPerSegment else { continue }
+            guard !excluded.contains(segment), Int(usedCounts[segment]) + least <= sectorsPerSegment else {
+                continue
+            }
             let entry = try load(segment)
             if let longest = entry.longestRun, longest < least { continue }
             // Comes back to the first segment at last, to look before the cursor too.
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
-            guard let run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved) else {
+            guard let run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
+            else {
                 if from == 0 { entry.longestRun = least - 1 }
                 continue
             }

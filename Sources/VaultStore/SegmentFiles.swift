@@ -98,7 +98,7 @@ final class SegmentFiles: @unchecked Sendable {
         let segment = try segment(number)
         do throws(Errno) {
             try calls.allocate(segment.descriptor, offset: 0, length: bytes)
-        } catch where error == .notSupported {
+        } catch  where error == .notSupported {
         } catch { throw StoreError(error) }
     }
 

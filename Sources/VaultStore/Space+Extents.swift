@@ -99,7 +99,9 @@ extension Space {
     private func reservePiece(offset: UInt64, whole: Int) throws(StoreError) -> ExtentRun {
         let most = Geometry.sectors(forPlaintext: whole)
         let least = min(most, Geometry.sectors(forPlaintext: Geometry.chunkBytes / Geometry.chunkPiecesMax))
-        guard let (sector, count) = try sectors.take(least: least, most: most, near: nil) else { throw .noRoom }
+        guard let (sector, count) = try sectors.take(least: least, most: most, near: nil) else {
+            throw .noRoom
+        }
         let length = min(whole, count * Geometry.sectorBytes - Geometry.extentOverheadBytes)
         return run(offset, length, sector)
     }
@@ -208,7 +210,8 @@ extension Space {
         isChanged = true
         let count = UInt32(run.sectorCount)
         if let last = entries.last, last.kind == kind, last.start + UInt64(last.count) == run.sector,
-            UInt64(last.start) / UInt64(files.sectorsPerSegment) == run.sector / UInt64(files.sectorsPerSegment)
+            UInt64(last.start) / UInt64(files.sectorsPerSegment) == run.sector
+                / UInt64(files.sectorsPerSegment)
         {
             entries[entries.count - 1].count += count
         } else {
@@ -225,7 +228,8 @@ extension Space {
     ///
     /// `damaged` where the chunk is not what the row says: then `buffer` holds nothing of use.
     public func read(
-        role: ExtentRole, content: UInt64, run: ExtentRun, chunk: Int, into buffer: UnsafeMutableRawBufferPointer
+        role: ExtentRole, content: UInt64, run: ExtentRun, chunk: Int,
+        into buffer: UnsafeMutableRawBufferPointer
     ) throws(StoreError) -> UnsafeRawBufferPointer {
         precondition(chunk < run.chunkCount && buffer.count >= Self.readBufferBytes)
         let plainBytes = run.plainBytes(ofChunk: chunk)
@@ -238,11 +242,13 @@ extension Space {
     /// Opens an extent's payload in place.
     func openExtent(_ descriptor: Descriptor, _ extent: UnsafeMutableRawBufferPointer) -> Bool {
         let payload = extent.slice(Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes)
-        return withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
+        return withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) {
+            associated in
             descriptor.encodeAssociatedData(into: associated)
             return keys.content.open(
                 UnsafeRawBufferPointer(payload), into: payload,
-                tag: UnsafeRawBufferPointer(extent.slice(extent.count - Geometry.tagBytes, Geometry.tagBytes)),
+                tag: UnsafeRawBufferPointer(
+                    extent.slice(extent.count - Geometry.tagBytes, Geometry.tagBytes)),
                 nonce: UnsafeRawBufferPointer(extent.slice(0, Geometry.nonceBytes)),
                 associated: UnsafeRawBufferPointer(associated))
         }

@@ -40,7 +40,8 @@ struct SpaceOptions: Sendable {
 extension Space {
     /// Opens the newest state of a space: the newest soft root of this boot if everything in it opens, else the
     /// newest durable one; `damaged` where there is none.
-    static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space {
+    static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space
+    {
         let found = findRoots(files: files, codec: PageCodec(key: keys.page))
         let newest = found.map(\.root.generation).max() ?? 0
         let durables = found.filter(\.root.isDurable).sorted { $0.root.generation > $1.root.generation }
@@ -96,7 +97,8 @@ extension Space {
             try files.read(rootSector(slot, copy: copy, files: files), into: sealed)
             return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> RootRecord? in
                 let isOpen = codec.open(
-                    UnsafeRawBufferPointer(sealed), as: identity, copy: UInt8(copy), expected: nil, into: plain)
+                    UnsafeRawBufferPointer(sealed), as: identity, copy: UInt8(copy), expected: nil,
+                    into: plain)
                 return isOpen ? RootRecord(decoding: UnsafeRawBufferPointer(plain)) : nil
             }
         }
@@ -184,7 +186,8 @@ extension Space {
                 entries: (0..<count).map { index in
                     DeltaEntry(
                         decoding: bytes.slice(
-                            DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes))
+                            DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes
+                        ))
                 })
         }
     }

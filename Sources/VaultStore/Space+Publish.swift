@@ -16,7 +16,8 @@ public final class FrozenCommit: @unchecked Sendable {
     var oldDeltaCount = 0
 
     init(
-        generation: UInt64, pages: [(index: UInt32, page: PageBuffer)], bitmaps: [(page: Int, bytes: [UInt8])],
+        generation: UInt64, pages: [(index: UInt32, page: PageBuffer)],
+        bitmaps: [(page: Int, bytes: [UInt8])],
         counts: [(page: Int, bytes: [UInt8])], entries: [DeltaEntry]
     ) {
         self.generation = generation
@@ -284,7 +285,8 @@ extension Space {
                 free(try maps[object.rawValue].reference(ofNode: key, load: nodeLoader(object)), frozen)
                 nodeSlots[key] = try takeSlot(frozen)
             }
-            let deltaPages = (frozen.entries.count + DeltaLayout.entriesPerPage - 1) / DeltaLayout.entriesPerPage
+            let deltaPages =
+                (frozen.entries.count + DeltaLayout.entriesPerPage - 1) / DeltaLayout.entriesPerPage
             while deltaSlots.count < deltaPages { deltaSlots.append(try takeSlot(frozen)) }
             if slots.dirtyPages.allSatisfy({ pageSlots[$0] != nil }) { break }
         }
@@ -323,7 +325,8 @@ extension Space {
                 for (index, entry) in part.enumerated() {
                     entry.encode(
                         into: plain.slice(
-                            DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes))
+                            DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes
+                        ))
                 }
                 let identity = PageIdentity(role: .delta, index: slot)
                 return try writer.add(UnsafeRawBufferPointer(plain), as: identity, slot: slot, at: place)

@@ -108,7 +108,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Chunks sealed before they are written in one call.
     static let chunksPerWrite = 4
 
-    init(_ opened: OpenedRoot, files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) {
+    init(_ opened: OpenedRoot, files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError)
+    {
         self.files = files
         self.keys = keys
         codec = PageCodec(key: keys.page)
@@ -317,7 +318,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         return lock.withLock {
             noticeGrowth()
             let sectorBytes = UInt64(Geometry.sectorBytes)
-            let used = (sectors.usedSectors + sectors.reservedSectors) - min(pendingSectors, sectors.usedSectors)
+            let used =
+                (sectors.usedSectors + sectors.reservedSectors) - min(pendingSectors, sectors.usedSectors)
             if grows {
                 let reusable = (max(peakSectors, used) - used) * sectorBytes
                 let available = host > Self.hostReserveBytes ? host - Self.hostReserveBytes : 0
@@ -358,7 +360,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// that there is no room.
     public var isCatalogueFull: Bool {
         lock.withLock {
-            if slots.freeSlots + pendingSlotCount >= Self.catalogueReserveSlots + staged.count * 3 { return false }
+            if slots.freeSlots + pendingSlotCount >= Self.catalogueReserveSlots + staged.count * 3 {
+                return false
+            }
             if grows { return ((try? files.hostStatus())?.availableBytes ?? 0) < 16 << 20 }
             let taken = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
             let unused = (0..<sectors.segmentCount).lazy

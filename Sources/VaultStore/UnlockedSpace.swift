@@ -14,7 +14,8 @@ public final class UnlockedSpace: Sendable {
     let segmentBytes: UInt64
 
     init(
-        path: String, vault: VaultDirectory, key: SecretBytes, index: Int, spaceCount: Int, segmentBytes: UInt64
+        path: String, vault: VaultDirectory, key: SecretBytes, index: Int, spaceCount: Int,
+        segmentBytes: UInt64
     ) {
         self.path = path
         self.vault = vault
@@ -50,7 +51,8 @@ public final class UnlockedSpace: Sendable {
         return bytes.withUnsafeBytes { bytes in
             UnlockedSpace(
                 path: path, vault: vault, key: SecretBytes(copying: bytes.slice(24, Geometry.keyBytes)),
-                index: Int(bytes.number(0, as: UInt64.self)), spaceCount: Int(bytes.number(8, as: UInt64.self)),
+                index: Int(bytes.number(0, as: UInt64.self)),
+                spaceCount: Int(bytes.number(8, as: UInt64.self)),
                 segmentBytes: bytes.number(16))
         }
     }
@@ -73,7 +75,9 @@ public final class UnlockedSpace: Sendable {
 
     /// Sets the times of all files of the vault alike; nothing in a vault of one space.
     public func levelTimes() {
-        guard let header = try? Header.read(vault.header, calls: vault.calls, mayRepair: false) else { return }
+        guard let header = try? Header.read(vault.header, calls: vault.calls, mayRepair: false) else {
+            return
+        }
         Vault.levelTimes(vault, header)
     }
 

@@ -20,7 +20,10 @@ extension Vault {
             0x794C_7630: "overlay",
         ]
         if let type = host(path)?.typeMagic, let name = types[type] { return name }
-        let synced = ["Dropbox", "Nextcloud", "ownCloud", "OneDrive", "Google Drive", "GoogleDrive", "Syncthing", "Sync"]
+        let synced = [
+            "Dropbox", "Nextcloud", "ownCloud", "OneDrive", "Google Drive", "GoogleDrive", "Syncthing",
+            "Sync",
+        ]
         let absolute = path.hasPrefix("/") ? path : currentDirectory() + "/" + path
         return absolute.split(separator: "/").lazy.map(String.init).first { synced.contains($0) }
             .map { "a folder synced by \($0)" }
@@ -106,11 +109,16 @@ extension Vault {
         }
         if spaces == 1 {
             // A vault that grows may come to fill its disk.
-            return Geometry.segmentBytes(forSpace: max(host(path)?.totalBytes ?? 0, 4 * Geometry.segmentBytesUsual))
+            return Geometry.segmentBytes(
+                forSpace: max(host(path)?.totalBytes ?? 0, 4 * Geometry.segmentBytesUsual))
         }
-        guard let bytes = bytesPerSpace else { throw .invalidSize("a vault of \(spaces) spaces needs a size") }
+        guard let bytes = bytesPerSpace else {
+            throw .invalidSize("a vault of \(spaces) spaces needs a size")
+        }
         guard bytes >= Geometry.spaceBytesMin else { throw .invalidSize("a space has at least 16M") }
-        guard bytes <= UInt64.max / 16 / UInt64(spaces) else { throw .invalidSize("that is more than any disk") }
+        guard bytes <= UInt64.max / 16 / UInt64(spaces) else {
+            throw .invalidSize("that is more than any disk")
+        }
         return Geometry.segmentBytes(forSpace: bytes)
     }
 
@@ -194,7 +202,8 @@ extension Vault {
             spaces: spaces, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
         let wanted = Int((bytesPerSpace + header.segmentBytes - 1) / header.segmentBytes)
         guard wanted > count else {
-            throw .invalidSize("a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
+            throw .invalidSize(
+                "a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
         }
         let total = UInt64((wanted - count) * header.spaceCount) * header.segmentBytes
         let available = try? calls.hostStatus(vault.directory).availableBytes
@@ -258,7 +267,7 @@ private struct MadeFiles {
             do throws(Errno) {
                 try calls.makeDirectory(AT_FDCWD, path, mode: 0o700)
                 madeRoot = true
-            } catch where error == .exists {}
+            } catch  where error == .exists {}
             root = try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
             guard try calls.list(root).isEmpty else { throw Errno(ENOTEMPTY) }
             return root
@@ -298,7 +307,8 @@ private struct MadeFiles {
 
     /// Removes everything, as far as it can be.
     func remove() {
-        guard root >= 0, let again = try? calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0) else {
+        guard root >= 0, let again = try? calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+        else {
             return
         }
         defer { calls.close(again) }

@@ -93,14 +93,17 @@ public enum Vault {
     /// Gives a space that none of `surviving` opens the password `new`: one of them, at random. Whatever such a
     /// space held is gone.
     public static func addSpace(
-        _ path: String, new: SecretBytes, surviving: [SecretBytes], calls: any FileSystemCalls = LinuxCalls.shared
+        _ path: String, new: SecretBytes, surviving: [SecretBytes],
+        calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
         let stretched = try header.stretched(new)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         var free = Set(0..<header.spaceCount)
         for password in surviving {
-            guard let (_, space) = header.openSlots(try header.stretched(password)) else { throw .noSpaceOpens }
+            guard let (_, space) = header.openSlots(try header.stretched(password)) else {
+                throw .noSpaceOpens
+            }
             free.remove(space)
         }
         guard !free.isEmpty else { throw .noUnusedSpace }

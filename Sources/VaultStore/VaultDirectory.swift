@@ -27,11 +27,16 @@ final class VaultDirectory: Sendable {
     }
 
     /// Opens a vault whose header is open already, locked by whoever handed it over.
-    static func adopt(_ path: String, header: Int32, calls: any FileSystemCalls) throws(VaultError) -> VaultDirectory {
-        VaultDirectory(calls: calls, directory: try openDirectory(path, calls), header: header, ownsHeader: true)
+    static func adopt(_ path: String, header: Int32, calls: any FileSystemCalls) throws(VaultError)
+        -> VaultDirectory
+    {
+        VaultDirectory(
+            calls: calls, directory: try openDirectory(path, calls), header: header, ownsHeader: true)
     }
 
-    private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError) -> Int32 {
+    private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
+        -> Int32
+    {
         do throws(Errno) {
             return try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
         } catch {
@@ -43,7 +48,7 @@ final class VaultDirectory: Sendable {
     private static func openHeader(_ directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> Int32 {
         do throws(Errno) {
             return try calls.open(directory, headerName, flags: O_RDWR | O_NOFOLLOW, mode: 0)
-        } catch where error == .readOnlyFileSystem || error == Errno(EACCES) {
+        } catch  where error == .readOnlyFileSystem || error == Errno(EACCES) {
             return try calls.open(directory, headerName, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
         }
     }

@@ -41,7 +41,8 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     }
     do throws(FileError) { try library.close() } catch {
         throw Failure(
-            .failed, daemon.directory, "not all could be written to the vault's disk: look for room or faults there")
+            .failed, daemon.directory,
+            "not all could be written to the vault's disk: look for room or faults there")
     }
     if let end { throw end }
     if !status.isLive {

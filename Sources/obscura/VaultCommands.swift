@@ -1,6 +1,6 @@
-import VaultCrypto
 import Glibc
 import LinuxIO
+import VaultCrypto
 import VaultStore
 
 func runPasswd(_ arguments: Arguments) throws(Failure) {

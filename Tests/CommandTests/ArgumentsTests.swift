@@ -1,5 +1,5 @@
-import VaultCrypto
 import Testing
+import VaultCrypto
 import VaultStore
 
 @testable import obscura

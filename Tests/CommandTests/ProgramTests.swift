@@ -38,7 +38,6 @@ private struct Program {
     }
 }
 
-
 @Suite(.serialized) final class ProgramTests {
     private let directory: String
 

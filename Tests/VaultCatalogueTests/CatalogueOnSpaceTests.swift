@@ -50,13 +50,15 @@ import VaultStore
                     try tables.insert(
                         DentryRow(
                             parent: 3, id: UInt64(round * 10_000 + number + 100),
-                            name: Array("name-\(round)-\(number)".utf8), ino: UInt64(round * 10_000 + number + 100)))
+                            name: Array("name-\(round)-\(number)".utf8),
+                            ino: UInt64(round * 10_000 + number + 100)))
                 }
                 if number % 500 == 0 { try commit(space, catalogue, durable: number % 1000 == 0) }
             }
             try commit(space, catalogue, durable: round % 2 == 0)
             try catalogue.locked { (tables: Tables) throws(CatalogueError) in
-                try tables.insert(DentryRow(parent: 3, id: 9_000_000, name: Array("lost-\(round)".utf8), ino: 9))
+                try tables.insert(
+                    DentryRow(parent: 3, id: 9_000_000, name: Array("lost-\(round)".utf8), ino: 9))
             }
         }
     }

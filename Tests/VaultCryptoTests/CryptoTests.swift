@@ -6,7 +6,9 @@ import VaultFormat
 @Suite struct CryptoTests {
     func hex(_ text: String) -> [UInt8] {
         let digits = Array(text.utf8.filter { $0 != 32 && $0 != 10 })
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16) ?? 0 }
+        return stride(from: 0, to: digits.count, by: 2).map {
+            UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16) ?? 0
+        }
     }
 
     /// The vector of draft-irtf-cfrg-xchacha-03, appendix A.3.
@@ -14,12 +16,14 @@ import VaultFormat
         let key = hex("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f")
         let nonce = hex("404142434445464748494a4b4c4d4e4f5051525354555657")
         let associated = hex("50515253c0c1c2c3c4c5c6c7")
-        let text = "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it."
+        let text =
+            "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, "
+            + "sunscreen would be it."
         let expected = hex(
             """
-            bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c2
-            16cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff921f9664c97637da9768812f615c6
-            8b13b52e
+            bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3
+            a82f4eda7e39ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2b
+            c369488f76b2383565d3fff921f9664c97637da9768812f615c68b13b52e
             """)
         var bytes = Array(text.utf8)
         var tag = [UInt8](repeating: 0, count: 16)
@@ -30,7 +34,8 @@ import VaultFormat
                     nonce.withUnsafeBytes { nonce in
                         associated.withUnsafeBytes {
                             sealing.seal(
-                                UnsafeRawBufferPointer(bytes), into: bytes, tag: tag, nonce: nonce, associated: $0)
+                                UnsafeRawBufferPointer(bytes), into: bytes, tag: tag, nonce: nonce,
+                                associated: $0)
                         }
                     }
                 }
@@ -42,7 +47,8 @@ import VaultFormat
                     nonce.withUnsafeBytes { nonce in
                         associated.withUnsafeBytes {
                             sealing.open(
-                                UnsafeRawBufferPointer(bytes), into: bytes, tag: tag, nonce: nonce, associated: $0)
+                                UnsafeRawBufferPointer(bytes), into: bytes, tag: tag, nonce: nonce,
+                                associated: $0)
                         }
                     }
                 }
@@ -70,10 +76,13 @@ import VaultFormat
         let quick = KDFParameters(memoryBytes: 8 << 20, passes: 1)
         let password = SecretBytes.random(count: 5)
         let salt = [UInt8](repeating: 1, count: 16)
-        let first = try #require(salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: quick, count: 32) })
-        let again = try #require(salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: quick, count: 32) })
+        let first = try #require(
+            salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: quick, count: 32) })
+        let again = try #require(
+            salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: quick, count: 32) })
         let other = KDFParameters(memoryBytes: 9 << 20, passes: 1)
-        let third = try #require(salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: other, count: 32) })
+        let third = try #require(
+            salt.withUnsafeBytes { stretch(password: password, salt: $0, parameters: other, count: 32) })
         #expect(first == again)
         #expect(!(first == third))
     }

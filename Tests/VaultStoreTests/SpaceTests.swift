@@ -23,7 +23,9 @@ import VaultFormat
         }
         let space = try openSpace(path)
         #expect(try space.readAll(1, runs) == data)
-        #expect(throws: StoreError.damaged) { if count == 0 { throw StoreError.damaged } else { _ = try space.readAll(2, runs) } }
+        #expect(throws: StoreError.damaged) {
+            if count == 0 { throw StoreError.damaged } else { _ = try space.readAll(2, runs) }
+        }
     }
 
     @Test func pagesComeBackAfterSoftAndDurableRoots() throws {
@@ -57,7 +59,8 @@ import VaultFormat
         }
         let unlocked = try Vault.unlock(path, password: secret("one"))
         let files = SegmentFiles(
-            directory: try unlocked.vault.openSpace(0), segmentBytes: unlocked.segmentBytes, calls: LinuxCalls.shared)
+            directory: try unlocked.vault.openSpace(0), segmentBytes: unlocked.segmentBytes,
+            calls: LinuxCalls.shared)
         let options = SpaceOptions(
             isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCountNow: { 2 })
         let space = try Space.open(files: files, keys: SpaceKeys(unlocked.key), options: options)
@@ -79,7 +82,8 @@ import VaultFormat
         }
         #expect(try openSpace(path, readOnly: true).page(0) == 2)
         let sector = try #require(run).sector
-        let segment = FileHandle(forUpdatingAtPath: path + "/spaces/0/" + SegmentFiles.name(Int(sector) / 32768))
+        let segment = FileHandle(
+            forUpdatingAtPath: path + "/spaces/0/" + SegmentFiles.name(Int(sector) / 32768))
         let handle = try #require(segment)
         try handle.seek(toOffset: (sector % 32768) * 512 + 1000)
         try handle.write(contentsOf: Data([1, 2, 3, 4]))

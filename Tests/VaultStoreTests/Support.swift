@@ -39,7 +39,8 @@ struct SeededGenerator: RandomNumberGenerator {
 
 /// A vault made for a test.
 func makeVault(
-    _ directory: TemporaryDirectory, spaces: Int = 1, bytes: UInt64? = nil, calls: any FileSystemCalls = LinuxCalls.shared
+    _ directory: TemporaryDirectory, spaces: Int = 1, bytes: UInt64? = nil,
+    calls: any FileSystemCalls = LinuxCalls.shared
 ) throws -> String {
     let path = directory.path + "/vault"
     try Vault.create(
@@ -49,9 +50,11 @@ func makeVault(
 }
 
 func openSpace(
-    _ path: String, password: String = "one", readOnly: Bool = false, calls: any FileSystemCalls = LinuxCalls.shared
+    _ path: String, password: String = "one", readOnly: Bool = false,
+    calls: any FileSystemCalls = LinuxCalls.shared
 ) throws -> Space {
-    try Vault.unlock(path, password: secret(password), readOnly: readOnly, calls: calls).openSpace(readOnly: readOnly)
+    try Vault.unlock(path, password: secret(password), readOnly: readOnly, calls: calls).openSpace(
+        readOnly: readOnly)
 }
 
 func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
@@ -70,7 +73,8 @@ extension Space {
         defer { buffer.deallocate() }
         for run in runs {
             for chunk in 0..<run.chunkCount {
-                result += Array(try read(role: .content, content: content, run: run, chunk: chunk, into: buffer))
+                result += Array(
+                    try read(role: .content, content: content, run: run, chunk: chunk, into: buffer))
             }
         }
         return result

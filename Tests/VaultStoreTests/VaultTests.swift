@@ -95,7 +95,9 @@ import VaultFormat
                 var counts = [Int](repeating: 0, count: 256)
                 for byte in bytes { counts[Int(byte)] += 1 }
                 let expected = Double(bytes.count) / 256
-                let chiSquare = counts.reduce(0) { $0 + (Double($1) - expected) * (Double($1) - expected) / expected }
+                let chiSquare = counts.reduce(0) {
+                    $0 + (Double($1) - expected) * (Double($1) - expected) / expected
+                }
                 #expect(chiSquare < 400)
             }
         }
@@ -117,13 +119,17 @@ import VaultFormat
         try Data([1]).write(to: URL(fileURLWithPath: path + "/photo.jpg"))
         #expect(
             verdict {
-                try Vault.create(at: path, spaces: 1, bytesPerSpace: nil, kdf: quickKDF, password: secret("x")) { _, _ in }
+                try Vault.create(
+                    at: path, spaces: 1, bytesPerSpace: nil, kdf: quickKDF, password: secret("x")
+                ) { _, _ in }
             } == .notEmpty(path))
         #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["photo.jpg"])
         let huge = directory.path + "/huge"
         #expect(
             verdict {
-                try Vault.create(at: huge, spaces: 2, bytesPerSpace: 1 << 50, kdf: quickKDF, password: secret("x")) { _, _ in }
+                try Vault.create(
+                    at: huge, spaces: 2, bytesPerSpace: 1 << 50, kdf: quickKDF, password: secret("x")
+                ) { _, _ in }
             } == .noRoom)
         #expect(!FileManager.default.fileExists(atPath: huge))
         #expect(verdict { _ = try Vault.info(huge) } == .notAVault(huge))

@@ -1,5 +1,5 @@
-// Calls that Swift cannot import from glibc: variadics, and what is behind _GNU_SOURCE. No logic, and no system header here:
-// a module that includes one would own its types.
+// Calls that Swift cannot import from glibc: variadics, and what is behind _GNU_SOURCE. No logic, and no system
+// header here: a module that includes one would own its types.
 #ifndef OBSCURA_LINUX_SHIMS_H
 #define OBSCURA_LINUX_SHIMS_H
 
