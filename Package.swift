@@ -37,7 +37,7 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: ["FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"],
-            exclude: ["obscura.1", "mount.obscura.8"], swiftSettings: settings),
+            exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
