@@ -168,6 +168,7 @@ extension Space {
         let old = try reference(object, page)
         try maps[object.rawValue].makeDirty(page: page, load: nodeLoader(object))
         free(old, frozen)
+        maps[object.rawValue].pageCount = max(maps[object.rawValue].pageCount, UInt32(page) + 1)
         let slot = try takeSlot(frozen)
         return PageToWrite(object: object, page: page, slot: slot, place: try place(slot), bytes: bytes)
     }

@@ -146,17 +146,27 @@ public final class Space: PageStorage, @unchecked Sendable {
             words += try loadWords(.slotBitmap, page, count: MapLayout.bitmapBytes / 8)
         }
         slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words)
-        let segmentCount = max(segmentCountNow(), Int(pairs.map { max($0.a, $0.b) }.max() ?? 0) + 1)
-        var counts: [UInt32] = []
-        while counts.count < segmentCount {
-            let page = counts.count / MapLayout.countsPerPage
-            let pairs = try loadWords(.usage, page, count: MapLayout.countsPerPage / 2)
-            for pair in pairs { counts += [UInt32(truncatingIfNeeded: pair), UInt32(pair >> 32)] }
-        }
-        sectors.load(counts: Array(counts.prefix(segmentCount)))
+        sectors.load(counts: try loadCounts())
         updateExcluded()
         try loadDeltas()
         if !isReadOnly { try release(through: releaseLimit) }
+    }
+
+    /// Sectors in use in every segment: those there are, and those that something is known to lie in, though the
+    /// file be gone; a number in use is never given out again.
+    private func loadCounts() throws(StoreError) -> [UInt32] {
+        let lastOfPairs = Int(pairs.map { max($0.a, $0.b) }.max() ?? 0)
+        let present = max(segmentCountNow(), lastOfPairs + 1)
+        let perPage = MapLayout.countsPerPage
+        let pages = max(Int(maps[MapObject.usage.rawValue].pageCount), (present + perPage - 1) / perPage)
+        var counts: [UInt32] = []
+        for page in 0..<pages {
+            for pair in try loadWords(.usage, page, count: perPage / 2) {
+                counts += [UInt32(truncatingIfNeeded: pair), UInt32(pair >> 32)]
+            }
+        }
+        let lastUsed = counts.lastIndex { $0 > 0 } ?? 0
+        return Array(counts.prefix(max(present, lastUsed + 1)))
     }
 
     private func loadWords(_ object: MapObject, _ page: Int, count: Int) throws(StoreError) -> [UInt64] {

@@ -206,4 +206,37 @@ import VaultFormat
         }
         #expect(try space.readAll(1, runs) == data)
     }
+
+    /// A segment that somebody deleted costs what lay in it; its number and those after it are not taken for free.
+    @Test func aDeletedSegmentEndangersNoOther() throws {
+        let path = try makeVault(directory)
+        let data = bytes(3_000_000, seed: 4)
+        var all: [[ExtentRun]] = []
+        do {
+            let space = try openSpace(path)
+            for content in 0..<24 {
+                let runs = try space.writeAll(UInt64(content), data)
+                space.adopt(runs)
+                all.append(runs)
+            }
+            try space.commit(durable: true)
+            try space.close()
+        }
+        try FileManager.default.removeItem(atPath: path + "/spaces/0/" + SegmentFiles.name(3))
+        let space = try openSpace(path)
+        for content in 100..<130 {
+            let runs = try space.writeAll(UInt64(content), data)
+            space.adopt(runs)
+        }
+        try space.commit(durable: true)
+        var lost = 0
+        for (content, runs) in all.enumerated() {
+            let touched = runs.contains { run in
+                (0..<run.chunkCount).contains { Int(run.sector(ofChunk: $0)) / 32768 == 3 }
+            }
+            let read = try? space.readAll(UInt64(content), runs)
+            if touched { lost += 1 } else { #expect(read == data) }
+        }
+        #expect(lost > 0 && lost < 10)
+    }
 }
