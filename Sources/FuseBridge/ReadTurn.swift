@@ -82,6 +82,8 @@ final class ReadTurn: @unchecked Sendable {
         lock.withLock {
             lastRequest.store(MonotonicClock.milliseconds, ordering: .relaxed)
             isTaken = false
+            // Whoever gave it up has to take it like anybody else.
+            current.wrappingAdd(1, ordering: .releasing)
             change.signalAll()
         }
     }
