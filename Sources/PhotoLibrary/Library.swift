@@ -46,7 +46,9 @@ public final class Library: @unchecked Sendable {
         commons.makeRoom = { [committer] in committer.makeRoom() }
         commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
         if !options.readOnly { committer.start() }
-        committer.noteChange(if: try locked { $0.isPlanted })
+        // A state that only a soft root holds is to become durable, whether it changes or not.
+        let isSoft = !space.isClean
+        committer.noteChange(if: try locked { $0.isPlanted } || isSoft)
     }
 
     deinit { committer.abort() }

@@ -148,9 +148,12 @@ extension Space {
         try files.sync()
     }
 
-    /// Ends the space's use: everything was published durably by the caller. No soft root is left behind.
+    /// Ends the space's use: what is not durable yet becomes so, and only then no soft root is left behind.
     public func close() throws(StoreError) {
-        guard !isReadOnly, rings.hasSoft else { return }
+        guard !isReadOnly else { return }
+        // A mount may have begun with a soft root and changed nothing: that root is all there is of its state.
+        if !isClean { try publish(freeze(), durable: true) }
+        guard rings.hasSoft else { return }
         for slot in RootLayout.softSlots {
             for copy in 0..<2 {
                 try withUnsafeTemporaryPage { (bytes) throws(StoreError) in

@@ -239,4 +239,16 @@ import VaultFormat
         }
         #expect(lost > 0 && lost < 10)
     }
+
+    /// A mount that finds a soft root and changes nothing must not lose it by unmounting.
+    @Test func aSoftRootSurvivesAMountThatChangesNothing() throws {
+        let path = try makeVault(directory)
+        do {
+            let space = try openSpace(path)
+            space.stage(0, 9)
+            try space.commit(durable: false)
+        }
+        do { try openSpace(path).close() }
+        #expect(try openSpace(path).page(0) == 9)
+    }
 }
