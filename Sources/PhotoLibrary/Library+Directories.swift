@@ -1,21 +1,30 @@
 import LinuxIO
 import VaultCatalogue
 
-/// An open directory. It holds nothing: cookies are ids that never recur.
-public final class DirectoryHandle: Sendable {
+/// An open directory. Cookies are ids that never recur, so it holds no entries, only where they end: what
+/// comes while the directory is read is not listed, or a program that adds a name at each step would never
+/// end.
+public final class DirectoryHandle: @unchecked Sendable {
     public let ino: UInt64
+    /// The first cookie that was not given out yet when it was opened, or last read from the start. Under the
+    /// catalogue's lock.
+    fileprivate var end: UInt64
 
-    init(_ ino: UInt64) { self.ino = ino }
+    init(_ ino: UInt64, end: UInt64) {
+        self.ino = ino
+        self.end = end
+    }
 }
 
 extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
         if VirtualInode.isVirtual(ino) {
             guard VirtualInode.isDirectory(ino) else { throw .notDirectory }
-        } else {
-            _ = try locked { tree throws(FileError) in try tree.directory(ino) }
+            return DirectoryHandle(ino, end: .max)
         }
-        return DirectoryHandle(ino)
+        return try locked { tree throws(FileError) in
+            DirectoryHandle(try tree.directory(ino).ino, end: tree.counters.dentry)
+        }
     }
 
     public func releaseDirectory(_ handle: DirectoryHandle) {}
@@ -25,8 +34,9 @@ extension Library {
         try committer.makeDurable()
     }
 
-    /// Lists a directory from behind a cookie (0: from the start), until `visit` returns false: then the
-    /// entry it refused comes again. `visit` is called with a lock held and must not call the library.
+    /// Lists a directory from behind a cookie (0: from the start, as it is now), until `visit` returns false:
+    /// then the entry it refused comes again. `visit` is called with a lock held and must not call the
+    /// library.
     public func readDirectory(
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
@@ -36,8 +46,10 @@ extension Library {
         }
         try locked { tree throws(FileError) in
             let directory = try tree.directory(handle.ino)
+            if cookie == 0 { handle.end = tree.counters.dentry }
+            let end = handle.end
             guard visitDots(directory.ino, directory.row.parent, after: cookie, visit) else { return }
-            try tree.list(directory, after: cookie, plus: plus, visit)
+            try tree.list(directory, after: cookie, plus: plus) { $0.cookie < end && visit($0) }
         }
     }
 
