@@ -50,7 +50,21 @@ let package = Package(
             "CommandTests",
             uses: ["obscura", "FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
-        tests("VaultCatalogueTests", uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "LinuxIO"]),
+        tests(
+            "VaultCatalogueTests",
+            uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),
+        // Vaults, pictures and failures for the tests that need a whole space.
+        .target(
+            name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
+            path: "Tests/TestSupport",
+            swiftSettings: settings),
+        tests(
+            "PhotoLibraryTests",
+            uses: [
+                "PhotoLibrary", "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO", "TestSupport",
+                "obscura-worker",
+            ]),
+        tests("FuseBridgeTests", uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "LinuxIO", "TestSupport"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),
         tests("VaultStoreTests", uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),

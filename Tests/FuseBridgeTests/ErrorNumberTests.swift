@@ -1,0 +1,24 @@
+import Glibc
+import PhotoLibrary
+import Testing
+
+@testable import FuseBridge
+
+@Suite struct ErrorNumberTests {
+    static let table: [(FileError, Int32)] = [
+        (.noEntry, ENOENT), (.exists, EEXIST), (.notDirectory, ENOTDIR), (.isDirectory, EISDIR),
+        (.notEmpty, ENOTEMPTY), (.notPermitted, EPERM), (.accessDenied, EACCES), (.noRoom, ENOSPC),
+        (.damaged, EIO), (.readOnly, EROFS), (.nameTooLong, ENAMETOOLONG), (.tooManyLinks, EMLINK),
+        (.noData, ENODATA), (.notSupported, EOPNOTSUPP), (.invalid, EINVAL), (.range, ERANGE),
+        (.fileTooBig, EFBIG), (.badHandle, EBADF), (.stale, ESTALE), (.noSuchDeviceOrAddress, ENXIO),
+        (.tooBig, E2BIG), (.busy, EBUSY),
+    ]
+
+    @Test(arguments: table) func eachMeaningHasItsNumber(error: FileError, number: Int32) {
+        #expect(error.errorNumber == number)
+    }
+
+    @Test func noTwoMeaningsShareANumber() {
+        #expect(Set(Self.table.map(\.1)).count == Self.table.count)
+    }
+}

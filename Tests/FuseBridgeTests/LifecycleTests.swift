@@ -1,0 +1,152 @@
+import Foundation
+import FuseBridge
+import PhotoLibrary
+import Testing
+
+/// Tests that mount. One after the other: signals and working directories belong to the whole process.
+@Suite(.serialized) struct RealMounts {}
+
+extension RealMounts {
+    @Suite struct LifecycleTests {
+        @Test func itIsUsableWhenItSaysSoAndShowsNothingOfItsContent() throws {
+            try withMount { mount throws in
+                #expect(try status(mount.mountPoint).st_mode & S_IFMT == S_IFDIR)
+                let table = try read("/proc/self/mountinfo").split(separator: "\n")
+                let line = try #require(table.first { $0.contains(mount.mountPoint) })
+                #expect(line.contains(" - fuse.obscura obscura "))
+                #expect(line.contains("nosuid,nodev") && line.contains("noatime"))
+                #expect(line.contains("default_permissions"))
+            }
+        }
+
+        @Test func unmountingFromOutsideEndsIt() throws {
+            let mount = try MountedLibrary()
+            #expect(umount2(mount.mountPoint, 0) == 0)
+            #expect(try mount.waitForEnd() == .unmounted)
+            try mount.finish()
+        }
+
+        @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func signalsUnmount(number: Int32) throws {
+            let mount = try MountedLibrary { $0.handlesSignals = true }
+            kill(getpid(), number)
+            #expect(try mount.waitForEnd() == .signal(number))
+            try mount.finish()
+        }
+
+        @Test func aBusyMountIsTakenOutOfTheTreeAndItsFilesServedForAWhile() throws {
+            let mount = try MountedLibrary { $0.handlesSignals = true }
+            try write("busy", to: mount.path("file"))
+            let descriptor = open(mount.path("file"), O_RDWR)
+            kill(getpid(), SIGTERM)
+            while mount.isMounted { usleep(10_000) }
+            #expect(pwrite(descriptor, "later", 5, 0) == 5)
+            #expect(try mount.waitForEnd() == .signal(SIGTERM))
+            #expect(failure { pwrite(descriptor, "too late", 8, 0) } != 0)
+            close(descriptor)
+            try mount.finish()
+        }
+
+        @Test func closingTheLastFileEndsABusyMountAtOnce() throws {
+            // It would be served for three seconds more. A machine may be slow, but not always.
+            let isAtOnce = try (0..<5).contains { _ in
+                let mount = try MountedLibrary()
+                try write("busy", to: mount.path("file"))
+                let descriptor = open(mount.path("file"), O_RDONLY)
+                mount.session.unmount()
+                while mount.isMounted { usleep(10_000) }
+                let start = ContinuousClock.now
+                close(descriptor)
+                #expect(try mount.waitForEnd() == .requested)
+                let spent = ContinuousClock.now - start
+                try mount.finish()
+                return spent < .milliseconds(2500)
+            }
+            #expect(isAtOnce)
+        }
+
+        @Test func aSeveredConnectionLeavesNothingMounted() throws {
+            let mount = try MountedLibrary()
+            try write("busy", to: mount.path("file"))
+            let descriptor = open(mount.path("file"), O_RDONLY)
+            #expect(failure { Int(umount2(mount.mountPoint, Int32(MNT_FORCE))) } == EBUSY)
+            #expect(try mount.waitForEnd() == .unmounted)
+            #expect(!mount.isMounted)
+            close(descriptor)
+            try mount.finish()
+        }
+
+        @Test func anIdleMountGoesButNotWhileAFileIsOpen() throws {
+            let mount = try MountedLibrary { $0.idleSeconds = 1 }
+            try write("x", to: mount.path("file"))
+            let descriptor = open(mount.path("file"), O_RDONLY)
+            usleep(2_500_000)
+            #expect(mount.isMounted)
+            close(descriptor)
+            var space = statvfs()
+            // Asking for the room that is left is not using it.
+            while mount.isMounted {
+                statvfs(mount.mountPoint, &space)
+                usleep(100_000)
+            }
+            #expect(try mount.waitForEnd() == .idle)
+            try mount.finish()
+        }
+
+        @Test func aSessionNeverRunLeavesNothingMounted() throws {
+            try withEmptyDirectory { directory throws in
+                let made = try TestLibrary()
+                _ = try MountSession.mount(made.library, at: directory, options: MountOptions())
+                #expect(!isMountPoint(directory))
+                try made.library.close()
+            }
+        }
+    }
+
+    @Suite struct MountErrorTests {
+        private func mountError(_ path: String) throws -> MountError? {
+            let made = try TestLibrary()
+            let error = #expect(throws: MountError.self) {
+                _ = try MountSession.mount(made.library, at: path, options: MountOptions())
+            }
+            try made.library.close()
+            return error
+        }
+
+        @Test func errorsSayWhatIsWrong() throws {
+            try withEmptyDirectory { directory throws in
+                #expect(try mountError(directory + "/none") == .noMountPoint(directory + "/none"))
+                try write("", to: directory + "/file")
+                #expect(try mountError(directory + "/file") == .notADirectory(directory + "/file"))
+                #expect(try mountError(directory + "/file/x") == .notADirectory(directory + "/file/x"))
+                unlink(directory + "/file")
+            }
+            try withMount { mount throws in
+                #expect(try mountError(mount.mountPoint) == .alreadyMounted(mount.mountPoint))
+                let viaDots = mount.mountPoint + "/."
+                #expect(try mountError(viaDots) == .alreadyMounted(viaDots))
+            }
+        }
+
+        @Test func theMountOfADeadProcessIsClearedAway() throws {
+            try withEmptyDirectory { directory throws in
+                let device = open("/dev/fuse", O_RDWR)
+                let options = "fd=\(device),rootmode=40000,user_id=0,group_id=0"
+                #expect(Glibc.mount("obscura", directory, "fuse.obscura", 0, options) == 0)
+                close(device)
+                #expect(failure { Int(access(directory + "/.", F_OK)) } == ENOTCONN)
+                let made = try TestLibrary()
+                let session = try MountSession.mount(
+                    made.library, at: directory + "/", options: MountOptions())
+                withExtendedLifetime(session) { #expect(isMountPoint(directory)) }
+                try made.library.close()
+            }
+        }
+    }
+}
+
+private func withEmptyDirectory(_ body: (String) throws -> Void) throws {
+    var template = Array("/tmp/fusebridge-XXXXXX".utf8CString)
+    let directory = String(cString: try #require(mkdtemp(&template)))
+    try body(directory)
+    #expect(rmdir(directory) == 0)
+}

@@ -1,0 +1,98 @@
+import Foundation
+import FuseBridge
+import PhotoLibrary
+import TestSupport
+import Testing
+
+/// A real library in a vault of its own.
+final class TestLibrary {
+    let library: Library
+    private let vault: TestVault
+
+    init() throws {
+        vault = try TestVault()
+        var options = LibraryOptions(owner: (getuid(), getgid()), mountedByRoot: true)
+        options.workerPath = workerPath
+        library = try Library.open(vault.unlock(), options: options)
+        library.didGoLive()
+    }
+}
+
+/// A library mounted for one test, served by a thread of its own.
+final class MountedLibrary: @unchecked Sendable {
+    private let made: TestLibrary
+    var library: Library { made.library }
+    let session: MountSession
+    let mountPoint: String
+    /// Where the test makes its files: `albums`.
+    let directory: String
+    private let finished = DispatchSemaphore(value: 0)
+    private var end: MountEnd?
+
+    init(_ change: (inout MountOptions) -> Void = { _ in }) throws {
+        var template = Array("/tmp/fusebridge-XXXXXX".utf8CString)
+        mountPoint = String(cString: try #require(mkdtemp(&template)))
+        directory = mountPoint + "/albums"
+        var options = MountOptions()
+        options.handlesSignals = false
+        change(&options)
+        made = try TestLibrary()
+        session = try MountSession.mount(made.library, at: mountPoint, options: options)
+        let live = DispatchSemaphore(value: 0)
+        Thread.detachNewThread { [self] in
+            end = try? session.run { live.signal() }
+            finished.signal()
+        }
+        try #require(live.wait(timeout: .now() + 60) == .success)
+    }
+
+    /// How `run` ended; fails the test when it does not within so many seconds.
+    func waitForEnd(seconds: Double = 60) throws -> MountEnd {
+        try #require(finished.wait(timeout: .now() + seconds) == .success)
+        finished.signal()
+        return try #require(end)
+    }
+
+    func path(_ name: String) -> String { directory + "/" + name }
+
+    var isMounted: Bool { isMountPoint(mountPoint) }
+
+    /// Unmounts, closes the library and tidies up; every test ends with it.
+    func finish() throws {
+        session.unmount()
+        _ = try waitForEnd()
+        #expect(!isMounted)
+        #expect(rmdir(mountPoint) == 0)
+        try library.close()
+    }
+}
+
+func isMountPoint(_ path: String) -> Bool {
+    let table = (try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)) ?? ""
+    return table.split(separator: "\n").contains { $0.split(separator: " ")[4] == path }
+}
+
+/// Mounts, runs the test, unmounts whatever happened.
+func withMount(_ change: (inout MountOptions) -> Void = { _ in }, _ body: (MountedLibrary) throws -> Void)
+    throws
+{
+    let mounted = try MountedLibrary(change)
+    let result = Result { try body(mounted) }
+    try mounted.finish()
+    try result.get()
+}
+
+/// errno of a call that must fail, 0 when it succeeds.
+func failure(_ call: () -> Int) -> Int32 { call() == -1 ? errno : 0 }
+
+func write(_ text: String, to path: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+}
+
+func read(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+func status(_ path: String) throws -> stat {
+    var result = stat()
+    try #require(lstat(path, &result) == 0)
+    return result
+}

@@ -1,0 +1,88 @@
+import CFuse3
+import Glibc
+import LinuxIO
+import PhotoLibrary
+import Testing
+
+@testable import FuseBridge
+
+@Suite struct MountTableTests {
+    @Test func aLineIsRead() throws {
+        let line = "42 27 0:39 / /mnt/my\\040photos rw,noatime shared:7 - fuse.obscura obscura rw,user_id=0"
+        let entry = try #require(MountTableEntry(line: line[...]))
+        #expect(entry.device == "0:39")
+        #expect(entry.directory == "/mnt/my photos")
+        #expect(entry.type == "fuse.obscura")
+    }
+
+    @Test(arguments: [("\\134040", "\\040"), ("\\0", "\\0"), ("a\\011b\\012", "a\tb\n"), ("\\999", "\\999")])
+    func escapesAreUndone(written: String, meant: String) throws {
+        let line = "1 2 0:3 / \(written) rw - tmpfs t rw"
+        #expect(try #require(MountTableEntry(line: line[...])).directory == meant)
+    }
+
+    @Test(arguments: ["", "-", "1 2 3 4 5 6", "1 2 0:3 / /m rw -"]) func brokenLinesAreSkipped(line: String) {
+        #expect(MountTableEntry(line: line[...]) == nil)
+    }
+}
+
+@Suite struct AttributeChangesTests {
+    @Test func onlyWhatTheMaskNamesIsTaken() {
+        var status = stat()
+        status.st_mode = 0o100644
+        status.st_uid = 7
+        status.st_size = 5
+        status.st_mtim = timespec(tv_sec: 3, tv_nsec: 4)
+        #expect(AttributeChanges(status, mask: 0) == AttributeChanges())
+        let changes = AttributeChanges(
+            status, mask: FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME)
+        #expect(changes.mode == 0o644)
+        #expect(changes.size == 5)
+        #expect(changes.modified == .set(Timestamp(seconds: 3, nanoseconds: 4)))
+        #expect(changes.changed == Timestamp(seconds: 0))
+        #expect(changes.uid == nil && changes.accessed == nil)
+    }
+
+    @Test func nowWinsOverATimeThatComesWithIt() {
+        let both = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW
+        #expect(AttributeChanges(stat(), mask: both).accessed == .now)
+    }
+}
+
+@Suite struct IdleClockTests {
+    /// What a clock says to a series of observations.
+    private func verdicts(seconds: Int?, _ seen: [(uses: UInt64, open: Int, now: Int64)]) -> [Bool] {
+        var clock = IdleClock(seconds: seconds)
+        var result: [Bool] = []
+        for item in seen { result.append(clock.isOver(uses: item.uses, open: item.open, now: item.now)) }
+        return result
+    }
+
+    @Test func withoutALimitItIsNeverOver() {
+        #expect(IdleClock(seconds: nil).checkMilliseconds == nil)
+        #expect(verdicts(seconds: nil, [(0, 0, 0), (0, 0, 1 << 40)]) == [false, false])
+    }
+
+    @Test func useAndOpenFilesStartItAgain() {
+        #expect(
+            verdicts(seconds: 2, [(5, 0, 9000), (5, 0, 10_999), (5, 0, 11_000)]) == [false, false, true])
+        #expect(
+            verdicts(seconds: 2, [(5, 0, 9000), (6, 0, 11_000), (6, 0, 12_999)]) == [false, false, false])
+        #expect(
+            verdicts(seconds: 2, [(5, 1, 9000), (5, 1, 99_000), (5, 0, 99_001)]) == [false, false, false])
+    }
+
+    @Test(arguments: [(1, 250), (60, 7500), (3600, 30_000)]) func itAsksOftenEnough(limit: Int, wait: Int32) {
+        #expect(IdleClock(seconds: limit).checkMilliseconds == wait)
+    }
+}
+
+@Suite struct OptionTests {
+    @Test func commasInNamesDoNotBecomeOptions() {
+        var options = MountOptions()
+        options.subtype = "a,ro\\"
+        #expect(options.libfuseWords.hasSuffix(",subtype=a\\,ro\\\\"))
+        options.readOnly = true
+        #expect(options.libfuseWords.hasSuffix(",ro"))
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import LinuxIO
+import PhotoLibrary
+import TestSupport
+import Testing
+
+/// Random operations on photos against a model of the rules.
+@Suite struct PhotoModelTests {
+    final class Photo {
+        var content: [UInt8]
+        var day: String
+        var isPinned = false
+        var albums: Set<String>
+        var isOfSession = true
+        init(_ content: [UInt8], _ day: String, _ albums: Set<String>) {
+            self.content = content
+            self.day = day
+            self.albums = albums
+        }
+        /// What a program just wrote to put it in another's place.
+        var isNew: Bool { isOfSession && albums.count == 1 && !isPinned }
+    }
+
+    struct World {
+        let rig: Rig
+        var dice: Dice
+        var photos: [Photo] = []
+        var count = 0
+        let days = ["2001-01-01", "2002-02-02", "2003-03-03"]
+
+        init(_ seed: UInt64) throws {
+            rig = try Rig()
+            dice = Dice(seed)
+            for album in ["A", "B", "A/C"] { try rig.mkdir("albums/" + album) }
+            for day in days { try rig.mkdir("moments/" + day) }
+        }
+
+        mutating func picture() -> (bytes: [UInt8], day: String) {
+            count += 1
+            let day = days.randomElement(using: &dice) ?? days[0]
+            return (jpeg(day, more: count, size: 330 + count % 7), day)
+        }
+
+        mutating func path() -> String {
+            let album = ["A", "B", "A/C"].randomElement(using: &dice) ?? "A"
+            return "albums/\(album)/p\(Int.random(in: 0..<6, using: &dice)).jpg"
+        }
+
+        func holder(_ path: String) -> Photo? { photos.first { $0.albums.contains(path) } }
+
+        func momentPath(_ photo: Photo) throws -> String {
+            for name in try rig.ls("moments/" + photo.day)
+            where try rig.get("moments/\(photo.day)/\(name)") == photo.content {
+                return "moments/\(photo.day)/\(name)"
+            }
+            throw FileError.noEntry
+        }
+
+        mutating func step() throws {
+            let target = path()
+            let held = holder(target)
+            let any = photos.randomElement(using: &dice)
+            switch Int.random(in: 0..<12, using: &dice) {
+            case 0, 1, 2: try write(target, held)
+            case 3: try save(target, held)
+            case 4, 5: try renameInAlbums(target, held)
+            case 6:
+                guard let any, held == nil else { break }
+                let source = any.albums.sorted().first
+                try rig.ln(try source ?? momentPath(any), target)
+                any.albums.insert(target)
+            case 7:
+                guard let held else { break }
+                try rig.rm(target)
+                held.albums.remove(target)
+            case 8:
+                guard let any, count % 3 == 0 else { break }
+                try rig.rm(try momentPath(any))
+                photos.removeAll { $0 === any }
+            case 9:
+                guard let any else { break }
+                let day = days.randomElement(using: &dice) ?? days[0]
+                guard day != any.day else { break }
+                try rig.mv(try momentPath(any), "moments/\(day)/moved\(count).jpg")
+                count += 1
+                any.day = day
+                any.isPinned = true
+            case 10:
+                guard let any, any !== held else { break }
+                try rig.mv(try momentPath(any), target)
+                held?.albums.remove(target)
+                any.albums.insert(target)
+            default:
+                guard let held else { break }
+                let day = days.randomElement(using: &dice) ?? days[0]
+                count += 1
+                try rig.mv(target, "moments/\(day)/put\(count).jpg")
+                held.albums.remove(target)
+                if day != held.day {
+                    held.isPinned = true
+                    held.day = day
+                }
+            }
+        }
+
+        private mutating func write(_ target: String, _ held: Photo?) throws {
+            let (bytes, day) = picture()
+            try rig.put(target, bytes)
+            if let held {
+                held.content = bytes
+                if !held.isPinned { held.day = day }
+            } else {
+                photos.append(Photo(bytes, day, [target]))
+            }
+        }
+
+        private mutating func save(_ target: String, _ held: Photo?) throws {
+            let (bytes, day) = picture()
+            let album = target.split(separator: "/").dropLast().joined(separator: "/")
+            let temporary = album + "/" + (count % 2 == 0 ? ".save" : "save_tmp.jpg")
+            try rig.put(temporary, bytes)
+            try rig.mv(temporary, target)
+            guard let held else {
+                photos.append(Photo(bytes, day, [target]))
+                return
+            }
+            held.content = bytes
+            held.isOfSession = true
+            if !held.isPinned { held.day = day }
+        }
+
+        private mutating func renameInAlbums(_ target: String, _ held: Photo?) throws {
+            let source = path()
+            guard source != target, let moved = holder(source) else { return }
+            let isNew = moved.isNew
+            try rig.mv(source, target)
+            if held === moved { return }
+            moved.albums.remove(source)
+            moved.albums.insert(target)
+            guard let held else { return }
+            if isNew {
+                moved.albums.formUnion(held.albums)
+                moved.isPinned = held.isPinned
+                if held.isPinned { moved.day = held.day }
+                photos.removeAll { $0 === held }
+            } else {
+                held.albums.remove(target)
+            }
+        }
+
+        func check(_ comment: Comment) throws {
+            var expected: [String] = []
+            for photo in photos { expected.append(photo.day + " " + String(photo.content.hashValue)) }
+            var found: [String] = []
+            for day in try rig.ls("moments") {
+                for name in try rig.ls("moments/" + day) {
+                    let bytes = try rig.get("moments/\(day)/\(name)")
+                    found.append(day + " " + String(bytes.hashValue))
+                    #expect(try rig.captured("moments/\(day)/\(name)").hasPrefix(day), comment)
+                }
+            }
+            #expect(found.sorted() == expected.sorted(), comment)
+            var names = 0
+            for album in ["A", "B", "A/C"] {
+                for name in try rig.ls("albums/" + album) where name != "C" {
+                    let path = "albums/\(album)/\(name)"
+                    names += 1
+                    guard let photo = holder(path) else {
+                        Issue.record("\(comment): \(path) is of no photo")
+                        continue
+                    }
+                    #expect(try rig.get(path) == photo.content, comment)
+                    #expect(try rig.stat(path).nlink == UInt32(photo.albums.count + 1), comment)
+                }
+            }
+            #expect(names == photos.reduce(0) { $0 + $1.albums.count }, comment)
+            #expect(try rig.stat("moments").nlink == UInt32(2 + rig.ls("moments").count), comment)
+        }
+    }
+
+    @Test(arguments: [21, 22, 23, 24, 25, 26] as [UInt64])
+    func photosAgainstAModel(seed: UInt64) throws {
+        var world = try World(seed)
+        for step in 0..<300 {
+            try world.step()
+            if step % 10 == 9 { try world.check("seed \(seed), step \(step)") }
+            if step % 70 == 69 {
+                if step < 140 { try world.rig.remount() } else { try world.rig.kill() }
+                for photo in world.photos { photo.isOfSession = false }
+                try world.check("seed \(seed), step \(step), mounted again")
+            }
+        }
+        for photo in world.photos { try world.rig.rm(try world.momentPath(photo)) }
+        try world.rig.expectNothingLeft("seed \(seed)")
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import PhotoLibrary
+import TestSupport
+import Testing
+
+/// Programs that save by writing a new file and renaming it, and backups.
+@Suite struct SavingTests {
+    @Test func aNewFileRenamedOverAPhotoKeepsMomentAndMemberships() throws {
+        let rig = try Rig()
+        try rig.mkdir("albums/A")
+        let old = try rig.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/A/x.jpg", "albums/other.jpg")
+        try rig.put("albums/A/.x.jpg.Ab12Cd", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/A/.x.jpg.Ab12Cd", "albums/A/x.jpg")
+        let new = try rig.ino("albums/A/x.jpg")
+        #expect(new != old)
+        #expect(try rig.ino("albums/other.jpg") == new)
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.ino("moments/2024-05-01/x.jpg") == new)
+        #expect(try rig.stat("albums/other.jpg").nlink == 3)
+        #expect(try rig.get("albums/other.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(rig.observer.entries.contains { $0.1 == "other.jpg" })
+        rig.library.forget(old)
+    }
+
+    @Test func theDayIsReadAnewUnlessPinned() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg("2024-05-01"))
+        try rig.put("albums/.t", jpeg("2023-03-03"))
+        try rig.mv("albums/.t", "albums/x.jpg")
+        #expect(try rig.moments() == ["2023-03-03/x.jpg"])
+        try rig.mkdir("moments/2020-01-01")
+        try rig.mv("moments/2023-03-03/x.jpg", "moments/2020-01-01/x.jpg")
+        try rig.put("albums/.t", jpeg("2022-02-02"))
+        try rig.mv("albums/.t", "albums/x.jpg")
+        #expect(try rig.moments() == ["2020-01-01/x.jpg"])
+        #expect(try rig.source("albums/x.jpg") == "moved")
+    }
+
+    @Test func aNewFileThatWasFiledAlreadyGivesItsMomentUp() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.put("albums/x.jpg_exiftool_tmp", jpeg("2024-05-01", more: 2))
+        #expect(try rig.moments().count == 2)
+        try rig.mv("albums/x.jpg_exiftool_tmp", "albums/x.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.stat("albums/x.jpg").nlink == 2)
+        #expect(try rig.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    @Test func anEstablishedPhotoMovedOverAnotherLosesNothing() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.put("albums/y.jpg", jpeg("2024-05-01", more: 2))
+        try rig.remount()
+        try rig.mv("albums/y.jpg", "albums/x.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
+        #expect(try rig.ls("albums") == ["x.jpg"])
+        #expect(try rig.ino("albums/x.jpg") == rig.ino("moments/2024-05-01/y.jpg"))
+        // Likewise what is new, but stands in another album already.
+        try rig.put("albums/z.jpg", jpeg("2024-05-01", more: 3))
+        try rig.ln("albums/z.jpg", "albums/z2.jpg")
+        try rig.mv("albums/z.jpg", "albums/x.jpg")
+        #expect(try rig.moments().count == 3)
+    }
+
+    @Test func whatIsNoPictureTakesTheNameAndThePhotoStays() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg())
+        try rig.put("albums/.t", Array("text".utf8))
+        try rig.mv("albums/.t", "albums/x.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.stat("albums/x.jpg").nlink == 1)
+        #expect(try rig.get("moments/2024-05-01/x.jpg") == jpeg())
+    }
+
+    @Test(arguments: ["x.jpg~", "x.jpg_original", "x.jpg.bak"])
+    func aBackupBecomesPlainWhenANewFileTakesItsName(backup: String) throws {
+        for isRenamed in [true, false] {
+            let rig = try Rig()
+            let old = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+            try rig.ln("albums/x.jpg", "albums/member.jpg")
+            try rig.mv("albums/x.jpg", "albums/" + backup)
+            #expect(try rig.stat("albums/" + backup).nlink == 3)
+            if isRenamed {
+                try rig.put("albums/x_tmp.jpg", jpeg("2024-05-02", more: 2))
+                try rig.mv("albums/x_tmp.jpg", "albums/x.jpg")
+            } else {
+                try rig.put("albums/x.jpg", jpeg("2024-05-02", more: 2))
+            }
+            let new = try rig.ino("albums/x.jpg")
+            #expect(try rig.ino("albums/" + backup) == old)
+            #expect(try rig.stat("albums/" + backup).nlink == 1)
+            #expect(try rig.ino("albums/member.jpg") == new)
+            #expect(try rig.moments() == ["2024-05-02/x.jpg"])
+            #expect(try rig.ino("moments/2024-05-02/x.jpg") == new)
+        }
+    }
+
+    @Test func aBackupMadeByLinkingKeepsTheOldBytes() throws {
+        let rig = try Rig()
+        let old = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/x.jpg", "albums/x.jpg~")
+        try rig.put("albums/.goutputstream", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/.goutputstream", "albums/x.jpg")
+        #expect(try rig.ino("albums/x.jpg~") == old)
+        #expect(try rig.stat("albums/x.jpg~").nlink == 1)
+        #expect(try rig.get("albums/x.jpg~") == jpeg("2024-05-01", more: 1))
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    @Test func savingInADayKeepsItThere() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.put("moments/2024-05-01/.x.tmp", jpeg("2022-02-02", more: 2))
+        try rig.mv("moments/2024-05-01/.x.tmp", "moments/2024-05-01/x.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.get("albums/x.jpg") == jpeg("2022-02-02", more: 2))
+        #expect(try rig.stat("albums/x.jpg").nlink == 2)
+        // With a backup.
+        try rig.put("moments/2024-05-01/x.jpg_exiftool_tmp", jpeg("2024-05-01", more: 3))
+        try rig.mv("moments/2024-05-01/x.jpg", "moments/2024-05-01/x.jpg_original")
+        try rig.mv("moments/2024-05-01/x.jpg_exiftool_tmp", "moments/2024-05-01/x.jpg")
+        #expect(try rig.get("albums/x.jpg") == jpeg("2024-05-01", more: 3))
+        #expect(try rig.stat("moments/2024-05-01/x.jpg_original").nlink == 1)
+        #expect(try rig.stat("moments/2024-05-01/x.jpg").nlink == 2)
+    }
+
+    @Test func anEstablishedPhotoMovedOverOneInMomentsRemovesIt() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.put("albums/y.jpg", jpeg("2024-05-02", more: 2))
+        try rig.remount()
+        try rig.mv("moments/2024-05-01/x.jpg", "moments/2024-05-02/y.jpg")
+        #expect(try rig.moments() == ["2024-05-02/y.jpg"])
+        #expect(try rig.ls("albums") == ["x.jpg"])
+    }
+
+    @Test func nothingLeaksWhenAllIsGone() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg(more: 1))
+        for number in 2..<6 {
+            try rig.put("albums/.t", jpeg("2024-05-0\(number)", more: number))
+            let old = try rig.ino("albums/x.jpg")
+            try rig.mv("albums/.t", "albums/x.jpg")
+            rig.library.forget(old)
+        }
+        try rig.rm("moments/2024-05-05/x.jpg")
+        #expect(rig.usedBytes == 0)
+        #expect(try rig.ls("moments").isEmpty)
+        try rig.expectNothingLeft()
+    }
+
+    @Test func exchangeIsForAlbumsAlone() throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg(more: 1))
+        try rig.put("albums/t.txt", [1])
+        let (photo, text) = (try rig.ino("albums/x.jpg"), try rig.ino("albums/t.txt"))
+        try rig.mv("albums/x.jpg", "albums/t.txt", .exchange)
+        #expect(try rig.ino("albums/t.txt") == photo)
+        #expect(try rig.ino("albums/x.jpg") == text)
+        expectError(.notPermitted) { try rig.mv("albums/x.jpg", "moments/2024-05-01/x.jpg", .exchange) }
+        expectError(.exists) { try rig.mv("albums/x.jpg", "albums/t.txt", .noReplace) }
+        expectError(.noEntry) { try rig.mv("albums/x.jpg", "albums/none", .exchange) }
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+
+/// A real JPEG of 8 by 8 gray pixels: taken at 12:30 on that day, or undated; `more` makes it another
+/// picture. It has at least `size` bytes.
+public func jpeg(_ day: String? = "2024-05-01", more: Int = 0, size: Int = 320) -> [UInt8] {
+    var bytes: [UInt8] = [0xFF, 0xD8]
+    if let day { bytes += exifSegment("\(day.replacingOccurrences(of: "-", with: ":")) 12:30:00") }
+    let picture = grayPicture(level: 28 + more &* 53 % 200)
+    var comment = Array("picture \(more) ".utf8)
+    while bytes.count + 4 + comment.count + picture.count < size {
+        comment.append(UInt8(truncatingIfNeeded: comment.count &* 7 &+ more))
+    }
+    return bytes + segment(0xFE, comment) + picture
+}
+
+/// A photo by its metadata whose picture breaks off before it begins.
+public func undecodableJPEG(_ day: String) -> [UInt8] {
+    let bytes = jpeg(day)
+    // Start of the frame: 17 bytes further there are the tables it needs.
+    let frame = zip(bytes, bytes.dropFirst()).enumerated().first { $0.element == (0xFF, 0xC0) }?.offset ?? 0
+    return Array(bytes[..<(frame + 13)])
+}
+
+/// A sidecar as cameras' programs write it, of a picture taken at 8:00 on that day.
+public func xmp(_ day: String) -> [UInt8] {
+    Array(
+        """
+        <?xpacket begin='' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:RDF \
+        xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><rdf:Description rdf:about='' \
+        xmlns:exif='http://ns.adobe.com/exif/1.0/' exif:DateTimeOriginal='\(day)T08:00:00'/></rdf:RDF>\
+        </x:xmpmeta><?xpacket end='w'?>
+        """.utf8)
+}
+
+/// Bytes that nothing compresses, the same for the same seed.
+public func noise(_ count: Int, seed: Int = 1) -> [UInt8] {
+    var state = UInt64(truncatingIfNeeded: seed) &* 0x9E37_79B9_7F4A_7C15 | 1
+    return [UInt8](unsafeUninitializedCapacity: count + 8) { bytes, filled in
+        let raw = UnsafeMutableRawBufferPointer(bytes)
+        var offset = 0
+        while offset < count {
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            raw.storeBytes(of: state, toByteOffset: offset, as: UInt64.self)
+            offset += 8
+        }
+        filled = count
+    }
+}
+
+/// `obscura-worker`, built beside the test bundle that is mapped into this process.
+public let workerPath: String = {
+    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") } ?? ""
+    let file = String(bundle[(bundle.firstIndex(of: "/") ?? bundle.endIndex)...])
+    return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura-worker"
+}()
+
+private func segment(_ marker: UInt8, _ body: [UInt8]) -> [UInt8] {
+    [0xFF, marker, UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 0xFF)] + body
+}
+
+/// EXIF with nothing in it but DateTimeOriginal: a TIFF header, IFD0 with the pointer to the Exif IFD, and
+/// that.
+private func exifSegment(_ dateTime: String) -> [UInt8] {
+    let mainOffset: UInt8 = 8
+    let exifOffset = mainOffset + 2 + 12 + 4
+    let textOffset = exifOffset + 2 + 12 + 4
+    var tiff: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, mainOffset]
+    tiff += [0, 1, 0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, exifOffset, 0, 0, 0, 0]
+    tiff += [0, 1, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, textOffset, 0, 0, 0, 0]
+    return segment(0xE1, Array("Exif\0\0".utf8) + tiff + Array(dateTime.utf8) + [0])
+}
+
+/// Tables, frame and scan of one block that is all of one gray: its DC coefficient and no other.
+private func grayPicture(level: Int) -> [UInt8] {
+    var bytes = segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
+    bytes += segment(0xC0, [8, 0, 8, 0, 8, 1, 1, 0x11, 0])
+    // DC: categories 0 to 11, each with a code of four bits that is its number. AC: the end of block alone,
+    // one bit.
+    bytes += segment(0xC4, [0x00] + [0, 0, 0, 12] + [UInt8](repeating: 0, count: 12) + Array(0..<12))
+    bytes += segment(0xC4, [0x10] + [1] + [UInt8](repeating: 0, count: 15) + [0])
+    bytes += segment(0xDA, [1, 1, 0, 0, 63, 0])
+    let coefficient = (level - 128) * 8
+    let category = Int.bitWidth - abs(coefficient).leadingZeroBitCount
+    let value = coefficient < 0 ? coefficient + (1 << category) - 1 : coefficient
+    let bitCount = 4 + category + 1
+    // The end of block is a 0; the last byte is filled with ones.
+    let fill = (8 - bitCount % 8) % 8
+    let bits = ((category << category | value) << 1) << fill | ((1 << fill) - 1)
+    for shift in stride(from: bitCount + fill - 8, through: 0, by: -8) {
+        let byte = UInt8(truncatingIfNeeded: bits >> shift)
+        bytes += byte == 0xFF ? [0xFF, 0] : [byte]
+    }
+    return bytes + [0xFF, 0xD9]
+}

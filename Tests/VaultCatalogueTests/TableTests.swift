@@ -1,0 +1,66 @@
+import LinuxIO
+import Testing
+import VaultCatalogue
+import VaultFormat
+
+@Suite struct TableTests {
+    @Test func aNewCatalogueHasItsCounters() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        let counters = try catalogue.locked { try $0.counters() }
+        #expect(counters == Counters(ino: 16, content: 16, dentry: 16))
+    }
+
+    @Test func inodesComeBackAsTheyWere() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        try catalogue.locked { tables in
+            let now = Timestamp(seconds: -77, nanoseconds: 999_999_999)
+            var row = InodeRow(ino: 1 << 40, mode: 0o100644, uid: .max, gid: 3, now: now)
+            row.size = 1 << 62
+            row.flags = [.photo, .madeByHand]
+            try tables.store(row)
+            #expect(try tables.inode(row.ino) == row)
+            row.nlink = 9
+            try tables.store(row)
+            #expect(try tables.inode(row.ino) == row)
+            try tables.deleteInode(row.ino)
+            #expect(try tables.inode(row.ino) == nil)
+        }
+    }
+
+    @Test func dentriesAreListedByTheirIds() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        try catalogue.locked { tables in
+            for id in 20..<30 as Range<UInt64> {
+                try tables.insert(DentryRow(parent: 3, id: id, name: [UInt8(id)], ino: 100 + id % 3))
+            }
+            #expect(throws: CatalogueError.self) {
+                try tables.insert(DentryRow(parent: 3, id: 99, name: [20], ino: 1))
+            }
+            var seen: [UInt64] = []
+            try tables.eachDentry(in: 3, after: 22) {
+                seen.append($0.id)
+                return seen.count < 4
+            }
+            #expect(seen == [23, 24, 25, 26])
+            #expect(try tables.dentries(of: 100).map(\.id) == [21, 24, 27])
+            #expect(try tables.dentry(3, [25])?.ino == 101)
+            try tables.deleteDentry(3, 25)
+            #expect(try tables.dentry(3, [25]) == nil)
+            #expect(try tables.dentries(in: 3, beginning: [28], limit: 5).map(\.id) == [28])
+        }
+    }
+
+    @Test func extentsAreReplacedAndDeletedByRange() throws {
+        let catalogue = try Catalogue(path: ":memory:")
+        try catalogue.locked { tables in
+            let runs = (0..<5 as Range<UInt64>).map {
+                ExtentRun(offset: $0 * 10, length: 10, sector: $0, generation: 1, epoch: .max - $0)
+            }
+            for run in runs { try tables.insert(run, of: 7) }
+            #expect(try tables.extents(of: 7) == runs)
+            try tables.deleteExtents(of: 7, from: 10, through: 30)
+            #expect(try tables.extents(of: 7) == [runs[0], runs[4]])
+            #expect(try tables.firstExtents(of: 7, limit: 1) == [runs[0]])
+        }
+    }
+}
