@@ -175,9 +175,9 @@ extension Space {
     /// Gives back what was reserved and never adopted.
     public func abandon(_ runs: [ExtentRun]) {
         lock.withLock {
-            for run in runs {
+            forEachPart(of: runs) { sector, count in
                 // A reserved segment's bits are in memory, so nothing can fail to load.
-                try? sectors.abandon(run.sector, run.sectorCount)
+                try? sectors.abandon(sector, count)
             }
         }
     }
@@ -185,11 +185,11 @@ extension Space {
     /// Makes reserved runs part of the next commit: in the catalogue's critical section that enters their rows.
     public func adopt(_ runs: [ExtentRun]) {
         lock.withLock {
-            for run in runs {
-                do throws(StoreError) { try sectors.adopt(run.sector, run.sectorCount) } catch {
+            forEachPart(of: runs) { sector, count in
+                do throws(StoreError) { try sectors.adopt(sector, count) } catch {
                     preconditionFailure("the bits of reserved sectors are in memory")
                 }
-                note(DeltaLayout.kindExtentsWritten, run)
+                note(DeltaLayout.kindExtentsWritten, sector, count)
             }
         }
     }
@@ -198,24 +198,38 @@ extension Space {
     /// are reused when no root refers to them any more.
     public func free(_ runs: [ExtentRun]) {
         lock.withLock {
-            for run in runs {
-                note(DeltaLayout.kindSectorsFreed, run)
-                pendingSectors += UInt64(run.sectorCount)
+            forEachPart(of: runs) { sector, count in
+                note(DeltaLayout.kindSectorsFreed, sector, count)
+                pendingSectors += UInt64(count)
+            }
+        }
+    }
+
+    /// Visits the sectors of runs, segment by segment: no extent crosses the end of a segment, but a run that was
+    /// put together from two may end one segment and begin the next.
+    private func forEachPart(of runs: [ExtentRun], _ body: (_ sector: UInt64, _ count: Int) -> Void) {
+        let perSegment = UInt64(files.sectorsPerSegment)
+        for run in runs {
+            var sector = run.sector
+            let end = run.sector + UInt64(run.sectorCount)
+            while sector < end {
+                let next = min(end, (sector / perSegment + 1) * perSegment)
+                body(sector, Int(next - sector))
+                sector = next
             }
         }
     }
 
     /// Adds to the coming commit's delta, to its last entry where that goes on. Under `lock`.
-    private func note(_ kind: UInt8, _ run: ExtentRun) {
+    private func note(_ kind: UInt8, _ sector: UInt64, _ count: Int) {
         isChanged = true
-        let count = UInt32(run.sectorCount)
-        if let last = entries.last, last.kind == kind, last.start + UInt64(last.count) == run.sector,
-            UInt64(last.start) / UInt64(files.sectorsPerSegment) == run.sector
-                / UInt64(files.sectorsPerSegment)
+        let perSegment = UInt64(files.sectorsPerSegment)
+        if let last = entries.last, last.kind == kind, last.start + UInt64(last.count) == sector,
+            last.start / perSegment == sector / perSegment
         {
-            entries[entries.count - 1].count += count
+            entries[entries.count - 1].count += UInt32(count)
         } else {
-            entries.append(DeltaEntry(kind: kind, count: count, start: run.sector))
+            entries.append(DeltaEntry(kind: kind, count: UInt32(count), start: sector))
         }
     }
 

@@ -251,4 +251,30 @@ import VaultFormat
         do { try openSpace(path).close() }
         #expect(try openSpace(path).page(0) == 9)
     }
+
+    /// Two runs may meet at the end of a segment and be put together to one row.
+    @Test func aRunMayGoOnInTheNextSegment() throws {
+        let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
+        let space = try openSpace(path)
+        let before = space.capacity
+        // Segments of 4 MiB have 8,192 sectors: 31 chunks and 225 sectors, which one small extent fills.
+        let chunk = Geometry.chunkBytes
+        let small = try space.writeAll(1, bytes(225 * 512 - 96, seed: 1))
+        let data = bytes(40 * chunk, seed: 2)
+        let runs = try space.writeAll(2, data)
+        let first = try #require(runs.first)
+        try #require(runs.count == 2 && first.isContinued(by: runs[1]))
+        let whole = ExtentRun(
+            offset: 0, length: UInt64(data.count), sector: first.sector, generation: first.generation,
+            epoch: first.epoch)
+        space.adopt(small + [whole])
+        try space.commit(durable: true)
+        #expect(try space.readAll(2, [whole]) == data)
+        space.free(small + [whole])
+        for _ in 0..<3 {
+            space.stage(0, 1)
+            try space.commit(durable: true)
+        }
+        #expect(space.capacity == before)
+    }
 }
