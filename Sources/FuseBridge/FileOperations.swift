@@ -6,6 +6,9 @@ internal import PhotoLibrary
 
 typealias FileInformation = UnsafeMutablePointer<fuse_file_info>?
 
+/// The first byte of a hidden name.
+private let dot = CChar(bitPattern: UInt8(ascii: "."))
+
 func createFile(
     _ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: CString, _ mode: mode_t, _ file: FileInformation
 ) {
@@ -14,7 +17,7 @@ func createFile(
     do throws(FileError) {
         let (entry, handle) = try bridge.library.create(
             parent, Name(name), mode: mode, flags: file!.pointee.flags, request.caller)
-        file!.pointee.take(handle, bridge)
+        file!.pointee.take(handle, bridge, isWorkingFile: name!.pointee == dot)
         if !request.sendCreated(entry, file!.pointee) { releaseHandle(of: file!.pointee, bridge) }
     } catch {
         request.fail(error.errorNumber)
@@ -36,11 +39,17 @@ func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation
 extension fuse_file_info {
     /// Keeps the handle and tells the kernel how to treat the file. Only a file open for writing
     /// needs a FLUSH at each close: a reader's costs a round trip and means nothing.
-    fileprivate mutating func take(_ handle: FileHandle, _ bridge: Bridge) {
+    ///
+    /// What is only written goes past the kernel's pages: that saves a copy of every byte, the pages' memory, and a
+    /// question about security.capability. So does what a program writes under a hidden name to rename it (rsync,
+    /// GLib), though it opens it for reading too: where the kernel can still map such a file.
+    fileprivate mutating func take(_ handle: FileHandle, _ bridge: Bridge, isWorkingFile: Bool = false) {
         keep(handle)
         bridge.countOpened(1)
         keep_cache = handle.keepsCache ? 1 : 0
-        direct_io = handle.isDirect ? 1 : 0
+        let isOnlyWritten =
+            flags & O_ACCMODE == O_WRONLY || isWorkingFile && bridge.initialisation.canMapDirectFiles
+        direct_io = handle.isDirect || isOnlyWritten ? 1 : 0
         noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
     }
 }

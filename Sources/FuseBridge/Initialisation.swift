@@ -7,6 +7,9 @@ final class Initialisation: Sendable {
     private let isLive = Atomic<Bool>(false)
     private let control: ControlPipe
 
+    /// Whether files that bypass the kernel's pages can be mapped all the same: since Linux 6.6.
+    let canMapDirectFiles = isKernelAtLeast(6, 6)
+
     /// `control` is told when the kernel has its answer.
     init(control: ControlPipe) { self.control = control }
 
@@ -41,7 +44,12 @@ final class Initialisation: Sendable {
     private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int
     {
         let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin
-        if isAnswer { InitAnswer.add(flag: InitAnswer.handleKillPrivilegesV2, to: pieces[1].iov_base) }
+        if isAnswer {
+            InitAnswer.add(flag: InitAnswer.handleKillPrivilegesV2, to: pieces[1].iov_base)
+            if canMapDirectFiles && pieces[1].iov_len >= InitAnswer.extendedBytesMin {
+                InitAnswer.addExtended(flag: InitAnswer.mapDirectFiles, to: pieces[1].iov_base)
+            }
+        }
         let sent = writev(descriptor, pieces, count)
         if isAnswer && sent > 0 {
             isLive.store(true, ordering: .relaxed)
@@ -55,6 +63,11 @@ final class Initialisation: Sendable {
 /// each 32 bits. Part of the kernel's stable interface.
 private enum InitAnswer {
     static let bytesMin = 24
+    static let extendedBytesMin = 36
+    /// FUSE_DIRECT_IO_ALLOW_MMAP, bit 36: the fourth of the second 32 flags.
+    static let mapDirectFiles: UInt32 = 1 << 4
+    private static let initExtended: UInt32 = 1 << 30
+    private static let moreFlagsOffset = 32
     static let handleKillPrivilegesV2: UInt32 = 1 << 28
     private static let flagsOffset = 12
 
@@ -62,4 +75,22 @@ private enum InitAnswer {
         let flags = answer.load(fromByteOffset: flagsOffset, as: UInt32.self)
         answer.storeBytes(of: flags | flag, toByteOffset: flagsOffset, as: UInt32.self)
     }
+
+    static func addExtended(flag: UInt32, to answer: UnsafeMutableRawPointer) {
+        add(flag: initExtended, to: answer)
+        let flags = answer.load(fromByteOffset: moreFlagsOffset, as: UInt32.self)
+        answer.storeBytes(of: flags | flag, toByteOffset: moreFlagsOffset, as: UInt32.self)
+    }
+}
+
+/// Whether uname(2) tells of this release or a later one.
+private func isKernelAtLeast(_ major: Int, _ minor: Int) -> Bool {
+    var names = utsname()
+    guard uname(&names) == 0 else { return false }
+    let release = withUnsafeBytes(of: &names.release) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
+    guard numbers.count == 2 else { return false }
+    return (numbers[0], numbers[1]) >= (major, minor)
 }
