@@ -28,8 +28,6 @@ final class Committer: @unchecked Sendable {
     private var isRunning = false
     private var isCommitting = false
     private var thread = pthread_t()
-    /// Whether a commit could make sectors usable that were freed.
-    private var hasFreed = false
 
     func start() {
         lock.withLock { isRunning = true }
@@ -58,9 +56,6 @@ final class Committer: @unchecked Sendable {
         wake.signalAll()
     }
 
-    /// Notes that sectors were freed, which two durable commits make usable.
-    func noteFreed() { lock.withLock { hasFreed = true } }
-
     /// Makes all that has changed so far durable, and waits for it.
     func makeDurable() throws(FileError) {
         lock.lock()
@@ -86,8 +81,9 @@ final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         // The committer itself, saving a file, must not wait for the committer.
-        guard hasFreed, isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
-        hasFreed = false
+        guard isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
+        // Also what an earlier session freed waits for two durable commits of this one.
+        guard let space = library?.space, space.pendingBytes > 0 else { return false }
         do throws(FileError) {
             try waitForDurable()
             try waitForDurable()

@@ -44,9 +44,6 @@ final class FileState: @unchecked Sendable {
     var modified: Timestamp
     /// (v)
     var changed: Timestamp
-    /// (v) Whether somebody was told attributes after the last write. The kernel drops by itself what it was
-    /// told before.
-    private var isShown = false
     /// (v) Handles that may still write: opened for it, and not closed since their last write.
     var writerCount = 0
     /// (v) Whether the mode may have bits that a write must clear.
@@ -84,7 +81,6 @@ final class FileState: @unchecked Sendable {
     func overlay(_ shown: inout Attributes) {
         view.lock()
         defer { view.unlock() }
-        isShown = true
         guard isNewer else { return }
         shown.size = size
         let unsealed = dirty.reduce(0) { $0 + $1.value.valid }
@@ -95,8 +91,6 @@ final class FileState: @unchecked Sendable {
 
     /// Whether something is here that the tree does not have.
     var hasUnsaved: Bool { view.withLock { isNewer || !dirty.isEmpty } }
-
-    var wasShownSinceWrite: Bool { view.withLock { isShown || !needsFiling } }
 
     /// Notes that the file has something to save. The writer's lock is held.
     func noteUnsaved() {
@@ -141,7 +135,6 @@ final class FileState: @unchecked Sendable {
         modified = now
         changed = now
         isNewer = true
-        isShown = false
         needsFiling = true
         hasNewBytes = true
     }

@@ -158,7 +158,9 @@ extension Library {
     }
 
     /// FLUSH, at each close(2): the file is saved, and by its last writer also filed.
-    public func flush(_ handle: FileHandle) throws(FileError) {
+    public func flush(_ handle: FileHandle) throws(FileError) { try flush(handle, isReleased: false) }
+
+    private func flush(_ handle: FileHandle, isReleased: Bool) throws(FileError) {
         guard let file = handle.state, handle.isWritable else { return }
         file.writer.lock()
         defer { file.writer.unlock() }
@@ -169,12 +171,18 @@ extension Library {
             }
             return file.writerCount == 0
         }
-        try settle(file, isLast: isLast)
+        try settle(file, isLast: isLast, isReleased: isReleased)
     }
 
     /// Saves a file and, where no writer is left, files it. The writer's lock is held.
-    private func settle(_ file: FileState, isLast: Bool) throws(FileError) {
-        guard isLast, file.needsFiling else {
+    private func settle(_ file: FileState, isLast: Bool, isReleased: Bool) throws(FileError) {
+        // `cat new >photo`: the shell closes a copy of the descriptor between emptying and writing. Whether the
+        // photo stays empty, and so is none any more, is known when the last copy is closed.
+        var isDeferred = false
+        if !isReleased, file.view.withLock({ file.size == 0 }) {
+            isDeferred = try locked { _ throws(FileError) in file.inode.isPhoto }
+        }
+        guard isLast, file.needsFiling, !isDeferred else {
             if file.unsavedSince != nil { try save(file) }
             return
         }
@@ -199,7 +207,7 @@ extension Library {
     public func release(_ handle: FileHandle) {
         guard handle.state != nil else { return }
         // The kernel tells no one of an error here; what failed stays unsaved until the committer's next try.
-        if handle.isWritable { try? flush(handle) }
+        if handle.isWritable { try? flush(handle, isReleased: true) }
         close(handle)
     }
 

@@ -38,7 +38,6 @@ extension Library {
         if !file.freed.isEmpty {
             space.free(file.freed)
             file.freed = []
-            committer.noteFreed()
         }
         file.view.lock()
         defer { file.view.unlock() }
@@ -98,7 +97,6 @@ extension Library {
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
                 space.free(runs)
-                committer.noteFreed()
             }
             if runs.count == Self.reapedRowsMax { return false }
         }
@@ -132,13 +130,20 @@ extension Library {
 
     /// FORGET: the kernel holds the inode no more. Only matters where it has no name left.
     public func forget(_ ino: UInt64, count: UInt64 = 1) {
-        let isOrphan = try? locked { tree throws(FileError) in
-            guard tree.orphans.contains(ino) else { return false }
+        let orphan = try? locked { tree throws(FileError) -> Inode? in
+            guard tree.orphans.contains(ino) else { return nil }
             let inode = try tree.inode(ino)
             inode.isForgotten = true
-            return inode.openCount == 0
+            return inode.openCount == 0 ? inode : nil
+        }
+        guard let orphan else { return }
+        // What could not be saved when it was closed must not be saved any more: nobody would free it again.
+        if let file = orphan.state {
+            file.writer.lock()
+            file.discard()
+            file.writer.unlock()
         }
         // What cannot be destroyed now is found in the table of orphans by the next session.
-        if isOrphan == true { try? destroy(ino) }
+        try? destroy(ino)
     }
 }

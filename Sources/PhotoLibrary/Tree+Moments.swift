@@ -36,8 +36,9 @@ extension Tree {
         let directory = try dayDirectory(day, now: now)
         try addEntry(directory, try freeName(directory, name), inode, now: now)
         linked(inode, now: now)
-        // Attributes told before the last write are no longer believed: the usual new photo needs no notice.
-        if inode.state?.wasShownSinceWrite ?? true { notices.append(.attributes(inode.ino)) }
+        // Also where the file was written just now: after a write the kernel asks again for size and times, but
+        // goes on believing the link count that it was told when the file was made.
+        notices.append(.attributes(inode.ino))
     }
 
     /// Takes a photo out of moments.

@@ -55,7 +55,9 @@ func mount(_ request: MountRequest) throws(Failure) {
     } else {
         password = try passwords.toOpen(vault)
     }
-    let space = try onVault(vault) { () throws(VaultError) in try Vault.unlock(vault, password: password) }
+    let space = try onVault(vault) { () throws(VaultError) in
+        try Vault.unlock(vault, password: password, readOnly: request.words.readOnly)
+    }
     let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
     if request.inForeground { try daemon.replaceThisProcess(space) }
     try daemon.start(space)
