@@ -49,6 +49,7 @@ let package = Package(
         tests(
             "CommandTests",
             uses: ["obscura", "FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"]),
+        tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG"]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
             "VaultCatalogueTests",

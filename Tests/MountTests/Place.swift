@@ -1,0 +1,159 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What a program that has ended left: its status and what it printed.
+struct Ended {
+    let status: Int32
+    let output: String
+    let errors: String
+
+    /// Lines of output, without the empty one at the end.
+    var lines: [String] { output.split(separator: "\n").map(String.init) }
+}
+
+/// The built program, beside the test bundle, which is mapped into this process.
+let obscura: String = {
+    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
+    let file = bundle.flatMap { line in line.firstIndex(of: "/").map { String(line[$0...]) } } ?? ""
+    return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura"
+}()
+
+/// Polls until `condition` holds; false when it never did within half a minute.
+func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
+    for _ in 0..<3000 {
+        if try condition() { return true }
+        usleep(10_000)
+    }
+    return try condition()
+}
+
+/// A directory with a vault V and a mount point D. Whatever a test does, at its end nothing of this is
+/// mounted, running or there.
+final class Place {
+    let root = "/tmp/obscura-mount-\(UUID().uuidString)"
+    var vault: String { root + "/V" }
+    var mountPoint: String { root + "/D" }
+    var albums: String { mountPoint + "/albums" }
+    var moments: String { mountPoint + "/moments" }
+
+    /// Makes a vault of quick key derivation, whose first space opens with "one".
+    init(spaces: Int = 1, size: String = "48M") throws {
+        try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: true)
+        let words = ["create", vault, "--spaces=\(spaces)", "--kdf-memory=8M", "--kdf-passes=1"]
+        let made = try run(
+            [obscura] + words + (spaces == 1 ? [] : ["--size=\(size)"]) + ["--password-stdin"], "one\n")
+        try #require(made.status == 0, "\(made.errors)")
+    }
+
+    deinit {
+        // Ends the daemon also where a program still stands in the mount.
+        while umount2(mountPoint, Int32(MNT_DETACH)) == 0 {}
+        _ = eventually { daemon == nil }
+        try? FileManager.default.removeItem(atPath: root)
+    }
+
+    /// Runs a program to its end, without a terminal, in the directory of this place.
+    @discardableResult
+    func run(_ words: [String], _ input: String = "") throws -> Ended {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
+        process.arguments = ["--wait"] + words
+        process.currentDirectoryURL = URL(fileURLWithPath: root)
+        process.environment = [
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8", "HOME": root,
+        ]
+        let (stdin, stdout) = (Pipe(), Pipe())
+        let errorFile = root + "/errors-\(UUID().uuidString)"
+        try Data().write(to: URL(fileURLWithPath: errorFile))
+        defer { unlink(errorFile) }
+        (process.standardInput, process.standardOutput) = (stdin, stdout)
+        process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errorFile))
+        try process.run()
+        try? stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+        try stdin.fileHandleForWriting.close()
+        let read = stdout.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        let errors = try Data(contentsOf: URL(fileURLWithPath: errorFile))
+        return Ended(
+            status: process.terminationStatus, output: String(decoding: read, as: UTF8.self),
+            errors: String(decoding: errors, as: UTF8.self))
+    }
+
+    /// Runs a line of the shell, which must succeed, and returns what it printed.
+    @discardableResult
+    func shell(_ line: String, location: SourceLocation = #_sourceLocation) throws -> String {
+        let ended = try run(["/bin/bash", "-ec", line])
+        #expect(ended.status == 0, "\(line): \(ended.errors)", sourceLocation: location)
+        return ended.output
+    }
+
+    func mount(password: String = "one", options: String = "rw", location: SourceLocation = #_sourceLocation)
+        throws
+    {
+        let words = [obscura, "mount", vault, mountPoint, "-o", options, "--password-stdin"]
+        let ended = try run(words, password + "\n")
+        try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
+    }
+
+    func unmount(location: SourceLocation = #_sourceLocation) throws {
+        // A program that has ended may still be giving up its files.
+        var ended = try run([obscura, "unmount", mountPoint])
+        for _ in 0..<20 where ended.errors.contains("is using it") {
+            usleep(100_000)
+            ended = try run([obscura, "unmount", mountPoint])
+        }
+        try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
+    }
+
+    /// The process that serves the mount; nil where there is none.
+    var daemon: pid_t? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.first { process in
+            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
+            let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+            return words.dropFirst().first == "--daemon" && words.last == mountPoint
+        }
+    }
+
+    /// Writes a file outside the mount and returns its path.
+    @discardableResult
+    func source(_ name: String, _ bytes: [UInt8], modified: Int? = nil) throws -> String {
+        let path = root + "/source/" + name
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        if let modified {
+            var times = [timespec(tv_sec: modified, tv_nsec: 0), timespec(tv_sec: modified, tv_nsec: 0)]
+            #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)
+        }
+        return path
+    }
+
+    /// Files below a directory, as paths from there, in order.
+    func files(_ directory: String) throws -> [String] {
+        try shell("cd '\(directory)'; find . -type f -printf '%P\\n' | LC_ALL=C sort")
+            .split(separator: "\n").map(String.init)
+    }
+
+    /// Every photo of the space, as `day/name`.
+    func shown() throws -> [String] { try files(moments) }
+
+    func bytes(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+}
+
+/// What lstat(2) says.
+func status(_ path: String) throws -> stat {
+    var found = stat()
+    try #require(lstat(path, &found) == 0, "\(path): \(String(cString: strerror(errno)))")
+    return found
+}
+
+func exists(_ path: String) -> Bool {
+    var found = stat()
+    return lstat(path, &found) == 0
+}
+
+/// The error of a call that must fail; nil if it did not.
+func errorNumber(_ result: Int32) -> Int32? { result == 0 ? nil : errno }

@@ -1,0 +1,95 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What a vault shows to one without a password.
+@Suite(.serialized) struct TracesTests {
+    /// Content, size, blocks and both times of every file of the vault.
+    private func snapshot(_ place: Place) throws -> String {
+        try place.shell(
+            "find V -printf '%p %s %b %T@ %C@\\n' | sort; find V -type f | sort | xargs sha256sum")
+    }
+
+    @Test(arguments: [1, 2])
+    func `after unmount nothing readable is in the vault`(spaces: Int) throws {
+        let place = try Place(spaces: spaces)
+        try place.mount()
+        try place.source("Zanzibar.jpg", Photo(width: 300, height: 200).bytes)
+        try place.source("Timbuktu.txt", [UInt8](repeating: UInt8(ascii: "Q"), count: 200_000))
+        try place.shell("mkdir D/albums/Samarkand; cp source/* D/albums/Samarkand")
+        try place.shell("setfattr -n user.Marrakesh -v Casablanca D/albums/Samarkand/Timbuktu.txt")
+        try place.shell("cat D/albums/Samarkand/.thumbs/Zanzibar.jpg > thumbnail")
+        try place.unmount()
+        let words =
+            "Zanzibar|Timbuktu|Samarkand|Marrakesh|Casablanca|QQQQQQQQ|JFIF|Exif|SQLite|2019:03:04|albums"
+        #expect(try place.run(["grep", "-rlaE", words, "V"]).output.isEmpty)
+        let markers = "\\xff\\xd8\\xff[\\xe0\\xe1]..(JFIF|Exif)|\\xff\\xd9\\x00{8}"
+        #expect(try place.run(["grep", "-rlaP", markers, "V"]).output.isEmpty)
+        #expect(try place.files(place.mountPoint).isEmpty)
+    }
+
+    @Test(arguments: [1, 2])
+    func `a read-only mount writes nothing to the vault`(spaces: Int) throws {
+        let place = try Place(spaces: spaces)
+        // An empty space, one never mounted before, and one with photos.
+        let empty = try snapshot(place)
+        try place.mount(options: "ro")
+        #expect(try place.shell("ls D") == "albums\nmoments\n")
+        try place.unmount()
+        #expect(try snapshot(place) == empty)
+        try place.mount()
+        try place.source("a.jpg", Photo().bytes)
+        try place.shell("cp source/a.jpg D/albums")
+        try place.unmount()
+        let before = try snapshot(place)
+        try place.mount(options: "ro")
+        try place.shell("cat D/albums/a.jpg D/moments/*/a.jpg > copy; ls D/albums/.thumbs")
+        #expect(open(place.albums + "/x", O_CREAT | O_WRONLY, 0o644) == -1 && errno == EROFS)
+        #expect(errorNumber(unlink(place.albums + "/a.jpg")) == EROFS)
+        try place.unmount()
+        #expect(try snapshot(place) == before)
+    }
+
+    @Test func `a mount that changes nothing writes nothing`() throws {
+        let place = try Place()
+        try place.mount()
+        try place.source("a.jpg", Photo().bytes)
+        try place.shell("cp source/a.jpg D/albums")
+        try place.unmount()
+        let before = try snapshot(place)
+        try place.mount()
+        try place.shell("find D -ls > listing; cat D/albums/a.jpg > copy")
+        try place.unmount()
+        #expect(try snapshot(place) == before)
+    }
+
+    @Test func `with two spaces all files look alike, mounted or not, and have no holes`() throws {
+        let place = try Place(spaces: 2)
+        func expectAlike(location: SourceLocation = #_sourceLocation) throws {
+            // Content of the same size, all of it on the disk, one time for everything.
+            let segments = try place.shell("find V/spaces -type f -printf '%s %T@ %A@\\n' | sort -u")
+            #expect(segments.split(separator: "\n").count == 1, sourceLocation: location)
+            #expect(
+                try place.shell("find V -printf '%T@\\n' | sort -u | wc -l") == "1\n",
+                sourceLocation: location)
+            let holes = "find V/spaces -type f -printf '%s %b\\n' | awk '$1 > $2 * 512'"
+            #expect(try place.shell(holes).isEmpty, sourceLocation: location)
+            let counts = "for s in V/spaces/*; do ls $s | wc -l; done | sort -u | wc -l"
+            #expect(try place.shell(counts) == "1\n", sourceLocation: location)
+        }
+        // The first mount makes the space's directories.
+        try place.mount()
+        try place.unmount()
+        try expectAlike()
+        try place.mount()
+        // Levelled once the mount is live, perhaps after the command has returned.
+        #expect(try eventually { try place.shell("find V -printf '%T@\\n' | sort -u | wc -l") == "1\n" })
+        try expectAlike()
+        try place.source("a.jpg", Photo().bytes)
+        try place.shell("cp source/a.jpg D/albums")
+        try place.unmount()
+        try expectAlike()
+        #expect(try place.run([obscura, "grow", "V", "64M"]).status == 0)
+        try expectAlike()
+    }
+}
