@@ -70,7 +70,9 @@ func hasSuffix(_ name: [UInt8], _ suffix: [UInt8]) -> Bool {
     name.count >= suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
 }
 
-private let workingSuffixes: [[UInt8]] = [".part", ".tmp", ".crdownload"].map { Array($0.utf8) }
+// The last is a whole picture that exiftool removes again where it overwrites the original in place.
+private let workingSuffixes: [[UInt8]] =
+    [".part", ".tmp", ".crdownload", "_exiftool_tmp"].map { Array($0.utf8) }
 private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak"].map { Array($0.utf8) }
 private let synologyDirectory = Array("@eaDir".utf8)
 private let extensionBytesMax = 16

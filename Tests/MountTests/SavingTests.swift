@@ -69,6 +69,12 @@ import Testing
         #expect(try place.files(place.albums) == ["T/a.jpg", "T/a.jpg_original", "U/b.jpg"])
     }
 
+    @Test func `exiftool in place leaves nothing beside the photo`() throws {
+        let set = "exiftool -q -DateTimeOriginal='2011:12:13 01:02:03' -overwrite_original_in_place"
+        try place.shell("\(set) D/albums/T/a.jpg")
+        try expectFollowed()
+    }
+
     @Test func `written in place`() throws {
         try place.shell("cat source/new.jpg > D/albums/U/b.jpg")
         try expectFollowed()
