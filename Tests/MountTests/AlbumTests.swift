@@ -40,6 +40,19 @@ import Testing
         #expect(try place.files(place.albums).isEmpty)
     }
 
+    @Test func `written again right after it was removed from moments, a photo is there`() throws {
+        let (album, moment) = (place.albums + "/T/a.jpg", place.moments + "/2019-03-04/a.jpg")
+        let bytes = Photo(seed: 2).bytes
+        for round in 0..<300 {
+            try #require(unlink(moment) == 0)
+            let descriptor = open(album, O_CREAT | O_WRONLY | O_TRUNC, 0o644)
+            try #require(descriptor >= 0 && write(descriptor, bytes, bytes.count) == bytes.count)
+            close(descriptor)
+            try #require(exists(moment), "round \(round)")
+        }
+        #expect(try place.bytes(album) == bytes)
+    }
+
     @Test func `hard links between album names are plain POSIX`() throws {
         try place.shell("ln D/albums/T/a.jpg D/albums/U/h.jpg; rm D/albums/T/a.jpg")
         #expect(try place.shown() == ["2019-03-04/a.jpg"])
