@@ -13,6 +13,8 @@ final class Inode: @unchecked Sendable {
     /// Present while the file is open.
     var state: FileState?
     /// The kernel gave it up after its last name had gone.
+    /// Its names were taken by removing the photo from moments: the kernel may still believe one of them.
+    var isTakenAway = false
     var isForgotten = false
 
     init(_ row: InodeRow) { self.row = row }

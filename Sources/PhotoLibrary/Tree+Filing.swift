@@ -128,6 +128,7 @@ extension Tree {
 
     /// Takes a photo out of the space: out of moments and of every album.
     func removePhoto(_ inode: Inode, now: Timestamp) throws(FileError) {
+        inode.isTakenAway = true
         for name in try sql(tables.dentries(of: inode.ino)) {
             let directory = try self.inode(name.parent)
             try removeEntry(directory, name.id, inode, now: now)

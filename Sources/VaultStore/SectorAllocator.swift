@@ -119,6 +119,12 @@ final class SectorAllocator {
         return nil
     }
 
+    /// Looks from the first sector on again.
+    func rewind() {
+        cursor = (0, 0)
+        smallCursor = (0, 0)
+    }
+
     private func takeAt(_ sector: UInt64, least: Int, most: Int) throws(StoreError) -> (UInt64, Int)? {
         let segment = Int(sector) / sectorsPerSegment
         let index = Int(sector) % sectorsPerSegment

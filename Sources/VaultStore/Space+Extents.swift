@@ -23,6 +23,20 @@ extension Space {
     ) throws(StoreError) -> [ExtentRun] {
         precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
         guard !isReadOnly else { throw .readOnly }
+        do throws(StoreError) {
+            return try writeOnce(role, content, offset, bytes, near, purpose)
+        } catch {
+            guard error == .noRoom && grows else { throw error }
+            // The host is full. What was written once and freed since still has its place on the disk.
+            lock.withLock { sectors.rewind() }
+            return try writeOnce(role, content, offset, bytes, nil, purpose)
+        }
+    }
+
+    private func writeOnce(
+        _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ near: UInt64?,
+        _ purpose: WritePurpose
+    ) throws(StoreError) -> [ExtentRun] {
         var runs: [ExtentRun] = []
         do throws(StoreError) {
             var done = 0

@@ -40,9 +40,9 @@ import Testing
     @Test func aNewFileThatWasFiledAlreadyGivesItsMomentUp() throws {
         let rig = try Rig()
         try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
-        try rig.put("albums/x.jpg_exiftool_tmp", jpeg("2024-05-01", more: 2))
+        try rig.put("albums/x.jpg_new", jpeg("2024-05-01", more: 2))
         #expect(try rig.moments().count == 2)
-        try rig.mv("albums/x.jpg_exiftool_tmp", "albums/x.jpg")
+        try rig.mv("albums/x.jpg_new", "albums/x.jpg")
         #expect(try rig.moments() == ["2024-05-01/x.jpg"])
         #expect(try rig.stat("albums/x.jpg").nlink == 2)
         #expect(try rig.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 2))
@@ -119,9 +119,9 @@ import Testing
         #expect(try rig.get("albums/x.jpg") == jpeg("2022-02-02", more: 2))
         #expect(try rig.stat("albums/x.jpg").nlink == 2)
         // With a backup.
-        try rig.put("moments/2024-05-01/x.jpg_exiftool_tmp", jpeg("2024-05-01", more: 3))
+        try rig.put("moments/2024-05-01/x.jpg_new", jpeg("2024-05-01", more: 3))
         try rig.mv("moments/2024-05-01/x.jpg", "moments/2024-05-01/x.jpg_original")
-        try rig.mv("moments/2024-05-01/x.jpg_exiftool_tmp", "moments/2024-05-01/x.jpg")
+        try rig.mv("moments/2024-05-01/x.jpg_new", "moments/2024-05-01/x.jpg")
         #expect(try rig.get("albums/x.jpg") == jpeg("2024-05-01", more: 3))
         #expect(try rig.stat("moments/2024-05-01/x.jpg_original").nlink == 1)
         #expect(try rig.stat("moments/2024-05-01/x.jpg").nlink == 2)
