@@ -34,7 +34,8 @@ extension Space {
     }
 
     private func writeOnce(
-        _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ near: UInt64?,
+        _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer,
+        _ near: UInt64?,
         _ purpose: WritePurpose
     ) throws(StoreError) -> [ExtentRun] {
         var runs: [ExtentRun] = []
