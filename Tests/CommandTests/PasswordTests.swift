@@ -10,13 +10,15 @@ extension SecretBytes {
     fileprivate var bytes: [UInt8] { withUnsafeBytes { [UInt8]($0) } }
 }
 
-@Suite struct PasswordTests {
+@Suite final class PasswordTests {
     private let directory: String
 
     init() throws {
         directory = NSTemporaryDirectory() + "/obscura-passwords-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     }
+
+    deinit { try? FileManager.default.removeItem(atPath: directory) }
 
     /// A file of the owner's alone with these bytes.
     private func file(_ text: String, mode: mode_t = 0o600) throws -> String {
