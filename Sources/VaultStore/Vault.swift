@@ -47,7 +47,7 @@ public enum Vault {
             grows: grows)
     }
 
-    /// Opens the header, finishing what an interrupted `grow` left where that is allowed.
+    /// Opens a vault and its header, without a lock.
     static func open(
         _ path: String, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> (VaultDirectory, Header) {
