@@ -13,22 +13,21 @@ extension Tree {
         case .unknown: return
         case .plain:
             if inode.isPhoto { try unfile(inode, space, now: now) }
-        case .media(let facts, let sidecar):
+        case .media(let sighting):
             if inode.isPhoto {
-                try refile(inode, facts, sidecar, now: now)
+                try refile(inode, sighting, now: now)
             } else if let place = try fileableName(of: inode) {
-                try fileAnew(inode, facts, sidecar, place.row, in: place.directory, space, now: now)
+                try fileAnew(inode, sighting, place.row, in: place.directory, space, now: now)
             }
         }
     }
 
     /// Makes a photo of a file.
     private func fileAnew(
-        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, _ place: DentryRow, in directory: Inode,
-        _ space: Space,
+        _ inode: Inode, _ sighting: Sighting, _ place: DentryRow, in directory: Inode, _ space: Space,
         now: Timestamp
     ) throws(FileError) {
-        var row = PhotoRow(inode, facts, sidecar, named: place.name, now: now)
+        var row = PhotoRow(inode, sighting, named: place.name, now: now)
         if let backup = try backup(of: place.name, in: directory, besides: inode) {
             try takeOver(
                 from: backup, to: inode, row, in: directory, named: place.name, space, now: now)
@@ -44,7 +43,7 @@ extension Tree {
 
     /// Dates a photo by its new bytes, unless the user chose its day.
     private func refile(
-        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, now: Timestamp
+        _ inode: Inode, _ sighting: Sighting, now: Timestamp
     ) throws(FileError) {
         let old = try photo(inode)
         let names = try sql(tables.dentries(of: inode.ino))
@@ -55,7 +54,7 @@ extension Tree {
                 break
             }
         }
-        var row = PhotoRow(inode, facts, sidecar, named: name, now: now)
+        var row = PhotoRow(inode, sighting, named: name, now: now)
         row.former = old.former
         if old.isPinned {
             row.pin(to: old.day)

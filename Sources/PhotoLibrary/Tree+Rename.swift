@@ -272,8 +272,8 @@ extension Tree {
             try isFileable(request.newName, in: request.to)
         else { return nil }
         if request.source.isPhoto { return try photo(request.source) }
-        guard case .media(let facts, let sidecar) = request.verdict else { return nil }
-        return PhotoRow(request.source, facts, sidecar, named: request.newName, now: request.now)
+        guard case .media(let sighting) = request.verdict else { return nil }
+        return PhotoRow(request.source, sighting, named: request.newName, now: request.now)
     }
 
     /// Takes the source's name away; others are about to be given to it.

@@ -4,12 +4,15 @@ public struct DentryRow: Sendable, Equatable {
     public var id: UInt64
     public var name: [UInt8]
     public var ino: UInt64
+    /// Whether the name puts a photo of moments into an album.
+    public var isMember: Bool
 
-    public init(parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64) {
+    public init(parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64, isMember: Bool = false) {
         self.parent = parent
         self.id = id
         self.name = name
         self.ino = ino
+        self.isMember = isMember
     }
 }
 
@@ -28,10 +31,10 @@ struct DentryStatements {
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT id, ino FROM dentry WHERE parent=? AND name=?")
-        insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?)")
+        insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM dentry WHERE parent=? AND id=?")
         retarget = try connection.prepare("UPDATE dentry SET ino=?3 WHERE parent=?1 AND id=?2")
-        ofInode = try connection.prepare("SELECT parent, id, name FROM dentry WHERE ino=? ORDER BY id")
+        ofInode = try connection.prepare("SELECT parent, id, name, member FROM dentry WHERE ino=? ORDER BY id")
         list = try connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
         listInodes = try connection.prepare(
             "SELECT dentry.id, dentry.name, dentry.ino, \(InodeRow.columns) FROM dentry "
@@ -68,6 +71,7 @@ extension Tables {
         dentries.insert.bind(2, row.id)
         dentries.insert.bind(3, row.name)
         dentries.insert.bind(4, row.ino)
+        dentries.insert.bind(5, row.isMember ? 1 : 0 as Int64)
         try dentries.insert.run()
     }
 
@@ -89,7 +93,9 @@ extension Tables {
     public func dentries(of ino: UInt64) throws(CatalogueError) -> [DentryRow] {
         dentries.ofInode.bind(1, ino)
         return try dentries.ofInode.all {
-            DentryRow(parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino)
+            DentryRow(
+                parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino,
+                isMember: $0.integer(3) != 0)
         }
     }
 
