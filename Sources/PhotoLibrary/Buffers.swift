@@ -49,6 +49,8 @@ final class FileCommons: @unchecked Sendable {
     /// Asks for commits that make freed sectors usable; true if another try is worth it. Set once, at the
     /// start.
     var makeRoom: @Sendable () -> Bool = { false }
+    /// A new content for a file whose present one others have too; nil where they are gone. Set once, at the start.
+    var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
     /// Wakes the committer, which is to save this file within a second. Set once, at the start.
     var noteUnsaved: @Sendable () -> Void = {}
 

@@ -12,9 +12,11 @@ final class Inode: @unchecked Sendable {
     var openCount = 0
     /// Present while the file is open.
     var state: FileState?
-    /// The kernel gave it up after its last name had gone.
+    /// Who last found it by a name in a day: a link that the same thread makes next is a membership.
+    var finderInDay: Int32?
     /// Its names were taken by removing the photo from moments: the kernel may still believe one of them.
     var isTakenAway = false
+    /// The kernel gave it up after its last name had gone.
     var isForgotten = false
 
     init(_ row: InodeRow) { self.row = row }
@@ -23,6 +25,8 @@ final class Inode: @unchecked Sendable {
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     var isRegular: Bool { row.mode & fileTypeMask == regularType }
     var isPhoto: Bool { row.flags.contains(.photo) }
+    /// Stands for another inode's photo.
+    var isCopy: Bool { row.flags.contains(.copy) }
     /// A day of moments.
     var isDay: Bool { row.day != 0 }
     /// A day that readdir leaves out: filing made it, and nothing is in it now.
@@ -33,6 +37,17 @@ final class Inode: @unchecked Sendable {
         case Place.root: return .root
         case Place.moments: return .moments
         default: return .album
+        }
+    }
+}
+
+extension Inode {
+    /// Notes by which kind of name a thread found the inode.
+    func noteFound(in directory: Inode, by thread: Int32) {
+        if directory.isDay {
+            finderInDay = thread
+        } else if finderInDay == thread {
+            finderInDay = nil
         }
     }
 }

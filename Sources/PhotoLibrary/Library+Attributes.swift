@@ -166,8 +166,8 @@ extension Tree {
 
     /// `user.obscura.captured` and `user.obscura.captured.source` of photos.
     func ownAttribute(_ inode: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
-        guard inode.isPhoto else { throw .noData }
-        let row = try photo(inode)
+        guard let photo = try photoStanding(for: inode) else { throw .noData }
+        let row = try self.photo(photo)
         switch name {
         case capturedName: return capturedText(row)
         case capturedSourceName: return row.source

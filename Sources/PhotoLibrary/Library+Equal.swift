@@ -17,13 +17,13 @@ extension Library {
     /// photo, cannot be read.
     public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
         guard let fingerprint = fingerprint(of: source) else { return nil }
-        return try equalPhoto(to: source, fingerprint, besides: 0)?.ino
+        return try equalPhotos(to: source, fingerprint, besides: 0).first?.ino
     }
 
-    /// As `photo(equalTo:)`, of a known fingerprint, and another than `own`.
-    func equalPhoto(
+    /// The photos that have exactly these bytes, of a known fingerprint, and others than `own`.
+    func equalPhotos(
         to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64
-    ) throws(FileError) -> EqualPhoto? {
+    ) throws(FileError) -> [EqualPhoto] {
         let candidates = try locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
             for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
@@ -34,14 +34,13 @@ extension Library {
             }
             return found
         }
-        for candidate in candidates {
+        return candidates.filter { candidate in
             // One that cannot be read is not equal.
             let isEqual = try? withState(of: candidate.ino) { file throws(FileError) in
                 file.hasEqualBytes(source)
             }
-            if isEqual == true { return candidate }
+            return isEqual == true
         }
-        return nil
     }
 }
 

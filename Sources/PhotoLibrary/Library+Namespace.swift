@@ -10,6 +10,7 @@ extension Library {
         return try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
             return tree.entry(found.inode, in: directory.area)
         }
     }
@@ -99,12 +100,15 @@ extension Library {
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try sql(tree.tables.dentry(directory.ino, newName.bytes)) == nil else { throw .exists }
             let now = Timestamp.now()
-            try tree.addEntry(directory, newName.bytes, inode, now: now)
+            // The kernel tells the inode alone, but has just asked for the name that the link is made from.
+            let isMember = inode.isPhoto && inode.finderInDay == caller.pid
+            try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
             inode.state?.setTimes(modified: nil, changed: now)
             let isFileable = try tree.isFileable(newName.bytes, in: directory)
             let wantsLook =
-                isFileable && inode.isRegular && !inode.isPhoto && inode.row.size > 0 && inode.state == nil
+                isFileable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
+                && inode.state == nil
             return (tree.entry(inode, in: directory.area), wantsLook)
         }
         // A working file that gets an ordinary name by link(2) is as good as renamed.

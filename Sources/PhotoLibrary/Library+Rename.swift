@@ -54,6 +54,11 @@ extension Library {
                 else { return nil }
                 request.verdict = sight.verdict
             }
+            // Whoever still writes must not find another's bytes under the pen.
+            let still = request.source.state
+            let isStill = still?.holdStill() ?? false
+            defer { if isStill { still?.writer.unlock() } }
+            if still != nil && !isStill { request.verdict.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
             request.source.state?.setTimes(modified: nil, changed: request.now)
@@ -112,7 +117,7 @@ extension Library {
     func fileIfNeeded(_ ino: UInt64) throws(FileError) {
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            guard inode.isRegular, !inode.isPhoto, inode.row.size > 0 else { return false }
+            guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
             return try tree.fileableName(of: inode) != nil
         }
         if isWanted { try lookAndFile(ino) }

@@ -44,6 +44,7 @@ public final class Library: @unchecked Sendable {
         thumbnails = options.thumbnails ? ThumbnailShop(options) : nil
         committer.library = self
         commons.makeRoom = { [committer] in committer.makeRoom() }
+        commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
         commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.

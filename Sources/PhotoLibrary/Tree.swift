@@ -148,15 +148,20 @@ final class Tree {
     // MARK: Entries
 
     /// What the directory has under that name.
-    func find(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> (id: UInt64, inode: Inode)? {
+    func find(
+        _ directory: Inode, _ name: [UInt8]
+    ) throws(FileError) -> (id: UInt64, inode: Inode, isMember: Bool)? {
         guard let found = try sql(tables.dentry(directory.ino, name)) else { return nil }
-        return (found.id, try inode(found.ino))
+        return (found.id, try inode(found.ino), found.isMember)
     }
 
     /// Adds a name. Link counts of what it names are the caller's affair, but for those of directories:
     /// theirs and their parent's are kept here.
-    func addEntry(_ directory: Inode, _ name: [UInt8], _ child: Inode, now: Timestamp) throws(FileError) {
-        let row = DentryRow(parent: directory.ino, id: counters.dentry, name: name, ino: child.ino)
+    func addEntry(
+        _ directory: Inode, _ name: [UInt8], _ child: Inode, isMember: Bool = false, now: Timestamp
+    ) throws(FileError) {
+        let row = DentryRow(
+            parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember)
         try sql(tables.insert(row))
         counters.dentry += 1
         let wasUnlisted = directory.isUnlistedDay

@@ -12,14 +12,23 @@ enum Verdict: Sendable {
     case media(Sighting)
 }
 
+extension Verdict {
+    /// Forgets that other photos have the same bytes.
+    mutating func forgetEquals() {
+        guard case .media(var sighting) = self else { return }
+        sighting.equals = []
+        self = .media(sighting)
+    }
+}
+
 /// What a look at a photo's bytes found.
 struct Sighting: Sendable {
     var facts: MediaFacts
     /// What a sidecar beside it says of its date.
     var sidecar: Sidecar?
     var fingerprint: UInt64
-    /// A photo of the space that has the same bytes.
-    var equal: EqualPhoto?
+    /// Photos of the space that have the same bytes.
+    var equals: [EqualPhoto] = []
 }
 
 /// An open file as the readers of metadata want it. They ask for few bytes at a time, so one chunk is kept.
@@ -87,6 +96,7 @@ extension Library {
                 readSidecar(FileSource(state))
             }
         }
+        sighting.equals = (try? equalPhotos(to: source, fingerprint, besides: file.ino)) ?? []
         return .media(sighting)
     }
 }

@@ -7,7 +7,9 @@ public struct DentryRow: Sendable, Equatable {
     /// Whether the name puts a photo of moments into an album.
     public var isMember: Bool
 
-    public init(parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64, isMember: Bool = false) {
+    public init(
+        parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64, isMember: Bool = false
+    ) {
         self.parent = parent
         self.id = id
         self.name = name
@@ -21,6 +23,7 @@ struct DentryStatements {
     let insert: Statement
     let delete: Statement
     let retarget: Statement
+    let enrol: Statement
     let ofInode: Statement
     let list: Statement
     let listInodes: Statement
@@ -30,11 +33,17 @@ struct DentryStatements {
     let beginning: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
-        find = try connection.prepare("SELECT id, ino FROM dentry WHERE parent=? AND name=?")
+        let isPhoto =
+            "(EXISTS(SELECT 1 FROM photo WHERE photo.ino=dentry.ino) "
+            + "OR EXISTS(SELECT 1 FROM copy WHERE copy.ino=dentry.ino))"
+        find = try connection.prepare("SELECT id, ino, member FROM dentry WHERE parent=? AND name=?")
         insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM dentry WHERE parent=? AND id=?")
         retarget = try connection.prepare("UPDATE dentry SET ino=?3 WHERE parent=?1 AND id=?2")
-        ofInode = try connection.prepare("SELECT parent, id, name, member FROM dentry WHERE ino=? ORDER BY id")
+        enrol = try connection.prepare(
+            "UPDATE dentry SET member=1 WHERE parent=? AND ino IN (SELECT ino FROM photo)")
+        ofInode = try connection.prepare(
+            "SELECT parent, id, name, member FROM dentry WHERE ino=? ORDER BY id")
         list = try connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
         listInodes = try connection.prepare(
             "SELECT dentry.id, dentry.name, dentry.ino, \(InodeRow.columns) FROM dentry "
@@ -42,10 +51,9 @@ struct DentryStatements {
                 + "ORDER BY dentry.id"
         )
         listPhotos = try connection.prepare(
-            "SELECT dentry.id, dentry.name, dentry.ino FROM dentry JOIN photo ON photo.ino=dentry.ino "
-                + "WHERE dentry.parent=? AND dentry.id>? ORDER BY dentry.id")
+            "SELECT id, name, ino FROM dentry WHERE parent=? AND id>? AND \(isPhoto) ORDER BY id")
         anyPhoto = try connection.prepare(
-            "SELECT 1 FROM dentry JOIN photo ON photo.ino=dentry.ino WHERE dentry.parent=? LIMIT 1")
+            "SELECT 1 FROM dentry WHERE parent=? AND \(isPhoto) LIMIT 1")
         beginning = try connection.prepare(
             "SELECT id, name, ino FROM dentry WHERE parent=? AND name>=? AND name<? ORDER BY name LIMIT ?")
         emptyDays = try connection.prepare(
@@ -59,10 +67,10 @@ extension Tables {
     /// The entry of that name, or nil.
     public func dentry(
         _ parent: UInt64, _ name: [UInt8]
-    ) throws(CatalogueError) -> (id: UInt64, ino: UInt64)? {
+    ) throws(CatalogueError) -> (id: UInt64, ino: UInt64, isMember: Bool)? {
         dentries.find.bind(1, parent)
         dentries.find.bind(2, name)
-        return try dentries.find.one { ($0.unsigned(0), $0.unsigned(1)) }
+        return try dentries.find.one { ($0.unsigned(0), $0.unsigned(1), $0.integer(2) != 0) }
     }
 
     /// Adds an entry; there must be none of that name.
@@ -87,6 +95,12 @@ extension Tables {
         dentries.retarget.bind(2, id)
         dentries.retarget.bind(3, ino)
         try dentries.retarget.run()
+    }
+
+    /// Makes memberships of all photos' names in a directory.
+    public func makeMembers(in parent: UInt64) throws(CatalogueError) {
+        dentries.enrol.bind(1, parent)
+        try dentries.enrol.run()
     }
 
     /// Every name of an inode, oldest first.
@@ -123,7 +137,7 @@ extension Tables {
         }
     }
 
-    /// As `eachDentry`, photos alone.
+    /// As `eachDentry`, photos and copies of photos alone.
     public func eachPhoto(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
     ) throws(CatalogueError) {

@@ -76,6 +76,10 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let photo = InodeFlags(rawValue: 4)
     /// Has rows in `xattr`.
     public static let hasAttributes = InodeFlags(rawValue: 8)
+    /// A regular file that stands for another inode's photo: it has a row in `copy`.
+    public static let copy = InodeFlags(rawValue: 16)
+    /// Other inodes have, or have had, the same content: `share` knows.
+    public static let shared = InodeFlags(rawValue: 32)
 }
 
 /// The ids to be given next.

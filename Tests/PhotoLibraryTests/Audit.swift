@@ -92,6 +92,23 @@ private let violations: [(rule: String, query: String)] = [
             AND ino NOT IN (SELECT ino FROM orphan)
         """
     ),
+    (
+        "copies, and no others, have a row",
+        "SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM copy))"
+    ),
+    (
+        "a copy stands for a photo",
+        """
+        SELECT ino FROM copy WHERE photo NOT IN (SELECT ino FROM photo) AND ino NOT IN (SELECT ino FROM orphan)
+        """
+    ),
+    (
+        "a content has as many users as it says",
+        """
+        SELECT content FROM inode AS i WHERE mode & 61440 = 32768 GROUP BY content
+            HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
+        """
+    ),
     ("a thumbnail is of a photo", "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),
     ("an attribute is of an inode", "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
     ("a link's target is of an inode", "SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"),
