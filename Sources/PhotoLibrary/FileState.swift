@@ -60,6 +60,8 @@ final class FileState: @unchecked Sendable {
     var needsFiling = false
     /// (w) Whether the bytes changed since the last save.
     var hasNewBytes = false
+    /// (w) The thread that wrote last.
+    var lastWriter: Int32 = -1
     /// (w) When it was registered as unsaved, by the monotonic clock; nil while all is saved.
     var unsavedSince: Int64?
     /// (w) The last name has gone and the last handle too: nothing is to be saved.

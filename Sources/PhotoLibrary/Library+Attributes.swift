@@ -26,7 +26,7 @@ extension Library {
             return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
         // A photo that has no date but its mtime follows it.
-        if isUndated { try lookAndFile(ino) }
+        if isUndated { try lookAndFile(ino, by: caller.pid) }
         return result
     }
 
@@ -41,6 +41,7 @@ extension Library {
         let verdict = isPhoto && !hasWriter ? look(file) : .unknown
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
+            tree.actor = caller.pid
             try tree.file(file.inode, verdict, space, now: .now())
         }
         if !hasWriter { file.needsFiling = false }

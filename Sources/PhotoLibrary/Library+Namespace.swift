@@ -7,9 +7,19 @@ extension Library {
     public func lookup(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry {
         try check(name)
         if let virtual = try lookupThumbnails(parent, name) { return virtual }
-        return try locked { tree throws(FileError) in
+        if let entry = try find(parent, name, caller) { return entry }
+        try followAll()
+        guard let entry = try find(parent, name, caller) else { throw .noEntry }
+        return entry
+    }
+
+    /// As `lookup`, of what is in the tree; nil where something has to follow a photo before that can be told.
+    private func find(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry? {
+        try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
-            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            let found = try tree.find(directory, name.bytes)
+            if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
+            guard let found else { throw .noEntry }
             if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
             return tree.entry(found.inode, in: directory.area)
         }

@@ -15,7 +15,7 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         for _ in 0..<Self.attemptsMax {
-            if try renameOnce(parent, name, newParent, newName, flags) { return }
+            if try renameOnce(parent, name, newParent, newName, flags, caller) { return }
         }
         throw .busy
     }
@@ -28,7 +28,8 @@ extension Library {
     }
 
     private func renameOnce(
-        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags
+        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ caller: Caller
     ) throws(FileError) -> Bool {
         let (wanted, unsaved) = try locked { tree throws(FileError) -> (UInt64?, UInt64?) in
             let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
@@ -42,6 +43,7 @@ extension Library {
         if let unsaved { try saveIfOpen(unsaved) }
         let sight = try wanted.map { ino throws(FileError) in try see(ino, at: (newParent, newName.bytes)) }
         let done = try changing { tree throws(FileError) -> Outcome? in
+            tree.actor = caller.pid
             guard
                 var request = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
             else { return .done }
@@ -101,13 +103,14 @@ extension Library {
 
     // MARK: Filing outside of close
 
-    /// Looks at a file and files it.
-    func lookAndFile(_ ino: UInt64) throws(FileError) {
+    /// Looks at a file and files it, for a thread where it is one's doing.
+    func lookAndFile(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             let verdict = look(file)
             try save(file) { tree throws(FileError) in
+                tree.actor = actor
                 try tree.file(file.inode, verdict, space, now: .now())
             }
         }

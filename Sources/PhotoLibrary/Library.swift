@@ -84,6 +84,7 @@ public final class Library: @unchecked Sendable {
             defer { file.writer.unlock() }
             attempt { () throws(FileError) in try save(file) }
         }
+        attempt { () throws(FileError) in try followAll() }
         attempt { () throws(FileError) in try locked { tree in tree.releaseAll() } }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: true) }
         attempt { () throws(FileError) in try dropEmptyDays() }
@@ -120,6 +121,7 @@ public final class Library: @unchecked Sendable {
             tree.trim()
             let changeCount = tables.changeCount
             defer {
+                tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 swap(&notices, &tree.notices)
             }

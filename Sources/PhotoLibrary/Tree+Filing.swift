@@ -71,6 +71,10 @@ extension Tree {
             row.pin(to: old.day)
             row.captured = old.captured
         } else if row.day != old.day {
+            if let own = try moment(of: inode) {
+                try noteFollowers(
+                    of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day)
+            }
             try moveMoment(inode, to: row.day, now: now)
         }
         try storePhoto(inode, row)
@@ -139,6 +143,10 @@ extension Tree {
             row.captured = previous.captured
         }
         try storePhoto(new, row)
+        if let own = try moment(of: new) {
+            try noteFollowers(
+                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
+        }
         try moveMoment(new, to: row.day, now: now)
     }
 

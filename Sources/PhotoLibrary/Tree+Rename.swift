@@ -191,6 +191,8 @@ extension Tree {
         }
         var row = try photo(source)
         if let own = try moment(of: source) {
+            try noteFollowers(
+                of: source, own.row.name, in: own.directory, captured: row.captured, to: request.to.row.day)
             try removeEntry(own.directory, own.row.id, source, now: now)
             source.row.nlink -= 1
         }
@@ -208,6 +210,12 @@ extension Tree {
         if try save(request, space) { return }
         let request = try makeWay(request)
         let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
+        if source.isPhoto {
+            try noteFollowers(
+                of: source, request.name, in: request.from, captured: try photo(source).captured,
+                to: request.to.row.day)
+        }
+        followers[source.ino] = nil
         try move(request)
         guard source.isPhoto else {
             try file(source, request.verdict, space, now: now)

@@ -22,6 +22,10 @@ final class Tree {
     let firstOfSession: UInt64
     /// What the observer is to be told when the lock is given up.
     var notices: [Notice] = []
+    /// What is to follow a photo to another day, by inode; see `Follower`.
+    var followers: [UInt64: Follower] = [:]
+    /// The thread whose request is served; -1 where it is nobody's.
+    var actor: Int32 = -1
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
