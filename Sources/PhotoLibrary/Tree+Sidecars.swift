@@ -5,7 +5,7 @@ extension Tree {
     /// The sidecar of a photo beside a place, else beside the first of its names that has one.
     func sidecar(of inode: Inode, at place: (parent: UInt64, name: [UInt8])?) throws(FileError) -> UInt64? {
         if let place { return try sidecar(beside: place.name, in: place.parent) }
-        for row in try sql(tables.dentries(of: inode.ino)) {
+        for row in try names(of: inode) {
             if let found = try sidecar(beside: row.name, in: row.parent) { return found }
         }
         return nil
@@ -13,6 +13,10 @@ extension Tree {
 
     private func sidecar(beside name: [UInt8], in parent: UInt64) throws(FileError) -> UInt64? {
         let candidates = sidecarNames(name)
+        let directory = try self.directory(parent)
+        var mayBe = false
+        for candidate in candidates where try mayHave(directory, candidate) { mayBe = true }
+        guard mayBe else { return nil }
         // One query rather than four: what begins with the stem is little.
         let rows = try sql(tables.dentries(in: parent, beginning: stemOf(name) + [dot], limit: 16))
         for candidate in candidates {
@@ -26,7 +30,7 @@ extension Tree {
     /// The photos that a file is the sidecar of, by one of its names. Few: a raw file and its JPEG.
     func photos(besideSidecar inode: Inode) throws(FileError) -> [UInt64] {
         var photos: [UInt64] = []
-        for row in try sql(tables.dentries(of: inode.ino)) {
+        for row in try names(of: inode) {
             guard let stem = sidecarStem(row.name) else { continue }
             let directory = try self.inode(row.parent)
             if let found = try find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
