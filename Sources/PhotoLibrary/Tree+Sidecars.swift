@@ -12,16 +12,9 @@ extension Tree {
     }
 
     private func sidecar(beside name: [UInt8], in parent: UInt64) throws(FileError) -> UInt64? {
-        let candidates = sidecarNames(name)
         let directory = try self.directory(parent)
-        var mayBe = false
-        for candidate in candidates where try mayHave(directory, candidate) { mayBe = true }
-        guard mayBe else { return nil }
-        // One query rather than four: what begins with the stem is little.
-        let rows = try sql(tables.dentries(in: parent, beginning: stemOf(name) + [dot], limit: 16))
-        for candidate in candidates {
-            guard let row = rows.first(where: { $0.name == candidate }) else { continue }
-            let inode = try inode(row.ino)
+        for candidate in sidecarNames(name) {
+            guard let inode = try find(directory, candidate)?.inode else { continue }
             if inode.isRegular, !inode.isPhoto, inode.row.size > 0 { return inode.ino }
         }
         return nil
@@ -34,9 +27,9 @@ extension Tree {
             guard let stem = sidecarStem(row.name) else { continue }
             let directory = try self.inode(row.parent)
             if let found = try find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
-            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: 16)) {
-                let found = try self.inode(other.ino)
-                if found.isPhoto, stemOf(other.name) == stem { photos.append(other.ino) }
+            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: kinListMax))
+            where stemOf(other.name) == stem {
+                if try self.inode(other.ino).isPhoto { photos.append(other.ino) }
             }
         }
         return photos
@@ -71,5 +64,7 @@ func stemOf(_ name: [UInt8]) -> [UInt8] {
     return Array(name[..<last])
 }
 
+/// Names that begin with a stem and a dot which are asked whether they belong to it: `IMG.jpg`, but not `IMG.001.jpg`.
+let kinListMax = 1024
 private let dot = UInt8(ascii: ".")
 private let sidecarSuffixes: [[UInt8]] = [".xmp", ".XMP"].map { Array($0.utf8) }
