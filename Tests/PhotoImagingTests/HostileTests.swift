@@ -80,6 +80,17 @@ import Testing
         }
     }
 
+    /// Inputs that libFuzzer made to reach as much as it could (`scripts/fuzz metadata corpus`).
+    @Test func theFuzzersCorpusIsSurvived() throws {
+        let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../Fuzz/Corpus").standardized
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(!names.isEmpty)
+        for name in names {
+            exercise([UInt8](try Data(contentsOf: directory.appendingPathComponent(name))), name)
+        }
+    }
+
     @Test func everyTruncationIsSurvived() {
         for sample in Samples.all {
             let step = max(1, sample.bytes.count / 400)
