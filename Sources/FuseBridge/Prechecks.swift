@@ -38,7 +38,8 @@ private func checkHelper(_ options: MountOptions) throws(MountError) {
     let isThere = path.split(separator: ":").contains { access("\($0)/fusermount3", X_OK) == 0 }
     guard isThere else { throw .noHelper }
     guard options.allowOther else { return }
-    let lines = String(decoding: readSmallFile("/etc/fuse.conf"), as: UTF8.self).split(separator: "\n")
+    let text = contents(ofFile: "/etc/fuse.conf") ?? []
+    let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
     let isPermitted = lines.contains { $0.split(separator: " ") == ["user_allow_other"] }
     guard isPermitted else { throw .allowOtherRefused }
 }
