@@ -56,7 +56,7 @@ extension Space {
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         // Slots come free only by durable roots, so few free ones ask for one.
-        let durable = durable || lock.withLock { slots.freeSlots < slotsPerPair * pairs.count / 3 }
+        let durable = durable || lock.withLock { slots.freeSlots < slots.backedSlots / 3 }
         do throws(StoreError) {
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
@@ -174,7 +174,7 @@ extension Space {
     }
 
     private func takeSlot(_ frozen: FrozenCommit) throws(StoreError) -> UInt32 {
-        if slots.freeSlots == 0 { try addPair() }
+        if slots.freeSlots == 0 { try addSlots() }
         guard let slot = slots.take() else { throw .noRoom }
         writtenSlots.append(slot)
         frozen.slotsTaken.append(slot)
@@ -197,26 +197,31 @@ extension Space {
     private func ensureSlots(for frozen: FrozenCommit) throws(StoreError) {
         let pages = frozen.pages.count + frozen.bitmaps.count + frozen.counts.count
         let wanted = pages + pages / 4 + 32 + (frozen.entries.count + pages) / DeltaLayout.entriesPerPage
+        makeBackingSure()
         while slots.freeSlots < wanted {
-            do throws(StoreError) { try addPair() } catch {
+            do throws(StoreError) { try addSlots() } catch {
                 // The estimate is generous: go on while it may still do.
                 if slots.freeSlots > pages + 24 { break }
                 throw error
             }
         }
-        if grows { try preallocatePages(wanted) }
+        if grows { backAhead(of: wanted) }
     }
 
-    /// In a vault that grows, gives the slots about to be used disk blocks, so that a full disk is noticed here.
-    private func preallocatePages(_ wanted: Int) throws(StoreError) {
-        let step = 2 << 20
-        let pair = pairs.count - 1
-        let usedInLast = max(0, slots.usedSlots - pair * slotsPerPair) + wanted
-        let bytes = min((usedInLast * Geometry.pageBytes / step + 2) * step, Int(files.segmentBytes))
-        guard preallocated.pair != pair || preallocated.bytes < bytes else { return }
-        try files.preallocate(Int(pairs[pair].a), bytes: UInt64(bytes))
-        try files.preallocate(Int(pairs[pair].b), bytes: UInt64(bytes))
-        preallocated = (pair, bytes)
+    /// In a vault that grows, keeps more slots at hand than the next commit takes while the host has room: when it has
+    /// none, deleting still finds them. As many as there are in use need not make a commit durable before its time.
+    private func backAhead(of wanted: Int) {
+        let pages = Int(maps[MapObject.catalogue.rawValue].pageCount)
+        let kept = wanted + min(max(Self.slotsPerStep, pages / 4), 8 * Self.slotsPerStep)
+        while slots.freeSlots < kept || (slots.freeSlots < slots.backedSlots / 2 && hasPlenty) {
+            let isPairFull = slots.backedSlots == slots.slotCount
+            if isPairFull && slots.freeSlots >= kept { return }
+            guard (try? addSlots()) != nil else { return }
+        }
+    }
+
+    private var hasPlenty: Bool {
+        ((try? files.hostStatus())?.availableBytes ?? 0) > Self.hostPlentyBytes
     }
 
     // MARK: Maps and deltas
