@@ -55,7 +55,13 @@ public final class MountSession: @unchecked Sendable {
         guard let session = Session(options: options.libfuseWords, bridge: bridge, control: control) else {
             throw .refused(LibfuseLog.shared.takeLast())
         }
-        guard session.mount(at: path) else { throw .refused(LibfuseLog.shared.takeLast()) }
+        let complaints = StandardErrorCapture()
+        let isMounted = session.mount(at: path)
+        let complaint = complaints?.end() ?? ""
+        guard isMounted else {
+            let words = LibfuseLog.shared.takeLast()
+            throw .refused(complaint.isEmpty ? words : complaint)
+        }
         guard let mountPoint = MountPoint(at: path, subtype: options.subtype) else {
             _ = detach(path, lazily: true)
             throw .refused("the mount is not in /proc/self/mountinfo")

@@ -58,6 +58,14 @@ import Testing
 }
 
 @Suite struct OptionTests {
+    @Test(arguments: [
+        ("", false), ("user_allow_other", true), ("# c\n\t user_allow_other  # ours\nmount_max = 5\n", true),
+        ("#user_allow_other\n", false), ("user_allow_others\n", false), ("user allow_other\n", false),
+    ])
+    func fuseConfIsReadAsFusermountReadsIt(text: String, isPermitted: Bool) {
+        #expect(permitsAllowOther(Array(text.utf8)) == isPermitted)
+    }
+
     @Test func commasInNamesDoNotBecomeOptions() {
         var options = MountOptions()
         options.subtype = "a,ro\\"
