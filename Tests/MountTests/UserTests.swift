@@ -11,7 +11,8 @@ import Testing
     private func makePlace() throws -> Place {
         let place = try Place()
         try place.shell(
-            "mkdir bin; cp '\(obscura)' '\(obscura)-worker' bin; printf 'one\\n' >pw; chmod 600 pw; chmod 755 .")
+            "mkdir bin; cp '\(obscura)' '\(obscura)-worker' bin; printf 'one\\n' >pw; chmod 600 pw; chmod 755 ."
+        )
         if geteuid() == 0 { try place.shell("chown -R \(Self.user):\(Self.user) .") }
         return place
     }
@@ -36,14 +37,17 @@ import Testing
         try place.source("a.jpg", Photo(width: 300, height: 200).bytes, modified: 1_500_000_000)
         try place.source("sub/notes.txt", Array("hello".utf8))
         _ = try shell(
-            place, "bin/obscura create V2 --spaces=1 --kdf-memory=8M --kdf-passes=1 --password-file pw 2>/dev/null")
+            place,
+            "bin/obscura create V2 --spaces=1 --kdf-memory=8M --kdf-passes=1 --password-file pw 2>/dev/null")
         let wrong = try place.run(asUser + ["bin/obscura", "mount", "V2", "D", "--password-stdin"], "two\n")
         #expect(wrong.status == 4 && wrong.errors.split(separator: "\n").count == 1)
 
-        _ = try shell(place, "bin/obscura mount V2 D -o dev,suid --password-file pw; rsync -a source/ D/albums/")
+        _ = try shell(
+            place, "bin/obscura mount V2 D -o dev,suid --password-file pw; rsync -a source/ D/albums/")
         #expect(try shell(place, "rsync -ai source/ D/albums/; diff -r source D/albums") == "")
-        #expect(try shell(place, "stat -c %u D D/albums D/albums/a.jpg D/moments/2019-03-04/a.jpg | sort -u")
-            == (geteuid() == 0 ? "\(Self.user)\n" : "\(getuid())\n"))
+        #expect(
+            try shell(place, "stat -c %u D D/albums D/albums/a.jpg D/moments/2019-03-04/a.jpg | sort -u")
+                == (geteuid() == 0 ? "\(Self.user)\n" : "\(getuid())\n"))
         // Neither is for users, whatever they ask for.
         let options = try shell(place, "findmnt -n -o OPTIONS D")
         #expect(options.contains("nosuid") && options.contains("nodev"))
@@ -53,7 +57,8 @@ import Testing
         }
         #expect(try run(place, "bin/obscura", "unmount", "D").status == 0)
         #expect(place.daemon == nil)
-        _ = try shell(place, "bin/obscura mount V2 D --password-file pw; diff -r source D/albums; fusermount3 -u D")
+        _ = try shell(
+            place, "bin/obscura mount V2 D --password-file pw; diff -r source D/albums; fusermount3 -u D")
         #expect(eventually { place.daemon == nil })
     }
 
@@ -76,7 +81,8 @@ import Testing
     @Test(arguments: ["", "#user_allow_other\n", "user_allow_other # ours\n"])
     func `allow_other is what fuse.conf says`(configuration: String) throws {
         let place = try makePlace()
-        let mount = (asUser + ["bin/obscura mount V D -o allow_other --password-file pw"]).joined(separator: " ")
+        let mount = (asUser + ["bin/obscura mount V D -o allow_other --password-file pw"]).joined(
+            separator: " ")
         let unmount = (asUser + ["bin/obscura unmount D"]).joined(separator: " ")
         let look = "if \(mount); then stat -c %u D/albums; \(unmount); else echo refused; fi"
         try configuration.write(toFile: place.root + "/fuse.conf", atomically: false, encoding: .utf8)
