@@ -99,8 +99,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var released: UInt64
     /// Slots of the delta a commit is writing.
     var newDeltaSlots: [UInt32] = []
-    /// Slots written since the newest durable root: to be written again when a sync fails.
-    var writtenSlots: [UInt32] = []
+    /// Delta of the newest durable root.
+    var durableDelta: Reference
+    /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
+    var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Whether this mount has made sure that the slots said to have their disk do.
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.
@@ -127,6 +129,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         nextGeneration = opened.newestGeneration + 1
         peakSectors = opened.root.peakSectors
         durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
+        durableDelta = opened.durableDelta
         released = opened.root.released
         pairs = opened.root.pairs
         maps = zip(MapObject.allCases, opened.root.objects).map { object, stored in
