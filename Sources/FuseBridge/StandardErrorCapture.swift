@@ -1,7 +1,9 @@
 internal import Glibc
 
-/// What is written to standard error while it exists: fusermount3, which libfuse runs for users other than root, tells
-/// nobody else why it refuses. Standard error belongs to the whole process, so it exists for one mount(2) and no longer.
+/// What is written to standard error while it exists: fusermount3, which libfuse runs for users other than root,
+/// tells nobody else why it refuses.
+///
+/// Standard error belongs to the whole process, so it exists for one mount(2) and no longer.
 final class StandardErrorCapture {
     private let readEnd: Int32
     /// What standard error was; -1 after `end`.
