@@ -102,14 +102,17 @@ public struct Added: Sendable, Equatable {
 extension Library {
     /// Looks at a file and for a photo of the same bytes. Changes nothing.
     ///
-    /// - Parameter sidecar: what `readSidecar` found beside it.
+    /// - Parameters:
+    ///   - sidecar: what `readSidecar` found beside it.
+    ///   - asNew: do not ask whether the space has these bytes.
     public func appraise(
-        _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil
+        _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
+        asNew: Bool = false
     ) throws(FileError) -> Appraisal {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
         }
-        if let known = try equalPhoto(to: source, print, besides: 0) { return .duplicate(known.ino) }
+        if !asNew, let known = try equalPhoto(to: source, print, besides: 0) { return .duplicate(known.ino) }
         let sighting = Sighting(facts: facts, sidecar: sidecar, fingerprint: print)
         return .photo(
             Candidate(row: PhotoRow(ino: 0, modified: modified, sighting, named: name.bytes, now: .now())))
@@ -183,6 +186,13 @@ extension Library {
             try tree.addEntry(directory, try tree.freeName(directory, name.bytes), photo, now: now)
             tree.linked(photo, now: now)
             return true
+        }
+    }
+
+    /// Whether a file has a name in that directory.
+    public func lies(_ ino: UInt64, in directory: UInt64) throws(FileError) -> Bool {
+        try locked { tree throws(FileError) in
+            try sql(tree.tables.dentries(of: ino)).contains { $0.parent == directory }
         }
     }
 

@@ -10,4 +10,12 @@ int obscura_fallocate(int descriptor, int mode, long long offset, long long leng
 /// The f_type of fstatfs(2), -1 on error.
 long long obscura_filesystem_type(int descriptor);
 
+/// flistxattr(2), fgetxattr(2) and fsetxattr(2): bytes, or -1 and errno; 0, or -1 and errno.
+long long obscura_list_attributes(int descriptor, char *names, unsigned long size);
+long long obscura_get_attribute(int descriptor, const char *name, void *value, unsigned long size);
+int obscura_set_attribute(int descriptor, const char *name, const void *value, unsigned long size);
+
+/// syncfs(2).
+int obscura_sync_filesystem(int descriptor);
+
 #endif
