@@ -144,6 +144,48 @@ extension Library {
         }
     }
 
+    /// Adds a sidecar to a photo that is there already, beside it in the album, else in its day: unless one lies beside
+    /// it in that album, or else anywhere. The photo is dated by it then. Returns the file that has exactly the
+    /// sidecar's bytes; nil where another lies there.
+    ///
+    /// - Parameter name: what the photo is called where the sidecar comes from.
+    public func add(
+        sidecar: ImportFile<some ImportSource>, of ino: UInt64, named name: Name, in album: UInt64?
+    ) throws(FileError) -> (ino: UInt64, isNew: Bool)? {
+        let known = try locked { tree throws(FileError) in
+            try tree.places(of: ino, beside: sidecar.name.bytes, named: name.bytes)
+                .filter { album == nil || $0.directory.ino == album }.compactMap(\.found)
+        }
+        for file in known where try holds(file, sidecar.source) { return (file, false) }
+        guard known.isEmpty else { return nil }
+        guard let sealed = try seal(sidecar.source, { _ in true }) else { return nil }
+        defer { sealed.abandon(space) }
+        let arrival = Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: sealed)
+        let made = try changing { tree throws(FileError) -> (inode: Inode, parent: UInt64, name: [UInt8])? in
+            let places = try tree.places(of: ino, beside: arrival.name, named: name.bytes)
+            let chosen = places.first { album == nil ? $0.directory.isDay : $0.directory.ino == album }
+            guard let chosen, chosen.found == nil, chosen.name.count <= nameBytesMax else { return nil }
+            let ino = try tree.enter(arrival, as: chosen.name, in: chosen.directory, space, now: .now())
+            return (try tree.inode(ino), chosen.directory.ino, chosen.name)
+        }
+        guard let made else { return nil }
+        try fileBesideSidecar(made.inode)
+        if album == nil { try follow(ino, sidecar.name, named: name, from: made.parent, made.name) }
+        return (made.inode.ino, true)
+    }
+
+    /// Moves a sidecar to the day that it has just given its photo.
+    private func follow(
+        _ photo: UInt64, _ sidecar: Name, named name: Name, from parent: UInt64, _ shown: [UInt8]
+    ) throws(FileError) {
+        let place = try locked { tree throws(FileError) in
+            try tree.places(of: photo, beside: sidecar.bytes, named: name.bytes).first { $0.directory.isDay }
+        }
+        guard let place, place.found == nil, place.directory.ino != parent else { return }
+        let caller = Caller(uid: options.owner.uid, gid: options.owner.gid)
+        try rename(parent, Name(shown), place.directory.ino, Name(place.name), .noReplace, caller)
+    }
+
     /// The file that already lies under the sidecar's own name, if it has exactly its bytes.
     private func equalFile(
         to sidecar: ImportFile<some ImportSource>, album: UInt64?, day: Int64

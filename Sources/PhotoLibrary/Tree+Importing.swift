@@ -108,6 +108,18 @@ extension Tree {
         return true
     }
 
+    /// Where a sidecar would lie beside each name of a photo, and what lies there.
+    ///
+    /// - Parameter name: the photo's name where the sidecar is called `sidecar`.
+    func places(
+        of photo: UInt64, beside sidecar: [UInt8], named name: [UInt8]
+    ) throws(FileError) -> [(directory: Inode, name: [UInt8], found: UInt64?)] {
+        try sql(tables.dentries(of: photo)).map { row throws(FileError) in
+            let beside = sidecarName(sidecar, of: name, for: row.name)
+            return (try inode(row.parent), beside, try sql(tables.dentry(row.parent, beside))?.ino)
+        }
+    }
+
     /// Sets the day of a photo that lies in `day`: pinned to it only where by its bytes, its names and the sidecars
     /// beside them it would lie elsewhere.
     func settle(_ inode: Inode, _ verdict: Verdict, in day: Int64, now: Timestamp) throws(FileError) {

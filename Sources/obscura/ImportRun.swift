@@ -76,7 +76,7 @@ final class ImportRun {
         case .notPhoto:
             report.others += 1 + (item.sidecars.isEmpty ? 0 : 1)
             pass(item.byteCount)
-        case .duplicate(let ino): try takeDuplicate(ino, item, source)
+        case .duplicate(let ino): try takeDuplicate(ino, item, source, sidecars)
         case .photo(let candidate):
             if settings.isDry {
                 preview(candidate, source, sidecars.count)
@@ -96,7 +96,9 @@ final class ImportRun {
         }
     }
 
-    private func takeDuplicate(_ ino: UInt64, _ item: SourceItem, _ source: SourceFile) throws(FileError) {
+    private func takeDuplicate(
+        _ ino: UInt64, _ item: SourceItem, _ source: SourceFile, _ sidecars: [SourceFile]
+    ) throws(FileError) {
         report.duplicates += 1
         pass(item.byteCount)
         if !settings.album.isEmpty {
@@ -107,6 +109,14 @@ final class ImportRun {
             } else if try library.addToAlbum(ino, try albumInode(), named: item.name) {
                 report.joined += 1
             }
+        }
+        for sidecar in sidecars where !settings.isDry {
+            let known = try library.add(
+                sidecar: sidecar.importFile, of: ino, named: item.name, in: album)
+            // What differs from the sidecar that the photo has stays where it is.
+            guard let known else { continue }
+            if known.isNew { report.sidecars += 1 }
+            removals?.add(sidecar: sidecar, known.ino)
         }
         removals?.add(source, ino)
     }

@@ -63,8 +63,9 @@ final class TransferProgress {
         switch form {
         case .none: return
         case .lines:
+            // The end is told by what follows.
             let tenths = state.share / 100
-            guard tenths > tenthsShown else { return }
+            guard tenths > tenthsShown, tenths < 10 else { return }
             tenthsShown = tenths
             note("\(label): \(tenths)0 %, \(state.text)")
         case .bar:

@@ -167,6 +167,25 @@ extension Rig {
         try rig.close()
     }
 
+    @Test func `a sidecar of a photo that is there comes too, unless it has one`() throws {
+        let rig = try Rig()
+        let photo = try #require(try rig.bring("a.jpg", jpeg())).photo
+        let sidecar = file("a.jpg.xmp", MemorySource(xmp("2020-02-02")))
+        let added = try #require(try rig.library.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
+        #expect(added.isNew)
+        // Both are in the day it says.
+        #expect(try rig.moments() == ["2020-02-02/a.jpg", "2020-02-02/a.jpg.xmp"])
+        let album = try #require(try rig.library.album(["A"], makes: true))
+        #expect(try rig.library.addToAlbum(photo, album, named: "b.jpg"))
+        let beside = try #require(try rig.library.add(sidecar: sidecar, of: photo, named: "a.jpg", in: album))
+        #expect(try beside.isNew && rig.ls("albums/A") == ["b.jpg", "b.jpg.xmp"])
+        let again = try #require(try rig.library.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
+        #expect(again.ino == added.ino && !again.isNew)
+        let other = file("a.jpg.xmp", MemorySource(xmp("2021-01-01")))
+        #expect(try rig.library.add(sidecar: other, of: photo, named: "a.jpg", in: album) == nil)
+        try rig.close()
+    }
+
     @Test func `what cannot be read, changes or is given up leaves nothing`() throws {
         let rig = try Rig()
         let bytes = large(3_000_000)
