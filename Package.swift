@@ -37,7 +37,8 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
+                "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto", "LinuxIO",
+                "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
@@ -51,7 +52,8 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto", "LinuxIO",
+                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto",
+                "LinuxIO",
                 "CShims",
             ]),
         tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG"]),

@@ -112,7 +112,9 @@ extension Library {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
         }
-        if !asNew, let known = try equalPhoto(to: source, print, besides: 0) { return .duplicate(known.ino) }
+        if !asNew, let known = try equalPhotos(to: source, print, besides: 0).first {
+            return .duplicate(known.ino)
+        }
         let sighting = Sighting(facts: facts, sidecar: sidecar, fingerprint: print)
         return .photo(
             Candidate(row: PhotoRow(ino: 0, modified: modified, sighting, named: name.bytes, now: .now())))
@@ -161,29 +163,18 @@ extension Library {
         guard let sealed = try seal(sidecar.source, { _ in true }) else { return nil }
         defer { sealed.abandon(space) }
         let arrival = Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: sealed)
-        let made = try changing { tree throws(FileError) -> (inode: Inode, parent: UInt64, name: [UInt8])? in
+        let made = try changing { tree throws(FileError) -> Inode? in
             let places = try tree.places(of: ino, beside: arrival.name, named: name.bytes)
             let chosen = places.first { album == nil ? $0.directory.isDay : $0.directory.ino == album }
             guard let chosen, chosen.found == nil, chosen.name.count <= nameBytesMax else { return nil }
             let ino = try tree.enter(arrival, as: chosen.name, in: chosen.directory, space, now: .now())
-            return (try tree.inode(ino), chosen.directory.ino, chosen.name)
+            return try tree.inode(ino)
         }
         guard let made else { return nil }
-        try fileBesideSidecar(made.inode)
-        if album == nil { try follow(ino, sidecar.name, named: name, from: made.parent, made.name) }
-        return (made.inode.ino, true)
-    }
-
-    /// Moves a sidecar to the day that it has just given its photo.
-    private func follow(
-        _ photo: UInt64, _ sidecar: Name, named name: Name, from parent: UInt64, _ shown: [UInt8]
-    ) throws(FileError) {
-        let place = try locked { tree throws(FileError) in
-            try tree.places(of: photo, beside: sidecar.bytes, named: name.bytes).first { $0.directory.isDay }
-        }
-        guard let place, place.found == nil, place.directory.ino != parent else { return }
-        let caller = Caller(uid: options.owner.uid, gid: options.owner.gid)
-        try rename(parent, Name(shown), place.directory.ino, Name(place.name), .noReplace, caller)
+        try fileBesideSidecar(made)
+        // The sidecar goes with its photo to the day that it has just given it.
+        try followAll()
+        return (made.ino, true)
     }
 
     /// The file that already lies under the sidecar's own name, if it has exactly its bytes.
@@ -202,7 +193,8 @@ extension Library {
 
     /// Adds a file that is no photo, or is not to be one, to a directory. Nil as for a photo.
     public func add(
-        plain file: ImportFile<some ImportSource>, to directory: UInt64, proceed: (Int) -> Bool = { _ in true }
+        plain file: ImportFile<some ImportSource>, to directory: UInt64,
+        proceed: (Int) -> Bool = { _ in true }
     ) throws(FileError) -> UInt64? {
         try check(file.name)
         guard let sealed = try seal(file.source, proceed) else { return nil }
@@ -223,18 +215,49 @@ extension Library {
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard photo.row.nlink > 0, directory.area == .album else { throw .noEntry }
-            if try sql(tree.tables.dentries(of: ino)).contains(where: { $0.parent == album }) { return false }
+            if try tree.lies(photo, in: album) { return false }
             let now = Timestamp.now()
-            try tree.addEntry(directory, try tree.freeName(directory, name.bytes), photo, now: now)
+            let free = try tree.freeName(directory, name.bytes)
+            try tree.addEntry(directory, free, photo, isMember: photo.isPhoto, now: now)
             tree.linked(photo, now: now)
             return true
         }
     }
 
-    /// Whether a file has a name in that directory.
+    /// Whether a photo, or a copy of it, has a name in that directory.
     public func lies(_ ino: UInt64, in directory: UInt64) throws(FileError) -> Bool {
-        try locked { tree throws(FileError) in
-            try sql(tree.tables.dentries(of: ino)).contains { $0.parent == directory }
+        try locked { tree throws(FileError) in try tree.lies(try tree.inode(ino), in: directory) }
+    }
+
+    /// Adds another name of a file to an album, numbered where it is taken by another: a photo's is a membership. False
+    /// where the file has that name.
+    public func addName(_ name: Name, of ino: UInt64, in album: UInt64) throws(FileError) -> Bool {
+        try check(name)
+        return try changing { tree throws(FileError) in
+            let file = try tree.inode(ino)
+            let directory = try tree.directory(album)
+            guard file.row.nlink > 0, directory.area == .album else { throw .noEntry }
+            if try sql(tree.tables.dentry(album, name.bytes))?.ino == ino { return false }
+            let now = Timestamp.now()
+            let free = try tree.freeName(directory, name.bytes)
+            try tree.addEntry(directory, free, file, isMember: file.isPhoto, now: now)
+            tree.linked(file, now: now)
+            return true
+        }
+    }
+
+    /// Adds a copy of a photo to an album: a file of its own with the photo's very bytes, which stands for it.
+    public func addCopy(
+        of ino: UInt64, named name: Name, _ details: FileDetails, to album: UInt64
+    ) throws(FileError) -> UInt64 {
+        try check(name)
+        return try changing { tree throws(FileError) in
+            let photo = try tree.inode(ino)
+            let directory = try tree.directory(album)
+            guard try tree.canStandFor(photo), directory.area == .album, photo.state?.share() ?? true else {
+                throw .noEntry
+            }
+            return try tree.enterCopy(of: photo, name.bytes, details, in: directory, space)
         }
     }
 
@@ -273,7 +296,8 @@ extension Library {
                 let other = UnsafeMutableRawBufferPointer(rebasing: given[..<count])
                 guard try file.copy(position, into: piece) == count,
                     source.read(at: position, into: other) == count,
-                    let left = piece.baseAddress, let right = other.baseAddress, memcmp(left, right, count) == 0
+                    let left = piece.baseAddress, let right = other.baseAddress,
+                    memcmp(left, right, count) == 0
                 else { return false }
                 position += UInt64(count)
             }
@@ -310,7 +334,8 @@ extension Library {
 extension Tree {
     /// Gives a photo that comes in its names and its row.
     fileprivate func enter(
-        _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64, _ space: Space
+        _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
+        _ space: Space
     ) throws(FileError) -> Added {
         let now = Timestamp.now()
         let directory = try album.map { ino throws(FileError) in try self.directory(ino) }

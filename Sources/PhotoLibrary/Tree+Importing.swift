@@ -20,7 +20,9 @@ struct SidecarArrival {
 extension Tree {
     /// Makes an inode without a name of a file whose bytes are sealed. What throws before the bytes are adopted
     /// leaves nothing; the inode is to be given a name, or back by `withdraw`.
-    func adopt(_ file: Arrival, in directory: Inode, _ space: Space, now: Timestamp) throws(FileError) -> Inode {
+    func adopt(_ file: Arrival, in directory: Inode, _ space: Space, now: Timestamp) throws(FileError)
+        -> Inode
+    {
         let sealed = file.sealed
         do throws(FileError) {
             for run in sealed.runs { try sql(tables.insert(run, of: sealed.content)) }
@@ -29,29 +31,61 @@ extension Tree {
             throw error
         }
         sealed.adopt(space)
-        let details = file.details
-        let inode = makeInode(
-            mode: details.mode & permissionMask | regularType, in: directory, details.owner, now: now,
-            content: sealed.content)
+        let inode = try makeFile(file.details, content: sealed.content, in: directory, now: now)
         inode.row.size = sealed.byteCount
         inode.row.allocated = sealed.map.allocated
+        return inode
+    }
+
+    /// A regular file without a name, of a content that is there or an empty one.
+    private func makeFile(
+        _ details: FileDetails, content: UInt64?, in directory: Inode, now: Timestamp
+    ) throws(FileError) -> Inode {
+        let inode = makeInode(
+            mode: details.mode & permissionMask | regularType, in: directory, details.owner, now: now,
+            content: content)
         inode.row.modified = details.modified
         inode.row.accessed = details.accessed
         inode.row.version = 1
-        do throws(FileError) { try storeAttributes(details.attributes, of: inode) } catch {
-            withdraw(inode, now: now)
-            throw error
+        guard !details.attributes.isEmpty else { return inode }
+        inode.row.flags.insert(.hasAttributes)
+        for attribute in details.attributes {
+            do throws(FileError) {
+                try sql(tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
+            } catch {
+                withdraw(inode, now: now)
+                throw error
+            }
         }
         return inode
     }
 
-    /// Stores the extended attributes of a new inode.
-    private func storeAttributes(_ attributes: [ExtendedAttribute], of inode: Inode) throws(FileError) {
-        guard !attributes.isEmpty else { return }
-        inode.row.flags.insert(.hasAttributes)
-        for attribute in attributes {
-            try sql(tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
+    /// Makes a copy of a photo, with a name in an album.
+    func enterCopy(
+        of photo: Inode, _ name: [UInt8], _ details: FileDetails, in directory: Inode, _ space: Space
+    ) throws(FileError) -> UInt64 {
+        let now = Timestamp.now()
+        let copy = try makeFile(details, content: nil, in: directory, now: now)
+        do throws(FileError) {
+            copy.row.size = photo.row.size
+            try makeCopy(copy, of: photo, space, now: now)
+            try addEntry(directory, try freeName(directory, name), copy, now: now)
+        } catch {
+            withdraw(copy, now: now)
+            throw error
         }
+        linked(copy, now: now)
+        return copy.ino
+    }
+
+    /// Whether a photo, or a copy of it, has a name in a directory.
+    func lies(_ photo: Inode, in directory: UInt64) throws(FileError) -> Bool {
+        for file in [photo] + (try copies(of: photo)) {
+            if try sql(tables.dentries(of: file.ino)).contains(where: { $0.parent == directory }) {
+                return true
+            }
+        }
+        return false
     }
 
     /// Lets a new inode wait for its end with those that have no name. Without effect where it got one.
@@ -71,7 +105,7 @@ extension Tree {
         let shown = try freeName(directory, name) { candidate throws(FileError) in
             try areFree(sidecars, of: name, for: candidate, in: directory)
         }
-        try addEntry(directory, shown, photo, now: now)
+        try addEntry(directory, shown, photo, isMember: !directory.isDay, now: now)
         linked(photo, now: now)
         return try sidecars.map { sidecar throws(FileError) -> UInt64? in
             let beside = sidecarName(sidecar.file.name, of: name, for: shown)

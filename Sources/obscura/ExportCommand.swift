@@ -56,14 +56,17 @@ private func checkEmpty(_ root: HostPath, named directory: String) throws(Failur
 
 private func conclude(_ report: ExportReport, _ vault: String, _ directory: String) throws(Failure) {
     if isInterrupted {
-        throw Failure(.interrupted, directory, "interrupted: it is not complete, delete it before trying again")
+        throw Failure(
+            .interrupted, directory, "interrupted: it is not complete, delete it before trying again")
     }
     if report.damaged > 0 {
         throw Failure(
-            .damaged, vault, "damage found: \(counted(report.damaged, "file")) could not be read, the rest is exported")
+            .damaged, vault,
+            "damage found: \(counted(report.damaged, "file")) could not be read, the rest is exported")
     }
     if !report.failures.isEmpty {
         throw Failure(
-            .failed, directory, "\(counted(report.failures.count, "file")) could not be written, the rest is exported")
+            .failed, directory,
+            "\(counted(report.failures.count, "file")) could not be written, the rest is exported")
     }
 }

@@ -111,7 +111,8 @@ final class ExportRun {
             }
         } catch {
             if error.meansNoRoom {
-                throw Failure(.noRoom, root.shown, "no room is left there: free some, or export somewhere else")
+                throw Failure(
+                    .noRoom, root.shown, "no room is left there: free some, or export somewhere else")
             }
             report.add(Failure(printable(shown), "writing it", error))
         }
@@ -159,7 +160,11 @@ final class ExportRun {
     private func count(_ attributes: Attributes, _ path: HostPath) {
         if attributes.nlink > 1, written[attributes.ino] == nil { written[attributes.ino] = path }
         progress.state.photos += 1
-        if (try? library.isPhoto(attributes.ino)) == true { report.photos += 1 } else { report.otherFiles += 1 }
+        if (try? library.isPhoto(attributes.ino)) == true {
+            report.photos += 1
+        } else {
+            report.otherFiles += 1
+        }
         report.byteCount += attributes.size
     }
 

@@ -12,7 +12,8 @@ struct HostPath: Hashable {
 
     /// The path of a name in this directory.
     func appending(_ name: Name) -> HostPath {
-        HostPath(bytes.last == UInt8(ascii: "/") ? bytes + name.bytes : bytes + [UInt8(ascii: "/")] + name.bytes)
+        HostPath(
+            bytes.last == UInt8(ascii: "/") ? bytes + name.bytes : bytes + [UInt8(ascii: "/")] + name.bytes)
     }
 
     func appending(_ text: String) -> HostPath { appending(Name(text)) }

@@ -18,7 +18,8 @@ struct ImportSettings {
         guard let text = arguments[.album] else { return }
         album = text.split(separator: "/").map { Name(String($0)) }
         for name in album where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
-            throw Failure(.usage, "--album \(text)", "what lies in \(name) is never shown: name another album")
+            throw Failure(
+                .usage, "--album \(text)", "what lies in \(name) is never shown: name another album")
         }
         guard !album.isEmpty, album.allSatisfy({ $0.bytes.count <= 255 }) else {
             throw Failure(.usage, "--album \(text)", "not a name: as Trip or Trip/Day 2")

@@ -13,6 +13,8 @@ final class Restoration {
     private let caller = Caller(uid: geteuid(), gid: getegid())
     /// Files with several names, and what they became.
     private var known: [FileIdentity: UInt64] = [:]
+    /// Whether names of photos in albums are links.
+    private var hasLinks = false
     /// Photos that this run made, or an earlier one of the same export.
     private var restored: Set<UInt64> = []
     /// Photos whose day is to be looked at again at the end.
@@ -32,6 +34,7 @@ final class Restoration {
         let days = names(in: root.appending("moments")).filter { ImportRules.isDay($0) }
         for day in days where !isInterrupted { try restoreDay(day, in: top) }
         if session.settings.isDry { return }
+        hasLinks = !known.isEmpty
         let albums = try library.lookup(1, "albums", caller).attributes.ino
         if (try? root.appending("albums").status())?.isDirectory == true {
             try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
@@ -192,14 +195,13 @@ final class Restoration {
                 source, named: path.name, modified: Timestamp(status.st_mtim))
             {
             case .duplicate(let ino):
-                try link(ino, path, in: album)
-                session.pass(source.byteCount)
-                remember(source, ino)
+                try restoreEqual(ino, source, in: album)
                 return ino
             case .photo(let candidate):
                 guard
                     let added = try library.add(
-                        candidate, source.importFile, to: ImportPlace(album: album), proceed: session.noteBytes)
+                        candidate, source.importFile, to: ImportPlace(album: album),
+                        proceed: session.noteBytes)
                 else {
                     session.failToAdd([source])
                     return nil
@@ -216,13 +218,34 @@ final class Restoration {
 
     /// Adds a name for a file that is there, unless it has that name.
     private func link(_ ino: UInt64, _ path: HostPath, in album: UInt64) throws(FileError) {
-        do throws(FileError) {
-            _ = try library.link(ino, album, path.name, caller)
-        } catch .exists {
-            guard try library.lookup(album, path.name, caller).attributes.ino != ino else { return }
-            guard try library.addToAlbum(ino, album, named: path.name) else { return }
+        if try library.addName(path.name, of: ino, in: album) { session.report.links += 1 }
+    }
+
+    /// Gives a photo that the space has its name in an album, or the album a copy of it.
+    private func restoreEqual(_ ino: UInt64, _ source: SourceFile, in album: UInt64) throws(FileError) {
+        session.pass(source.byteCount)
+        let details = source.details
+        let photo = try library.attributes(ino).0
+        let isAlike = photo.modified == details.modified && photo.mode & 0o7777 == details.mode
+        // Where the names of photos are links, what is none is a copy; else what is not alike.
+        guard hasLinks || !isAlike else {
+            try link(ino, source.path, in: album)
+            return remember(source, ino)
         }
+        if let found = try existing(source.path.name, in: album), try library.holds(found, source) {
+            return remember(source, found)
+        }
+        remember(source, try library.addCopy(of: ino, named: source.path.name, details, to: album))
         session.report.links += 1
+    }
+
+    private func existing(_ name: Name, in directory: UInt64) throws(FileError) -> UInt64? {
+        do throws(FileError) {
+            let found = try library.lookup(directory, name, caller).attributes
+            return found.isRegular ? found.ino : nil
+        } catch .noEntry {
+            return nil
+        }
     }
 
     /// Adds a file that is no photo, unless it is there.
@@ -231,15 +254,12 @@ final class Restoration {
             session.report.addUnreadable(source.path, "\(error)")
             return
         }
-        do throws(FileError) {
-            let found = try library.lookup(directory, source.path.name, caller).attributes
-            if found.isRegular, try library.holds(found.ino, source) {
-                session.pass(source.byteCount)
-                remember(source, found.ino)
-                return
-            }
-        } catch .noEntry {}
-        guard let ino = try library.add(plain: source.importFile, to: directory, proceed: session.noteBytes) else {
+        if let found = try existing(source.path.name, in: directory), try library.holds(found, source) {
+            session.pass(source.byteCount)
+            return remember(source, found)
+        }
+        guard let ino = try library.add(plain: source.importFile, to: directory, proceed: session.noteBytes)
+        else {
             session.failToAdd([source])
             return
         }
@@ -328,7 +348,9 @@ func exportSize(_ root: HostPath) -> (files: Int, bytes: UInt64) {
             let path = directory.appending(name)
             guard let status = try? path.status() else { continue }
             if status.isDirectory { waiting.append(path) }
-            guard status.isRegular, status.st_nlink < 2 || seen.insert(status.identity).inserted else { continue }
+            guard status.isRegular, status.st_nlink < 2 || seen.insert(status.identity).inserted else {
+                continue
+            }
             files += 1
             bytes += status.byteCount
         }

@@ -84,9 +84,10 @@ struct SourceList {
             append(name, status.byteCount, sidecarsAmong: all, in: index)
             claimed.formUnion(items.last?.sidecars ?? [])
         }
-        otherCount += names.filter {
-            ImportRules.isSidecar($0) && !ImportRules.isWorkingFile($0) && !claimed.contains($0)
-        }.count
+        otherCount +=
+            names.filter {
+                ImportRules.isSidecar($0) && !ImportRules.isWorkingFile($0) && !claimed.contains($0)
+            }.count
         for name in below { addDirectory(path.appending(name), vault) }
     }
 

@@ -36,7 +36,8 @@ struct TransferState: Equatable {
         let room = min(width - text.count - 3, 30)
         guard room >= 5 else { return String(text.prefix(max(width, 0))) }
         let done = share * room / 1000
-        return "[" + String(repeating: "#", count: done) + String(repeating: " ", count: room - done) + "] " + text
+        return "[" + String(repeating: "#", count: done) + String(repeating: " ", count: room - done) + "] "
+            + text
     }
 }
 

@@ -66,7 +66,8 @@ extension Place {
         try place.source(".hidden/c.jpg", Photo(seed: 5).bytes)
         try place.source("sub/@eaDir/d.jpg", Photo(seed: 6).bytes)
         try place.source("sub/e.jpg.part", Photo(seed: 7).bytes)
-        try place.shell("ln -s ../../etc source/sub/link; ln -s a.jpg source/link.jpg; mkfifo source/fifo.jpg")
+        try place.shell(
+            "ln -s ../../etc source/sub/link; ln -s a.jpg source/link.jpg; mkfifo source/fifo.jpg")
     }
 
     private let shown = [
@@ -81,7 +82,9 @@ extension Place {
         let before = try place.vaultBytes()
         let dry = try place.command("import", "V", "source", "--dry-run")
         #expect(try dry.status == 0 && place.vaultBytes() == before, "\(dry.errors)")
-        #expect(dry.lines.first == "4 photos would be added, \(dry.lines[0].split(separator: ",")[1].dropFirst()), on 3 days from 2019-03-04 to 2020-09-13")
+        let sentence = try #require(dry.lines.first)
+        #expect(sentence.hasPrefix("4 photos would be added, "))
+        #expect(sentence.hasSuffix(", on 3 days from 2019-03-04 to 2020-09-13"))
 
         let first = try place.command("import", "V", "source")
         #expect(first.status == 0, "\(first.errors)")
@@ -111,7 +114,8 @@ extension Place {
         try makeSources(place)
         try place.command("import", "V", "source/a.jpg")
         let added = try place.command("import", "V", "source", "--album", "Trip/Day 2")
-        #expect(added.status == 0 && added.lines.contains("2 duplicates skipped, 1 of them added to the album"))
+        #expect(
+            added.status == 0 && added.lines.contains("2 duplicates skipped, 1 of them added to the album"))
         let again = try place.command("import", "V", "source", "--album=Trip/Day 2", "--dry-run")
         #expect(again.lines.prefix(2) == ["0 photos would be added", "5 duplicates skipped"])
         try place.mount()
@@ -152,7 +156,8 @@ extension Place {
         try place.source("raw/r.jpeg", Photo(seed: 21).bytes)
         try place.source("raw/r.xmp", Array("<x/>".utf8))
         let ended = try place.command("import", "V", "source", "--move")
-        #expect(ended.status == 0 && ended.lines.contains("9 removed from where they were"), "\(ended.output)")
+        #expect(
+            ended.status == 0 && ended.lines.contains("9 removed from where they were"), "\(ended.output)")
         #expect(
             try place.files(place.root + "/source") == [
                 ".hidden/c.jpg", "empty.jpg", "notes.txt", "sub/@eaDir/d.jpg", "sub/e.jpg.part",
@@ -167,7 +172,8 @@ extension Place {
     @Test func `interrupted it ends in order, killed it goes on where it was`() throws {
         let place = try Place()
         for index in 0..<200 {
-            try place.source("p\(index).jpg", Photo(seed: UInt8(index)).bytes + [UInt8](repeating: 1, count: 20_000))
+            try place.source(
+                "p\(index).jpg", Photo(seed: UInt8(index)).bytes + [UInt8](repeating: 1, count: 20_000))
         }
         for signal in [SIGINT, SIGTERM, SIGKILL] {
             let (process, errors) = try place.startHalting(["import", "V", "source"])
@@ -179,7 +185,8 @@ extension Place {
                 #expect(process.terminationReason == .uncaughtSignal)
             } else {
                 #expect(process.terminationStatus == 130)
-                #expect(String(decoding: text, as: UTF8.self).contains("interrupted: run the same command again"))
+                #expect(
+                    String(decoding: text, as: UTF8.self).contains("interrupted: run the same command again"))
             }
             try place.mount()
             let names = try place.shown()
@@ -212,6 +219,7 @@ extension Place {
             """
             cd D/albums; cp -a ../../source/1 Trip
             echo notes > notes.txt; ln notes.txt Trip/hard; ln -s ../nowhere Trip/soft; mkfifo -m 622 Trip/fifo
+            cp -a Trip/a.jpg 'alike a copy.jpg'; cp Trip/sub/c.jpg newer.jpg
             mkdir -p empty .work; cp Trip/a.jpg .work/a.jpg; cp ../../source/1/b.jpg Trip/b.jpg~
             echo "<x:xmpmeta><rdf:Description>\(sidecar)</rdf:Description></x:xmpmeta>" > Trip/sub/d.jpg.xmp
             ln ../moments/2020-05-06/b.jpg 'of $another name.jpg'; ln 'of $another name.jpg' twice.jpg
@@ -284,7 +292,8 @@ extension Place {
     @Test func `what is damaged is named and passed over`() throws {
         let place = try Place()
         let before = try place.segments()
-        try place.source("big.jpg", Photo().bytes + (0..<6_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) })
+        try place.source(
+            "big.jpg", Photo().bytes + (0..<6_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) })
         try place.source("small.jpg", Photo(seed: 2).bytes)
         try place.command("import", "V", "source/big.jpg", "--quiet")
         try place.command("import", "V", "source/small.jpg", "--quiet")
@@ -299,7 +308,8 @@ extension Place {
         try handle.write(contentsOf: Data(repeating: 0x55, count: 4096))
         try handle.close()
         let ended = try place.command("export", "V", "out", "--quiet")
-        #expect(ended.status == 6 && ended.lines.first?.hasPrefix("1 photo exported") == true, "\(ended.output)")
+        #expect(
+            ended.status == 6 && ended.lines.first?.hasPrefix("1 photo exported") == true, "\(ended.output)")
         #expect(ended.errors.contains("moments/2019-03-04/big.jpg: damaged"))
         #expect(try place.files(place.root + "/out") == ["moments/2019-03-04/small.jpg"])
     }
@@ -307,7 +317,8 @@ extension Place {
     @Test func `interrupted it says that it is not complete`() throws {
         let place = try Place()
         for index in 0..<50 {
-            try place.source("p\(index).jpg", Photo(seed: UInt8(index)).bytes + [UInt8](repeating: 1, count: 20_000))
+            try place.source(
+                "p\(index).jpg", Photo(seed: UInt8(index)).bytes + [UInt8](repeating: 1, count: 20_000))
         }
         try place.command("import", "V", "source")
         let (process, errors) = try place.startHalting(["export", "V", "out"])
@@ -320,10 +331,16 @@ extension Place {
         #expect(!exists(place.root + "/out/.obscura-export"))
     }
 
+    /// Pages that differ.
     private func differences(_ before: Data?, _ after: Data?) -> Int {
         guard let after else { return 0 }
-        guard let before, before.count == after.count else { return after.count { $0 != 0 } }
-        return zip(before, after).count { $0 != $1 }
+        guard let before else { return after.count / 4096 }
+        var count = 0
+        for page in stride(from: 0, to: after.count, by: 4096)
+        where before[page..<page + 4096] != after[page..<page + 4096] {
+            count += 1
+        }
+        return count
     }
 }
 

@@ -49,7 +49,8 @@ extension Rig {
     /// Imports a photo as the command does. Nil: its bytes are there, or nothing was added.
     @discardableResult
     fileprivate func bring(
-        _ name: String, _ bytes: [UInt8], sidecars: [(String, [UInt8])] = [], to place: ImportPlace = ImportPlace(),
+        _ name: String, _ bytes: [UInt8], sidecars: [(String, [UInt8])] = [],
+        to place: ImportPlace = ImportPlace(),
         asNew: Bool = false
     ) throws -> Added? {
         let source = MemorySource(bytes)
@@ -58,7 +59,8 @@ extension Rig {
             source, named: Name(name), modified: someTime, sidecar: sidecar, asNew: asNew)
         guard case .photo(let candidate) = appraisal else { return nil }
         return try library.add(
-            candidate, file(name, source), sidecars: sidecars.map { file($0.0, MemorySource($0.1)) }, to: place)
+            candidate, file(name, source), sidecars: sidecars.map { file($0.0, MemorySource($0.1)) },
+            to: place)
     }
 
     fileprivate func row(_ path: String) throws -> PhotoRow {
@@ -104,7 +106,9 @@ extension Rig {
         }
         #expect(try rig.stat("albums/Trip/Day 2/a.jpg").nlink == 2)
         #expect(try rig.library.album(["Nowhere"], makes: false) == nil)
-        expectError(.notDirectory) { _ = try rig.library.album(["Trip", "Day 2", "a.jpg", "x"], makes: true) }
+        expectError(.notDirectory) {
+            _ = try rig.library.album(["Trip", "Day 2", "a.jpg", "x"], makes: true)
+        }
         try rig.close()
     }
 
@@ -229,7 +233,8 @@ extension Rig {
             rig.vault.calls.failOnce(after: count)
             do {
                 try rig.bring(
-                    "p\(count).jpg", large(600_000, more: count), sidecars: [("p\(count).xmp", xmp("2020-01-01"))])
+                    "p\(count).jpg", large(600_000, more: count),
+                    sidecars: [("p\(count).xmp", xmp("2020-01-01"))])
             } catch {
                 failed += 1
             }
@@ -256,7 +261,8 @@ extension Rig {
         #expect(try rig.row("moments/2011-11-11/moved.jpg").isPinned)
         // A sidecar in an album says the day it lay in: not the user pinned it.
         try rig.ln("moments/2011-11-11/moved.jpg", "albums/m.jpg")
-        _ = try rig.library.add(plain: file("m.jpg.xmp", MemorySource(xmp("2011-11-11"))), to: rig.ino("albums"))
+        _ = try rig.library.add(
+            plain: file("m.jpg.xmp", MemorySource(xmp("2011-11-11"))), to: rig.ino("albums"))
         try rig.library.settle(moved.photo, in: other)
         #expect(try !rig.row("moments/2011-11-11/moved.jpg").isPinned)
         #expect(try rig.source("albums/m.jpg") == "sidecar")
