@@ -6,6 +6,8 @@
 
 #include "linux_shims.h"
 
+const int obscura_no_access_time = O_NOATIME;
+
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {
     return openat(directory, path, flags, mode);
 }

@@ -316,8 +316,8 @@ extension Library {
         }
     }
 
-    /// Ends the restoring of a photo, once all of its names and sidecars are back: it lies in `place`'s day, pinned to it
-    /// only where it would not lie there by itself.
+    /// Ends the restoring of a photo, once all of its names and sidecars are back: it lies in `place`'s day, pinned
+    /// to it only where it would not lie there by itself.
     public func settle(_ ino: UInt64, in place: ImportPlace) throws(FileError) {
         guard let day = place.day else { return }
         try withState(of: ino) { file throws(FileError) in

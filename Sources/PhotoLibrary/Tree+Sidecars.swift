@@ -54,9 +54,8 @@ func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
 /// What a sidecar beside `shown` is called, if beside `name` it is called `sidecar`.
 func sidecarName(_ sidecar: [UInt8], of name: [UInt8], for shown: [UInt8]) -> [UInt8] {
     if shown == name { return sidecar }
-    let stem = stemOf(name)
-    let base = sidecar.count > name.count && sidecar.starts(with: name) ? (name, shown) : (stem, stemOf(shown))
-    return base.1 + sidecar.dropFirst(base.0.count)
+    if sidecar.starts(with: name) { return shown + sidecar.dropFirst(name.count) }
+    return stemOf(shown) + sidecar.dropFirst(stemOf(name).count)
 }
 
 private func sidecarStem(_ name: [UInt8]) -> [UInt8]? {

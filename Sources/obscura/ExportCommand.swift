@@ -55,7 +55,7 @@ private func checkEmpty(_ root: HostPath, named directory: String) throws(Failur
 }
 
 private func conclude(_ report: ExportReport, _ vault: String, _ directory: String) throws(Failure) {
-    if isInterrupted {
+    if wasInterrupted {
         throw Failure(
             .interrupted, directory, "interrupted: it is not complete, delete it before trying again")
     }

@@ -63,7 +63,7 @@ final class ExportRun {
         }
         measure(chosen)
         for entry in chosen { try export(entry, to: root.appending(entry.name), entry.name.description) }
-        if isInterrupted { return }
+        if wasInterrupted { return }
         if let attributes = try? library.attributes(1).0 { setTimes(root, attributes) }
         let descriptor = try onHost(root.shown, "opening it") { () throws(Errno) in try root.open(O_RDONLY) }
         defer { close(descriptor) }
@@ -100,7 +100,7 @@ final class ExportRun {
 
     /// - Parameter shown: the path in the library, for messages.
     private func export(_ entry: DirectoryEntry, to path: HostPath, _ shown: String) throws(Failure) {
-        guard !isInterrupted, let attributes = entry.entry?.attributes else { return }
+        guard !wasInterrupted, let attributes = entry.entry?.attributes else { return }
         do throws(Errno) {
             if attributes.isDirectory {
                 try exportDirectory(attributes, to: path, shown)
@@ -149,7 +149,7 @@ final class ExportRun {
             close(descriptor)
             if !isDone { _ = unfinished.withCString { unlink($0) } }
         }
-        guard try writeBytes(of: attributes, to: descriptor, shown), !isInterrupted else { return }
+        guard try writeBytes(of: attributes, to: descriptor, shown), !wasInterrupted else { return }
         try setDetails(descriptor, attributes)
         let isRenamed = unfinished.withCString { old in path.withCString { rename(old, $0) } } == 0
         guard isRenamed else { throw .last }
@@ -188,7 +188,7 @@ final class ExportRun {
                 }
                 offset += UInt64(bytes.count)
                 progress.state.bytes += UInt64(bytes.count)
-                return !isInterrupted
+                return !wasInterrupted
             }
         } catch {
             unreadable.insert(attributes.ino)

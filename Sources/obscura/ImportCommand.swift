@@ -80,7 +80,7 @@ private func failure(_ status: ExitStatus, vault: String, why: String) -> Failur
 
 /// The last word, where not all is well.
 private func conclude(_ report: ImportReport, _ vault: String) throws(Failure) {
-    if isInterrupted {
+    if wasInterrupted {
         throw Failure(.interrupted, vault, "interrupted: run the same command again to go on")
     }
     guard !report.failures.isEmpty else { return }

@@ -43,7 +43,7 @@ final class ImportRun {
         }
         var ahead = ReadAhead(sources, countMax: Self.aheadMax)
         var directory: Int?
-        while !isInterrupted, let (item, opened) = ahead.next() {
+        while !wasInterrupted, let (item, opened) = ahead.next() {
             try removals?.flushIfDue(&report, isDirectoryDone: item.directory != directory)
             directory = item.directory
             switch opened {
@@ -51,8 +51,8 @@ final class ImportRun {
             case .failure(let error): fail(sources.path(of: item), "\(error)", item.byteCount)
             }
         }
-        for export in sources.exports where !isInterrupted { try Restoration(self, export).run() }
-        if isInterrupted { try library.makeDurable() } else { try removals?.flush(&report) }
+        for export in sources.exports where !wasInterrupted { try Restoration(self, export).run() }
+        if wasInterrupted { try library.makeDurable() } else { try removals?.flush(&report) }
     }
 
     private func fail(_ path: HostPath, _ why: String, _ byteCount: UInt64) {
@@ -152,12 +152,12 @@ final class ImportRun {
     /// Shows progress within a file. False: the user wants an end.
     func noteBytes(_ count: Int) -> Bool {
         progress.state.bytes += UInt64(count)
-        return !isInterrupted
+        return !wasInterrupted
     }
 
     /// Says of files of which nothing was added why, unless the user interrupted.
     func failToAdd(_ files: [SourceFile]) {
-        if isInterrupted { return }
+        if wasInterrupted { return }
         for file in files {
             if let error = file.failure {
                 report.addUnreadable(file.path, "\(error)")

@@ -32,7 +32,7 @@ final class Restoration {
     func run() throws(FileError) {
         let top = try library.lookup(1, "moments", caller).attributes.ino
         let days = names(in: root.appending("moments")).filter { ImportRules.isDay($0) }
-        for day in days where !isInterrupted { try restoreDay(day, in: top) }
+        for day in days where !wasInterrupted { try restoreDay(day, in: top) }
         if session.settings.isDry { return }
         hasLinks = !known.isEmpty
         let albums = try library.lookup(1, "albums", caller).attributes.ino
@@ -40,8 +40,8 @@ final class Restoration {
             try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
         }
         // What was interrupted is settled by the next run.
-        for (ino, place) in unsettled where !isInterrupted { try library.settle(ino, in: place) }
-        if isInterrupted { return }
+        for (ino, place) in unsettled where !wasInterrupted { try library.settle(ino, in: place) }
+        if wasInterrupted { return }
         note(root.appending("moments"), top)
         for directory in directories { try setDetails(directory.ino, directory.details) }
         // Whoever exported chose the mode of DIR itself.
@@ -57,7 +57,7 @@ final class Restoration {
         guard let place = ImportPlace(day: day) else { return }
         let all = names(in: directory)
         var plain: [SourceFile] = []
-        for name in all where !isInterrupted {
+        for name in all where !wasInterrupted {
             guard let source = open(directory.appending(name)) else { continue }
             if ImportRules.isWorkingFile(name) || ImportRules.isSidecar(name) {
                 plain.append(source)
@@ -70,7 +70,7 @@ final class Restoration {
         // A day of which nothing came has no place of its own here.
         if !all.isEmpty, plain.isEmpty, try find(nil, in: day) == nil { return }
         let ino = try makeDirectory(day, in: moments)
-        for source in plain where !isInterrupted { try restorePlain(source, in: ino) }
+        for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
         note(directory, ino)
     }
 
@@ -146,7 +146,7 @@ final class Restoration {
     private func restoreAlbum(_ path: HostPath, as album: UInt64, isWorking: Bool) throws(FileError) {
         let all = names(in: path)
         var photos: [Name: UInt64] = [:]
-        for name in all where !isInterrupted {
+        for name in all where !wasInterrupted {
             let entry = path.appending(name)
             let status: stat
             do throws(Errno) { status = try entry.status() } catch {

@@ -17,7 +17,7 @@ import Testing
             if width > 20 { #expect(line.contains("Importing: 33 %")) }
         }
         #expect(state.line("Importing", seconds: 10, width: 80) == whole)
-        #expect(state.line("I", seconds: 0, width: 52).hasPrefix("[###       ] I: 33 %"))
+        #expect(state.line("I", seconds: 0, width: 52).hasPrefix("[#     ] I: 33 %"))
         let slow = TransferState(photosMax: 1, bytes: 1 << 20, bytesMax: 1 << 30)
         #expect(slow.line("I", seconds: 10, width: 200).contains("about 171 min left"))
     }

@@ -3,6 +3,9 @@
 #ifndef OBSCURA_LINUX_SHIMS_H
 #define OBSCURA_LINUX_SHIMS_H
 
+/// O_NOATIME of open(2).
+extern const int obscura_no_access_time;
+
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length);
