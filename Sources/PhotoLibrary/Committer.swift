@@ -9,6 +9,7 @@ final class Committer: @unchecked Sendable {
     static let durableDelayMilliseconds: Int64 = 5000
     static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
+    private static let expiryMilliseconds: Int64 = 3_600_000
 
     weak var library: Library?
 
@@ -20,6 +21,8 @@ final class Committer: @unchecked Sendable {
     private var durableSince: Int64?
     private var unsavedSince: Int64?
     private var retryAt: Int64 = 0
+    /// When the trash is looked at next.
+    private var expiryAt: Int64 = 0
     /// Durable commits asked for, and done or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
@@ -75,15 +78,21 @@ final class Committer: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// What can be done against a full space: commits, after which freed sectors are free. True if it is
-    /// worth another try.
-    func makeRoom() -> Bool {
+    /// What can be done against a full space: commits, after which freed sectors are free; where none are freed,
+    /// photos of the trash that had `bytes` are destroyed first. True if it is worth another try.
+    func makeRoom(bytes: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         // The committer itself, saving a file, must not wait for the committer.
         guard isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
         // Also what an earlier session freed waits for two durable commits of this one.
-        guard let space = library?.space, space.pendingBytes > 0 else { return false }
+        guard let library else { return false }
+        if library.space.pendingBytes == 0 {
+            lock.unlock()
+            let isFreed = library.destroyOldestTrash(bytes: bytes)
+            lock.lock()
+            guard isFreed else { return false }
+        }
         do throws(FileError) {
             try waitForDurable()
             try waitForDurable()
@@ -122,6 +131,7 @@ final class Committer: @unchecked Sendable {
     private func run() {
         lock.lock()
         thread = pthread_self()
+        expiryAt = MonotonicClock.milliseconds + Self.expiryMilliseconds
         while !isStopping {
             let now = MonotonicClock.milliseconds
             if let since = unsavedSince, now >= since + Self.unsavedMilliseconds {
@@ -137,6 +147,11 @@ final class Committer: @unchecked Sendable {
             let isSoft = softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
+            } else if now >= expiryAt {
+                expiryAt = now + Self.expiryMilliseconds
+                lock.unlock()
+                library?.expireTrash()
+                lock.lock()
             } else {
                 wait(now)
             }
@@ -148,16 +163,11 @@ final class Committer: @unchecked Sendable {
 
     /// Waits for the next thing that is due. `lock` is held.
     private func wait(_ now: Int64) {
-        var due = Int64.max
-        if let softSince { due = min(due, softSince + Self.softDelayMilliseconds) }
-        if let durableSince { due = min(due, durableSince + Self.durableDelayMilliseconds) }
-        if due != .max { due = max(due, retryAt) }
+        var due = expiryAt
+        if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
+        if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
-        if due == .max {
-            wake.wait(lock)
-        } else {
-            wake.wait(lock, untilMilliseconds: max(due, now + 1))
-        }
+        wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
     /// Publishes a root. `lock` is held, and given up meanwhile.

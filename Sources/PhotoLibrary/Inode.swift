@@ -12,9 +12,10 @@ final class Inode: @unchecked Sendable {
     var openCount = 0
     /// Present while the file is open.
     var state: FileState?
-    /// The kernel gave it up after its last name had gone.
-    /// Its names were taken by removing the photo from moments: the kernel may still believe one of them.
+    /// Its names were taken by removing the photo from moments: the kernel may still believe one of them. Until
+    /// it is looked up anew.
     var isTakenAway = false
+    /// The kernel gave it up after its last name had gone.
     var isForgotten = false
 
     init(_ row: InodeRow) { self.row = row }
@@ -23,6 +24,8 @@ final class Inode: @unchecked Sendable {
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     var isRegular: Bool { row.mode & fileTypeMask == regularType }
     var isPhoto: Bool { row.flags.contains(.photo) }
+    /// A photo that was taken out of moments: it has no names but in the trash.
+    var isTrashed: Bool { row.flags.contains(.trashed) }
     /// A day of moments.
     var isDay: Bool { row.day != 0 }
     /// A day that readdir leaves out: filing made it, and nothing is in it now.
@@ -49,6 +52,6 @@ enum Area {
     case moments
     /// A day: photos and plain files.
     case day
-    /// `albums` and all below.
+    /// `albums` and all below; also the trash, where little differs: `Tree.isInTrash` tells them apart.
     case album
 }

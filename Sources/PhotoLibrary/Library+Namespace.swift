@@ -10,6 +10,7 @@ extension Library {
         return try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            found.inode.isTakenAway = false
             return tree.entry(found.inode, in: directory.area)
         }
     }
@@ -101,6 +102,7 @@ extension Library {
             let now = Timestamp.now()
             try tree.addEntry(directory, newName.bytes, inode, now: now)
             tree.linked(inode, now: now)
+            if inode.isTrashed, try !tree.isInTrash(directory) { try tree.restore(inode, now: now) }
             inode.state?.setTimes(modified: nil, changed: now)
             let isFileable = try tree.isFileable(newName.bytes, in: directory)
             let wantsLook =
@@ -113,22 +115,36 @@ extension Library {
         return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
     }
 
-    /// unlink(2). In moments it removes a photo from the space, albums included.
+    /// unlink(2). In moments it takes a photo out of the space, albums included, and into the trash.
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
+        var isDone = false
+        while !isDone {
+            let info = try trashInfo(forRemoving: name, from: parent)
+            defer { giveUp(info) }
+            isDone = try unlinkOnce(parent, name, caller, info)
+        }
+    }
+
+    /// False where the name has become that of a photo, whose removal wants a `TrashInfo`.
+    private func unlinkOnce(
+        _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
+    ) throws(FileError) -> Bool {
         try changing { tree throws(FileError) in
             let directory = try tree.directory(parent)
+            if info == nil, try tree.isForTrash(directory, name.bytes) { return false }
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
             let now = Timestamp.now()
             if directory.isDay && found.inode.isPhoto {
-                try tree.removePhoto(found.inode, now: now)
+                try tree.removePhoto(found.inode, named: name.bytes, info, caller, space, now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 tree.unlinked(found.inode, now: now)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
+            return true
         }
     }
 
@@ -140,7 +156,7 @@ extension Library {
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }
-            guard directory.area != .root else { throw .notPermitted }
+            if directory.area == .root, try !tree.isInTrash(found.inode) { throw .notPermitted }
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
             try tree.removeEntry(directory, found.id, found.inode, now: now)
@@ -191,7 +207,7 @@ extension Tree {
         let type = mode & fileTypeMask
         if try sql(tables.dentry(parent, name)) != nil { throw .exists }
         switch directory.area {
-        case .root: throw .notPermitted
+        case .root: guard type == directoryType, isTrashName(name) else { throw .notPermitted }
         case .moments:
             guard type == directoryType, dayNumber(named: name) != nil else { throw .notPermitted }
         case .day:

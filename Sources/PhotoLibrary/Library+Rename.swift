@@ -15,7 +15,9 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         for _ in 0..<Self.attemptsMax {
-            if try renameOnce(parent, name, newParent, newName, flags) { return }
+            let info = try trashInfo(forRemoving: newName, from: newParent)
+            defer { giveUp(info) }
+            if try renameOnce(parent, name, newParent, newName, flags, caller, info) { return }
         }
         throw .busy
     }
@@ -28,10 +30,11 @@ extension Library {
     }
 
     private func renameOnce(
-        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags
+        _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
+        _ caller: Caller, _ info: TrashInfo?
     ) throws(FileError) -> Bool {
         let (wanted, unsaved) = try locked { tree throws(FileError) -> (UInt64?, UInt64?) in
-            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
+            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
             guard let found else { return (nil, nil) }
             let source = found.source
             let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
@@ -43,7 +46,8 @@ extension Library {
         let sight = try wanted.map { ino throws(FileError) in try see(ino, at: (newParent, newName.bytes)) }
         let done = try changing { tree throws(FileError) -> Outcome? in
             guard
-                var request = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
+                var request = try tree.prepareRename(
+                    parent, name.bytes, newParent, newName.bytes, flags, caller)
             else { return .done }
             if flags.contains(.exchange) {
                 try tree.exchange(request)
@@ -54,10 +58,15 @@ extension Library {
                 else { return nil }
                 request.verdict = sight.verdict
             }
+            if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
+            request.info = info
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
             request.source.state?.setTimes(modified: nil, changed: request.now)
-            guard wasWorking, try !tree.isWorking(request.source) else { return .done }
+            guard wasWorking else { return .done }
+            // What comes out of the trash may hold photos that were taken out of moments meanwhile.
+            let isRestored = request.isFromTrash && !request.isIntoTrash
+            if !isRestored, try tree.isWorking(request.source) { return .done }
             try sql(tree.tables.addUnfiled(request.source.ino))
             return .sweep(request.source.ino)
         }
@@ -108,8 +117,13 @@ extension Library {
         }
     }
 
-    /// Files a regular file that is no photo yet, if one of its names allows it.
+    /// Files a regular file that is no photo yet, if one of its names allows it; restores one that was in the
+    /// trash.
     func fileIfNeeded(_ ino: UInt64) throws(FileError) {
+        if try locked({ tree throws(FileError) in try tree.inode(ino).isTrashed }) {
+            try restoreIfTrashed(ino)
+            return
+        }
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular, !inode.isPhoto, inode.row.size > 0 else { return false }
@@ -167,7 +181,7 @@ extension Tree {
         var directories: Set<UInt64> = []
         for row in rows {
             let inode = try inode(row.ino)
-            if inode.isDirectory && !inode.row.flags.contains(.working) { directories.insert(row.ino) }
+            if inode.isDirectory { directories.insert(row.ino) }
         }
         return (rows, directories)
     }

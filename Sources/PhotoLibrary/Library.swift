@@ -15,6 +15,7 @@ public final class Library: @unchecked Sendable {
     let commons: FileCommons
     let committer: Committer
     let thumbnails: ThumbnailShop?
+    let clock: SessionClock
     /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
@@ -31,6 +32,7 @@ public final class Library: @unchecked Sendable {
         self.space = space
         self.catalogue = catalogue
         self.options = options
+        clock = SessionClock(options.clocks)
         commons = FileCommons(space)
         tree = try catalogue.locked { tables throws(FileError) in
             let tree = try Tree(tables, options)
@@ -43,7 +45,7 @@ public final class Library: @unchecked Sendable {
         committer = Committer()
         thumbnails = options.thumbnails ? ThumbnailShop(options) : nil
         committer.library = self
-        commons.makeRoom = { [committer] in committer.makeRoom() }
+        commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.
@@ -67,6 +69,7 @@ public final class Library: @unchecked Sendable {
         try? reapOrphans(ofThisSession: false)
         try? dropEmptyDays()
         try? fileWhatIsUnfiled()
+        expireTrash()
         unlocked?.levelTimes()
     }
 
@@ -156,8 +159,10 @@ public final class Library: @unchecked Sendable {
             nameBytesMax: UInt64(nameBytesMax))
     }
 
-    /// How many photos the space has, for `status`.
+    /// How many photos the space has, for `status`: those in the trash do not count.
     public func photoCount() throws(FileError) -> Int {
-        try locked { tree throws(FileError) in Int(try sql(tree.tables.photoCount())) }
+        try locked { tree throws(FileError) in
+            Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
+        }
     }
 }

@@ -139,7 +139,7 @@ extension Tree {
     }
 
     /// What the kernel may have kept of a name, and of the directory it is in. Of days it keeps nothing.
-    private func noteEntry(_ row: DentryRow, in directory: Inode) {
+    func noteEntry(_ row: DentryRow, in directory: Inode) {
         guard !directory.isDay else { return }
         notices.append(.entry(parent: row.parent, name: row.name))
         notices.append(.attributes(row.parent))

@@ -61,7 +61,7 @@ extension Tree {
     }
 
     /// The name, or the first numbered form of it that is free. Where very many are taken, some free one.
-    private func freeName(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
+    func freeName(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
         if try sql(tables.dentry(directory.ino, name)) == nil { return name }
         var number = 2
         while true {
@@ -105,6 +105,7 @@ extension Tree {
     /// Makes a photo a plain file, or forgets that it was one.
     func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
         try sql(tables.deletePhoto(inode.ino))
+        try forgetTrashed(inode)
         inode.row.flags.remove(.photo)
         touch(inode)
         try deleteThumbnails(inode, space)

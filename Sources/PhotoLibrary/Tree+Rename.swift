@@ -14,13 +14,20 @@ struct RenameRequest {
     /// What a look at the source's bytes found, where it was worth one.
     var verdict: Verdict
     var now: Timestamp
+    /// Whether the directories lie in the trash.
+    var isFromTrash: Bool
+    var isIntoTrash: Bool
+    var caller: Caller
+    /// What is to be written where a photo is removed; see `Tree.isForTrash`.
+    var info: TrashInfo?
 }
 
 /// What renaming means. All has been read before anything is changed.
 extension Tree {
     /// Finds what a rename is about and refuses what is refused everywhere; nil where nothing is to be done.
     func prepareRename(
-        _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags
+        _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
+        _ caller: Caller
     ) throws(FileError) -> RenameRequest? {
         let from = try directory(parent)
         let to = try directory(newParent)
@@ -34,7 +41,8 @@ extension Tree {
         if let target, target.inode.ino == source.inode.ino { return nil }
         return RenameRequest(
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
-            target: target, verdict: .unknown, now: .now())
+            target: target, verdict: .unknown, now: .now(), isFromTrash: try isInTrash(from),
+            isIntoTrash: try isInTrash(to), caller: caller)
     }
 
     /// Whether the answer may depend on what the source's bytes are.
@@ -46,6 +54,7 @@ extension Tree {
     }
 
     func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        if try renameInTrash(request, space) { return }
         switch (request.from.area, request.to.area) {
         case (.moments, .moments): try renameDay(request)
         case (.moments, .album): try copyDayToAlbum(request)
@@ -60,7 +69,7 @@ extension Tree {
 
     // MARK: Directories
 
-    private func renameDirectory(_ request: RenameRequest) throws(FileError) {
+    func renameDirectory(_ request: RenameRequest) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if try isInside(request.to, source) { throw .invalid }
         try replaceDirectory(request)
@@ -71,7 +80,7 @@ extension Tree {
     }
 
     /// Removes the empty directory that a directory is renamed over.
-    private func replaceDirectory(_ request: RenameRequest) throws(FileError) {
+    func replaceDirectory(_ request: RenameRequest) throws(FileError) {
         guard let target = request.target else { return }
         guard target.inode.isDirectory else { throw .notDirectory }
         guard target.inode.row.size == 0 else { throw .notEmpty }
@@ -143,7 +152,7 @@ extension Tree {
     // MARK: Files
 
     /// From one name in albums to another, plain POSIX but for what becomes of photos.
-    private func renameInAlbums(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func renameInAlbums(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
@@ -158,7 +167,9 @@ extension Tree {
             unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
-        let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
+        let isNew =
+            request.isFromTrash
+            ? false : try isNewFile(source, named: request.sourceID, in: request.from)
         try move(request)
         if source.isPhoto {
             guard isNew, try isFileable(request.newName, in: request.to),
@@ -173,7 +184,7 @@ extension Tree {
     }
 
     /// From an album into a day: a photo's album link goes, and its moment is this from now on.
-    private func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isRegular else { throw .notPermitted }
         if try replaceInDay(request, space) { return }
@@ -221,7 +232,6 @@ extension Tree {
     }
 
     /// Makes room for a file moved over another in a day. True if that was a save, which is done then.
-    /// Otherwise a photo that is overwritten in moments is removed, as by rm.
     private func replaceInDay(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         guard let target = request.target else { return false }
         guard !target.inode.isDirectory else { throw .isDirectory }
@@ -236,13 +246,21 @@ extension Tree {
                 now: request.now)
             return true
         }
+        try removeTarget(request, space)
+        return false
+    }
+
+    /// Removes what a file is moved over in a day: a photo as by rm.
+    func removeTarget(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        guard let target = request.target else { return }
+        guard !target.inode.isDirectory else { throw .isDirectory }
         if target.inode.isPhoto {
-            try removePhoto(target.inode, now: request.now)
+            try removePhoto(
+                target.inode, named: request.newName, request.info, request.caller, space, now: request.now)
         } else {
             try removeEntry(request.to, target.id, target.inode, now: request.now)
             unlinked(target.inode, now: request.now)
         }
-        return false
     }
 
     /// From a day into an album: a photo is added to the album and stays in its day; a plain file moves.
@@ -268,6 +286,7 @@ extension Tree {
     /// photo, and the name one that photos have.
     private func rowForTakeOver(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         guard let target = request.target, target.inode.isPhoto, request.source.isRegular,
+            !request.isFromTrash,
             try isNewFile(request.source, named: request.sourceID, in: request.from),
             try isFileable(request.newName, in: request.to)
         else { return nil }
@@ -283,7 +302,7 @@ extension Tree {
     }
 
     /// Moves the name itself.
-    private func move(_ request: RenameRequest) throws(FileError) {
+    func move(_ request: RenameRequest) throws(FileError) {
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         try addEntry(request.to, request.newName, request.source, now: request.now)
         request.source.row.changed = request.now

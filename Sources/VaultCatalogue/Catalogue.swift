@@ -71,6 +71,7 @@ public final class Tables {
     let extents: ExtentStatements
     let details: DetailStatements
     let photos: PhotoStatements
+    let trash: TrashStatements
     private let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
@@ -80,6 +81,7 @@ public final class Tables {
         extents = try ExtentStatements(connection)
         details = try DetailStatements(connection)
         photos = try PhotoStatements(connection)
+        trash = try TrashStatements(connection)
     }
 
     /// Rows changed since the connection was opened: whether a call changed anything.

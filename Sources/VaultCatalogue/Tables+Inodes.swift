@@ -76,6 +76,8 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let photo = InodeFlags(rawValue: 4)
     /// Has rows in `xattr`.
     public static let hasAttributes = InodeFlags(rawValue: 8)
+    /// A photo that was taken out of moments and lies in the trash: it has a row in `trash`.
+    public static let trashed = InodeFlags(rawValue: 16)
 }
 
 /// The ids to be given next.
