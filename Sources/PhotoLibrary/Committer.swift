@@ -10,6 +10,10 @@ final class Committer: @unchecked Sendable {
     static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
+    /// Work that nobody waits for is done so much at a time, and then again after a pause.
+    private static let expirySliceMilliseconds: Int64 = 200
+    private static let overwriteSliceBytes: UInt64 = 4 << 20
+    private static let pauseMilliseconds: Int64 = 20
 
     weak var library: Library?
 
@@ -23,6 +27,8 @@ final class Committer: @unchecked Sendable {
     private var retryAt: Int64 = 0
     /// When the trash is looked at next.
     private var expiryAt: Int64 = 0
+    /// When sectors of destroyed photos are overwritten next; nil while there are none that can be.
+    private var overwriteAt: Int64?
     /// Durable commits asked for, and done or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
@@ -93,13 +99,18 @@ final class Committer: @unchecked Sendable {
             lock.lock()
             guard isFreed else { return false }
         }
-        do throws(FileError) {
-            try waitForDurable()
-            try waitForDurable()
-            return true
-        } catch {
-            return false
+        if !library.space.canOverwrite {
+            do throws(FileError) {
+                try waitForDurable()
+                try waitForDurable()
+            } catch {
+                return false
+            }
         }
+        lock.unlock()
+        library.space.overwriteFreed(most: max(bytes, Self.overwriteSliceBytes))
+        lock.lock()
+        return true
     }
 
     /// Commits for the last time and ends the thread.
@@ -147,11 +158,10 @@ final class Committer: @unchecked Sendable {
             let isSoft = softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
+            } else if let at = overwriteAt, now >= at {
+                overwriteSome()
             } else if now >= expiryAt {
-                expiryAt = now + Self.expiryMilliseconds
-                lock.unlock()
-                library?.expireTrash()
-                lock.lock()
+                expireSome(now)
             } else {
                 wait(now)
             }
@@ -161,12 +171,39 @@ final class Committer: @unchecked Sendable {
         lock.unlock()
     }
 
+    /// Goes on overwriting destroyed photos. `lock` is held, and given up meanwhile.
+    private func overwriteSome() {
+        lock.unlock()
+        library?.space.overwriteFreed(most: Self.overwriteSliceBytes)
+        let isLeft = library?.space.canOverwrite ?? false
+        lock.lock()
+        overwriteAt = isLeft ? MonotonicClock.milliseconds + Self.pauseMilliseconds : nil
+    }
+
+    /// Goes on emptying the trash of what is too old. `lock` is held, and given up meanwhile.
+    private func expireSome(_ now: Int64) {
+        lock.unlock()
+        let isLeft = library?.expireTrash(until: now + Self.expirySliceMilliseconds) ?? false
+        lock.lock()
+        let pause = isLeft ? Self.pauseMilliseconds : Self.expiryMilliseconds
+        expiryAt = MonotonicClock.milliseconds + pause
+    }
+
+    /// Looks at the trash soon.
+    func noteTrash() {
+        lock.lock()
+        defer { lock.unlock() }
+        expiryAt = MonotonicClock.milliseconds
+        wake.signalAll()
+    }
+
     /// Waits for the next thing that is due. `lock` is held.
     private func wait(_ now: Int64) {
         var due = expiryAt
         if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
         if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
+        if let overwriteAt { due = min(due, overwriteAt) }
         wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
@@ -196,6 +233,11 @@ final class Committer: @unchecked Sendable {
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
         } else {
             retryAt = 0
+            if durable, let space = library?.space, space.hasDestroyed {
+                if space.canOverwrite { overwriteAt = MonotonicClock.milliseconds }
+                // Two durable commits after they were destroyed, photos can be overwritten.
+                if durableSince == nil { durableSince = MonotonicClock.milliseconds }
+            }
         }
         if durable {
             if failed != nil { failure = failed }

@@ -46,21 +46,22 @@ extension Library {
     private static let rowsMax = 100
 
     /// Destroys what has been in the trash for too long. What is found too old is only noted at first: a clock that
-    /// is wrong for once destroys nothing.
-    func expireTrash() {
+    /// is wrong for once destroys nothing. True if some is left at the time `end`, by the monotonic clock.
+    @discardableResult
+    func expireTrash(until end: Int64 = .max) -> Bool {
         // What fails is tried again when the trash is looked at next.
-        try? expireWhatIsDue()
+        (try? expireWhatIsDue(until: end)) ?? false
     }
 
-    private func expireWhatIsDue() throws(FileError) {
+    private func expireWhatIsDue(until end: Int64) throws(FileError) -> Bool {
         let now = clock.wall
         if clock.hasJumped {
             // What came since the session began was dated by the clock as it was before it was set.
-            let (start, end) = (clock.start, clock.expected)
+            let (start, expected) = (clock.start, clock.expected)
             try changing { tree throws(FileError) in
-                try sql(tree.tables.redateTrash(from: start, through: end, to: now))
+                try sql(tree.tables.redateTrash(from: start, through: expected, to: now))
             }
-            return
+            return false
         }
         let limit = now - Int64(options.trashDays) * Self.noteSeconds
         try changing { tree throws(FileError) in
@@ -74,15 +75,19 @@ extension Library {
                     tree.tables.dueTrash(
                         notedBy: now - Self.noteSeconds, after: last, limit: Self.rowsMax))
             }
-            for row in rows { try destroy(row, since: limit) }
+            for row in rows { try destroy(row, since: limit, until: end) }
             last = rows.last
-        } while last != nil
+        } while last != nil && MonotonicClock.milliseconds < end
+        return last != nil
     }
 
     /// Destroys what a row is about, but for what came into the trash after `limit`.
-    private func destroy(_ row: TrashRow, since limit: Int64) throws(FileError) {
+    private func destroy(_ row: TrashRow, since limit: Int64, until end: Int64) throws(FileError) {
         if row.id != 0, let directory = try trashedDirectory(row) {
-            for below in try directories(below: directory).reversed() { try clear(below, since: limit) }
+            for below in try directories(below: directory).reversed() {
+                guard MonotonicClock.milliseconds < end else { return }
+                try clear(below, since: limit)
+            }
         }
         try destroyNow { tree, doomed throws(FileError) in
             try tree.discard(row, since: limit, &doomed)

@@ -69,7 +69,7 @@ public final class Library: @unchecked Sendable {
         try? reapOrphans(ofThisSession: false)
         try? dropEmptyDays()
         try? fileWhatIsUnfiled()
-        expireTrash()
+        if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
         unlocked?.levelTimes()
     }
 

@@ -125,6 +125,6 @@ extension Tree {
         let runs = try sql(tables.extents(of: content))
         guard let first = runs.first, let last = runs.last else { return }
         try sql(tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-        space.free(runs)
+        space.free(runs, overwriting: true)
     }
 }

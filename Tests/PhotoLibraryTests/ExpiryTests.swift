@@ -57,6 +57,7 @@ private final class TestClock: @unchecked Sendable {
         try rig.remount()
         clock.pass(2 * day)
         try rig.kill()
+        rig.library.expireTrash()
         #expect(try rig.ls(files).isEmpty)
         #expect(rig.usedBytes == 0)
         try rig.expectNothingLeft()
@@ -80,6 +81,7 @@ private final class TestClock: @unchecked Sendable {
         try rig.remount()
         clock.pass(day)
         try rig.remount()
+        rig.library.expireTrash()
         #expect(try rig.ls(files).isEmpty)
     }
 
