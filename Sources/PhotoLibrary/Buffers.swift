@@ -51,6 +51,8 @@ final class FileCommons: @unchecked Sendable {
     var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
     /// How often room is asked for before there is none: each time gives some, which another may take.
     private static let attemptsMax = 16
+    /// A new content for a file whose present one others have too; nil where they are gone. Set once, at the start.
+    var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
     /// Wakes the committer, which is to save this file within a second. Set once, at the start.
     var noteUnsaved: @Sendable () -> Void = {}
 

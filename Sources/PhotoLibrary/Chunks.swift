@@ -43,12 +43,15 @@ struct ExtentMap: Sendable {
         var isSaved: Bool
     }
 
+    /// Whose extents they are.
+    let content: UInt64
     private(set) var pieces: [Piece] = []
 
-    init() {}
+    init(content: UInt64 = 0) { self.content = content }
 
     /// What the catalogue has.
-    init(saved runs: [ExtentRun]) {
+    init(content: UInt64 = 0, saved runs: [ExtentRun]) {
+        self.content = content
         pieces = runs.map { Piece(run: $0, isSaved: true) }
     }
 

@@ -41,6 +41,7 @@ extension FileState {
                 return nil
             }
             let run = map.pieces[at].run
+            let content = map.content
             view.unlock()
             let buffer = commons.chunks.take()
             defer { commons.chunks.give(buffer) }
@@ -141,7 +142,7 @@ extension FileState {
             let number = (position - run.offset) / Chunk.bytes
             let plain = try stored(
                 commons.space.read(
-                    role: .content, content: content, run: run, chunk: Int(number), into: scratch))
+                    role: .content, content: map.content, run: run, chunk: Int(number), into: scratch))
             let first = position - run.offset - number * Chunk.bytes
             guard UInt64(plain.count) > first, let source = plain.baseAddress else { throw .damaged }
             let count = min(UInt64(plain.count) - first, end - position)

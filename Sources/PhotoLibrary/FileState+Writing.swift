@@ -11,7 +11,7 @@ extension FileState {
     /// Writes as many of the bytes as there is room for: fewer than all only where an error came after some.
     func write(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, now: Timestamp) throws(FileError) -> Int {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
-        noteUnsaved()
+        try beginChange(keeping: size)
         var done = 0
         while done < bytes.count {
             do throws(FileError) {
@@ -150,7 +150,7 @@ extension FileState {
     /// Makes the file shorter, or longer by a hole.
     func truncate(to newSize: UInt64, now: Timestamp) throws(FileError) {
         guard newSize <= Self.sizeMax else { throw .fileTooBig }
-        noteUnsaved()
+        try beginChange(keeping: newSize)
         if newSize < size {
             let within = newSize % Chunk.bytes
             let index = Chunk.index(newSize)
@@ -177,7 +177,7 @@ extension FileState {
     func clear(_ lower: UInt64, _ upper: UInt64, now: Timestamp) throws(FileError) {
         let upper = min(upper, size)
         guard lower < upper else { return }
-        noteUnsaved()
+        try beginChange(keeping: size)
         let firstWhole = (lower + Chunk.bytes - 1) / Chunk.bytes
         // The last chunk is a whole one if the range reaches the file's end.
         let lastWhole = upper == size ? (upper + Chunk.bytes - 1) / Chunk.bytes : upper / Chunk.bytes

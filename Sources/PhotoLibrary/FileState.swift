@@ -25,7 +25,6 @@ final class DirtyChunk {
 final class FileState: @unchecked Sendable {
     let inode: Inode
     let ino: UInt64
-    let content: UInt64
     let commons: FileCommons
     let writer = Lock()
     let view = Lock()
@@ -34,6 +33,8 @@ final class FileState: @unchecked Sendable {
     var size: UInt64
     /// (v)
     var map: ExtentMap
+    /// (v) Whether other inodes may have this content: then it must not be changed, but left to them.
+    var isShared: Bool
     /// (v) Chunks not sealed yet, by index. Their bytes change with both locks held.
     var dirty: [UInt64: DirtyChunk] = [:]
     /// (v) Grows with each change of `map` or `dirty`.
@@ -59,6 +60,8 @@ final class FileState: @unchecked Sendable {
     var needsFiling = false
     /// (w) Whether the bytes changed since the last save.
     var hasNewBytes = false
+    /// (w) The thread that wrote last.
+    var lastWriter: Int32 = -1
     /// (w) When it was registered as unsaved, by the monotonic clock; nil while all is saved.
     var unsavedSince: Int64?
     /// (w) The last name has gone and the last handle too: nothing is to be saved.
@@ -68,9 +71,9 @@ final class FileState: @unchecked Sendable {
         self.inode = inode
         self.commons = commons
         ino = inode.ino
-        content = inode.row.content
         size = inode.row.size
-        map = ExtentMap(saved: runs)
+        map = ExtentMap(content: inode.row.content, saved: runs)
+        isShared = inode.row.flags.contains(.shared)
         hasRows = !runs.isEmpty
         modified = inode.row.modified
         changed = inode.row.changed
@@ -88,6 +91,9 @@ final class FileState: @unchecked Sendable {
         shown.modified = modified
         shown.changed = changed
     }
+
+    /// Whose extents the bytes lie in. The writer's lock, or `view`, is held.
+    var content: UInt64 { map.content }
 
     /// Whether something is here that the tree does not have.
     var hasUnsaved: Bool { view.withLock { isNewer || !dirty.isEmpty } }
@@ -153,7 +159,7 @@ final class FileState: @unchecked Sendable {
         view.lock()
         for index in Array(dirty.keys) { drop(index) }
         let pending = map.pieces.filter { !$0.isSaved }.map(\.run)
-        map = ExtentMap()
+        map = ExtentMap(content: content)
         freed = []
         isNewer = false
         view.unlock()

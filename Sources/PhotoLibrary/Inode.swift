@@ -12,6 +12,8 @@ final class Inode: @unchecked Sendable {
     var openCount = 0
     /// Present while the file is open.
     var state: FileState?
+    /// Who last found it by a name in a day: a link that the same thread makes next is a membership.
+    var finderInDay: Int32?
     /// Its names were taken by removing the photo from moments: the kernel may still believe one of them. Until
     /// it is looked up anew.
     var isTakenAway = false
@@ -26,6 +28,8 @@ final class Inode: @unchecked Sendable {
     var isPhoto: Bool { row.flags.contains(.photo) }
     /// A photo that was taken out of moments: it has no names but in the trash.
     var isTrashed: Bool { row.flags.contains(.trashed) }
+    /// Stands for another inode's photo.
+    var isCopy: Bool { row.flags.contains(.copy) }
     /// A day of moments.
     var isDay: Bool { row.day != 0 }
     /// A day that readdir leaves out: filing made it, and nothing is in it now.
@@ -36,6 +40,17 @@ final class Inode: @unchecked Sendable {
         case Place.root: return .root
         case Place.moments: return .moments
         default: return .album
+        }
+    }
+}
+
+extension Inode {
+    /// Notes by which kind of name a thread found the inode.
+    func noteFound(in directory: Inode, by thread: Int32) {
+        if directory.isDay {
+            finderInDay = thread
+        } else if finderInDay == thread {
+            finderInDay = nil
         }
     }
 }

@@ -26,7 +26,7 @@ extension Library {
             return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
         // A photo that has no date but its mtime follows it.
-        if isUndated { try lookAndFile(ino) }
+        if isUndated { try lookAndFile(ino, by: caller.pid) }
         return result
     }
 
@@ -41,6 +41,7 @@ extension Library {
         let verdict = isPhoto && !hasWriter ? look(file) : .unknown
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
+            tree.actor = caller.pid
             try tree.file(file.inode, verdict, space, now: .now())
         }
         if !hasWriter { file.needsFiling = false }
@@ -166,8 +167,8 @@ extension Tree {
 
     /// `user.obscura.captured` and `user.obscura.captured.source` of photos.
     func ownAttribute(_ inode: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
-        guard inode.isPhoto else { throw .noData }
-        let row = try photo(inode)
+        guard let photo = try photoStanding(for: inode) else { throw .noData }
+        let row = try self.photo(photo)
         switch name {
         case capturedName: return capturedText(row)
         case capturedSourceName: return row.source

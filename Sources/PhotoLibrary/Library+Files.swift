@@ -148,6 +148,7 @@ extension Library {
         defer { file.writer.unlock() }
         if caller.uid != 0 { try dropPrivileges(file) }
         file.noteWriter(handle)
+        file.lastWriter = caller.pid
         return try file.write(at: offset, bytes, now: .now())
     }
 
@@ -194,6 +195,7 @@ extension Library {
         }
         let verdict = place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
         try save(file) { tree throws(FileError) in
+            tree.actor = file.lastWriter
             try tree.file(file.inode, verdict, space, now: .now())
         }
         file.needsFiling = false

@@ -7,10 +7,21 @@ extension Library {
     public func lookup(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry {
         try check(name)
         if let virtual = try lookupThumbnails(parent, name) { return virtual }
-        return try locked { tree throws(FileError) in
+        if let entry = try find(parent, name, caller) { return entry }
+        try followAll()
+        guard let entry = try find(parent, name, caller) else { throw .noEntry }
+        return entry
+    }
+
+    /// As `lookup`, of what is in the tree; nil where something has to follow a photo before that can be told.
+    private func find(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry? {
+        try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
-            guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
+            let found = try tree.find(directory, name.bytes)
+            if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
+            guard let found else { throw .noEntry }
             found.inode.isTakenAway = false
+            if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
             return tree.entry(found.inode, in: directory.area)
         }
     }
@@ -100,13 +111,18 @@ extension Library {
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try sql(tree.tables.dentry(directory.ino, newName.bytes)) == nil else { throw .exists }
             let now = Timestamp.now()
-            try tree.addEntry(directory, newName.bytes, inode, now: now)
+            // The kernel tells the inode alone, but has just asked for the name that the link is made from.
+            let isMember = inode.isPhoto && inode.finderInDay == caller.pid
+            try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
-            if inode.isTrashed, try !tree.isInTrash(directory) { try tree.restore(inode, now: now) }
+            if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
+                try tree.restore(photo, now: now)
+            }
             inode.state?.setTimes(modified: nil, changed: now)
             let isFileable = try tree.isFileable(newName.bytes, in: directory)
             let wantsLook =
-                isFileable && inode.isRegular && !inode.isPhoto && inode.row.size > 0 && inode.state == nil
+                isFileable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
+                && inode.state == nil
             return (tree.entry(inode, in: directory.area), wantsLook)
         }
         // A working file that gets an ordinary name by link(2) is as good as renamed.

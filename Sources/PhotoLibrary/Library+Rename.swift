@@ -45,6 +45,7 @@ extension Library {
         if let unsaved { try saveIfOpen(unsaved) }
         let sight = try wanted.map { ino throws(FileError) in try see(ino, at: (newParent, newName.bytes)) }
         let done = try changing { tree throws(FileError) -> Outcome? in
+            tree.actor = caller.pid
             guard
                 var request = try tree.prepareRename(
                     parent, name.bytes, newParent, newName.bytes, flags, caller)
@@ -60,6 +61,11 @@ extension Library {
             }
             if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
             request.info = info
+            // Whoever still writes must not find another's bytes under the pen.
+            let still = request.source.state
+            let isStill = still?.holdStill() ?? false
+            defer { if isStill { still?.writer.unlock() } }
+            if still != nil && !isStill { request.verdict.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
             request.source.state?.setTimes(modified: nil, changed: request.now)
@@ -105,13 +111,14 @@ extension Library {
 
     // MARK: Filing outside of close
 
-    /// Looks at a file and files it.
-    func lookAndFile(_ ino: UInt64) throws(FileError) {
+    /// Looks at a file and files it, for a thread where it is one's doing.
+    func lookAndFile(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             let verdict = look(file)
             try save(file) { tree throws(FileError) in
+                tree.actor = actor
                 try tree.file(file.inode, verdict, space, now: .now())
             }
         }
@@ -120,13 +127,10 @@ extension Library {
     /// Files a regular file that is no photo yet, if one of its names allows it; restores one that was in the
     /// trash.
     func fileIfNeeded(_ ino: UInt64) throws(FileError) {
-        if try locked({ tree throws(FileError) in try tree.inode(ino).isTrashed }) {
-            try restoreIfTrashed(ino)
-            return
-        }
+        if try restoreIfTrashed(ino) { return }
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            guard inode.isRegular, !inode.isPhoto, inode.row.size > 0 else { return false }
+            guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
             return try tree.fileableName(of: inode) != nil
         }
         if isWanted { try lookAndFile(ino) }

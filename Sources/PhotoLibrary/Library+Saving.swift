@@ -22,9 +22,25 @@ extension Library {
         }
     }
 
+    /// A content for a file whose present one is about to be left to others; nil where nobody else has it.
+    func contentOfItsOwn(for file: FileState) throws(FileError) -> UInt64? {
+        try changing { tree throws(FileError) in
+            guard try sql(tree.tables.users(of: file.inode.row.content)) > 1 else {
+                file.keepForItself()
+                file.inode.row.flags.remove(.shared)
+                tree.touch(file.inode)
+                return nil
+            }
+            return tree.makeContent()
+        }
+    }
+
     /// The catalogue's part of saving.
     private func store(_ file: FileState, _ tree: Tree) throws(FileError) {
         let inode = file.inode
+        if file.content != inode.row.content {
+            try tree.replaceContent(of: inode, by: file.content, space, now: .now())
+        }
         if let range = file.unsavedRange {
             let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
             if file.hasRows {
@@ -92,15 +108,16 @@ extension Library {
 
     private func destroySome(_ inode: Inode, _ tree: Tree) throws(FileError) -> Bool {
         let content = inode.row.content
-        if content != 0 && inode.row.allocated > 0 {
+        if content != 0 && inode.row.allocated > 0, try !tree.leaveContent(of: inode) {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: Self.reapedRowsMax))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-                space.free(runs, overwriting: inode.isPhoto)
+                space.free(runs, overwriting: inode.isPhoto || inode.isCopy)
             }
             if runs.count == Self.reapedRowsMax { return false }
         }
         if inode.isPhoto { try tree.deletePhoto(inode, space) }
+        if inode.isCopy { try tree.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {
             try sql(tree.tables.deleteExtendedAttributes(inode.ino))
         }

@@ -31,11 +31,14 @@ extension Library {
         if let info, !info.isAdopted { space.abandon(info.runs) }
     }
 
-    /// Makes a photo of one that has come out of the trash.
-    func restoreIfTrashed(_ ino: UInt64) throws(FileError) {
-        try changing { tree throws(FileError) in
-            let inode = try tree.inode(ino)
-            if inode.isTrashed { try tree.restore(inode, now: .now()) }
+    /// Makes a photo of what has come out of the trash, if it was one; false if it was not.
+    func restoreIfTrashed(_ ino: UInt64) throws(FileError) -> Bool {
+        guard try locked({ tree throws(FileError) in try tree.trashedPhoto(behind: tree.inode(ino)) != nil })
+        else { return false }
+        return try changing { tree throws(FileError) in
+            guard let photo = try tree.trashedPhoto(behind: tree.inode(ino)) else { return false }
+            try tree.restore(photo, now: .now())
+            return true
         }
     }
 
@@ -155,9 +158,11 @@ extension Library {
         var freed: UInt64 = 0
         var last: TrashRow?
         while freed < max(bytes, 1) {
-            guard let row = try? locked({ tree throws(FileError) in
-                try sql(tree.tables.oldestTrashedPhotos(after: last, limit: 1)).first
-            }) else { break }
+            guard
+                let row = try? locked({ tree throws(FileError) in
+                    try sql(tree.tables.oldestTrashedPhotos(after: last, limit: 1)).first
+                })
+            else { break }
             last = row
             try? destroyNow { tree, doomed throws(FileError) in
                 // Whoever has it open would keep its room.

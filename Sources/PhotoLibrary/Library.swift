@@ -46,6 +46,7 @@ public final class Library: @unchecked Sendable {
         thumbnails = options.thumbnails ? ThumbnailShop(options) : nil
         committer.library = self
         commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
+        commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
         commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.
@@ -86,6 +87,7 @@ public final class Library: @unchecked Sendable {
             defer { file.writer.unlock() }
             attempt { () throws(FileError) in try save(file) }
         }
+        attempt { () throws(FileError) in try followAll() }
         attempt { () throws(FileError) in try locked { tree in tree.releaseAll() } }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: true) }
         attempt { () throws(FileError) in try dropEmptyDays() }
@@ -112,18 +114,22 @@ public final class Library: @unchecked Sendable {
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         guard !options.readOnly else { throw .readOnly }
         var notices: [Tree.Notice] = []
+        var abandoned: [UInt64] = []
         var isChanged = false
         defer {
             committer.noteChange(if: isChanged)
             if !notices.isEmpty { tell(notices) }
+            for ino in abandoned { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
             tree.trim()
             let changeCount = tables.changeCount
             defer {
+                tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 swap(&notices, &tree.notices)
+                swap(&abandoned, &tree.abandoned)
             }
             return try body(tree)
         }

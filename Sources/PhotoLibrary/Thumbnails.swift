@@ -244,20 +244,22 @@ extension Tree {
     func photo(behind name: [UInt8], in directory: UInt64) throws(FileError) -> UInt64? {
         let directory = try self.directory(directory)
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(directory, name), found.inode.isPhoto { return found.inode.ino }
+        if let found = try find(directory, name), let photo = try photoStanding(for: found.inode) {
+            return photo.ino
+        }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
-            let found = try find(directory, bare), found.inode.isPhoto
+            let found = try find(directory, bare), let photo = try photoStanding(for: found.inode)
         else { return nil }
-        return found.inode.ino
+        return photo.ino
     }
 
     /// A line of `.thumbs`; nil where the photo has no thumbnail, or one whose name would be too long.
     func thumbnailEntry(_ dentry: DentryRow, plus: Bool) throws(FileError) -> DirectoryEntry? {
         let name = hasJPEGExtension(dentry.name) ? dentry.name : dentry.name + jpegExtension
         guard name.count <= nameBytesMax else { return nil }
-        let photo = try inode(dentry.ino)
-        let kept = try sql(tables.thumbnail(dentry.ino, box: Int64(ThumbnailShop.box)))
+        guard let photo = try photoStanding(for: try inode(dentry.ino)) else { return nil }
+        let kept = try sql(tables.thumbnail(photo.ino, box: Int64(ThumbnailShop.box)))
         let isCurrent = kept?.version == photo.row.version
         if isCurrent, let kept, kept.length < 0 { return nil }
         var entry: Entry?
@@ -268,7 +270,7 @@ extension Tree {
                 attributeTimeout: Timeout.none)
         }
         return DirectoryEntry(
-            name: Name(name), cookie: dentry.id, ino: VirtualInode.thumbnail(of: dentry.ino),
+            name: Name(name), cookie: dentry.id, ino: VirtualInode.thumbnail(of: photo.ino),
             mode: regularType | 0o444, entry: entry)
     }
 }

@@ -15,10 +15,11 @@ extension Tree {
         guard request.isFromTrash == request.isIntoTrash else { throw .notPermitted }
         if first.isDirectory, try isInside(to, first) { throw .invalid }
         if second.isDirectory, try isInside(from, second) { throw .invalid }
+        let isMember = try find(to, request.newName)?.isMember ?? false
         try removeEntry(from, request.sourceID, first, now: now)
         try removeEntry(to, target.id, second, now: now)
-        try addEntry(from, request.name, second, now: now)
-        try addEntry(to, request.newName, first, now: now)
+        try addEntry(from, request.name, second, isMember: isMember, now: now)
+        try addEntry(to, request.newName, first, isMember: request.isMember, now: now)
         for inode in [first, second] {
             inode.row.changed = now
             touch(inode)

@@ -8,32 +8,42 @@ extension Tree {
     /// Files a regular file by what a look at its bytes found: into moments, out of them, or under another
     /// day.
     func file(_ inode: Inode, _ verdict: Verdict, _ space: Space, now: Timestamp) throws(FileError) {
-        guard inode.isRegular, inode.row.nlink > 0 else { return }
+        guard inode.isRegular, inode.row.nlink > 0, !inode.isCopy else { return }
         switch verdict {
         case .unknown: return
         case .plain:
             if inode.isPhoto { try unfile(inode, space, now: now) }
-        case .media(let facts, let sidecar):
+        case .media(let sighting):
+            let place = try fileableName(of: inode)
             if inode.isPhoto {
-                try refile(inode, facts, sidecar, now: now)
-            } else if let place = try fileableName(of: inode) {
-                try fileAnew(inode, facts, sidecar, place.row, in: place.directory, space, now: now)
+                if let place,
+                    try becomeCopy(
+                        inode, sighting, named: place.row.name, in: place.directory, space, now: now)
+                {
+                    return
+                }
+                try refile(inode, sighting, now: now)
+            } else if let place {
+                try fileAnew(inode, sighting, place.row, in: place.directory, space, now: now)
             }
         }
     }
 
     /// Makes a photo of a file.
     private func fileAnew(
-        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, _ place: DentryRow, in directory: Inode,
-        _ space: Space,
+        _ inode: Inode, _ sighting: Sighting, _ place: DentryRow, in directory: Inode, _ space: Space,
         now: Timestamp
     ) throws(FileError) {
-        var row = PhotoRow(inode, facts, sidecar, named: place.name, now: now)
-        if let backup = try backup(of: place.name, in: directory, besides: inode) {
+        var row = PhotoRow(inode, sighting, named: place.name, now: now)
+        if let backup = try backup(of: place.name, in: directory, besides: inode),
+            let staying = try staying(of: backup, savedAs: place.name, in: directory)
+        {
             try takeOver(
-                from: backup, to: inode, row, in: directory, named: place.name, space, now: now)
+                from: backup, to: inode, row, besides: staying, in: directory, named: place.name, space,
+                now: now)
             return
         }
+        if try becomeCopy(inode, sighting, named: place.name, in: directory, space, now: now) { return }
         if directory.isDay {
             if row.day != directory.row.day { row.pin(to: directory.row.day) }
         } else {
@@ -44,7 +54,7 @@ extension Tree {
 
     /// Dates a photo by its new bytes, unless the user chose its day.
     private func refile(
-        _ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, now: Timestamp
+        _ inode: Inode, _ sighting: Sighting, now: Timestamp
     ) throws(FileError) {
         let old = try photo(inode)
         let names = try sql(tables.dentries(of: inode.ino))
@@ -55,12 +65,16 @@ extension Tree {
                 break
             }
         }
-        var row = PhotoRow(inode, facts, sidecar, named: name, now: now)
+        var row = PhotoRow(inode, sighting, named: name, now: now)
         row.former = old.former
         if old.isPinned {
             row.pin(to: old.day)
             row.captured = old.captured
         } else if row.day != old.day {
+            if let own = try moment(of: inode) {
+                try noteFollowers(
+                    of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day)
+            }
             try moveMoment(inode, to: row.day, now: now)
         }
         try storePhoto(inode, row)
@@ -72,21 +86,42 @@ extension Tree {
         try deletePhoto(inode, space)
     }
 
+    /// The names, by their ids, that stay with a photo's old bytes when `name` in `place` is saved as a new file: its
+    /// backups, and names that are hard links as in any file system. Nil where all of them do, because the saved name is
+    /// such a link itself: the new file is then a photo of its own.
+    func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
+        let names = try sql(tables.dentries(of: old.ino))
+        let backups = names.filter { $0.parent == place.ino && backupOriginal($0.name) == name }
+        let saved = names.first { $0.parent == place.ino && $0.name == name } ?? backups.first
+        var links: [DentryRow] = []
+        for row in names where !row.isMember && row.id != saved?.id && !isWorkingName(row.name) {
+            guard !backups.contains(row), try !inode(row.parent).isDay else { continue }
+            links.append(row)
+        }
+        if !links.isEmpty, !place.isDay, let saved, !saved.isMember { return nil }
+        // One alone is no link to another: it is the place where the photo was put in.
+        return Set((links.count > 1 ? backups + links : backups).map(\.id))
+    }
+
     /// Lets a photo's moment and memberships mean another file, which is the photo from now on: `new`, saved
-    /// as `name` in `place`. What is a backup of that name there stays with the old file, which becomes a
-    /// plain one. `row` is what is known of the new file. What it had as a moment of its own goes, unless it
-    /// lies in a day itself: then it is dated that day.
+    /// as `name` in `place`. The names `staying` keep the old file: a plain one where they are backups alone, else a
+    /// photo of its own. `row` is what is known of the new file. What it had as a moment of its own goes.
     func takeOver(
-        from old: Inode, to new: Inode, _ row: PhotoRow, in place: Inode, named name: [UInt8], _ space: Space,
-        now: Timestamp
+        from old: Inode, to new: Inode, _ row: PhotoRow, besides staying: Set<UInt64>, in place: Inode,
+        named name: [UInt8], _ space: Space, now: Timestamp
     ) throws(FileError) {
-        if new.isPhoto, !place.isDay, let own = try moment(of: new) {
+        if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
+        {
             try removeEntry(own.directory, own.row.id, new, now: now)
             new.row.nlink -= 1
         }
         let previous = try photo(old)
+        var link: [UInt8]?
         for entry in try sql(tables.dentries(of: old.ino)) {
-            if entry.parent == place.ino, backupOriginal(entry.name) == name { continue }
+            if staying.contains(entry.id) {
+                if entry.parent != place.ino || backupOriginal(entry.name) != name { link = entry.name }
+                continue
+            }
             let directory = try inode(entry.parent)
             try retarget(directory, entry.id, to: new, now: now)
             linked(new, now: now)
@@ -96,15 +131,22 @@ extension Tree {
         }
         notices.append(.attributes(new.ino))
         notices.append(.attributes(old.ino))
-        try deletePhoto(old, space)
+        if let link {
+            try addMoment(old, day: previous.day, name: link, now: now)
+        } else {
+            try promoteCopy(of: old, now: now)
+            try deletePhoto(old, space)
+        }
         var row = row
         if previous.isPinned {
             row.pin(to: previous.day)
             row.captured = previous.captured
-        } else if place.isDay, row.day != place.row.day {
-            row.pin(to: place.row.day)
         }
         try storePhoto(new, row)
+        if let own = try moment(of: new) {
+            try noteFollowers(
+                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
+        }
         try moveMoment(new, to: row.day, now: now)
     }
 
@@ -126,16 +168,18 @@ extension Tree {
         return nil
     }
 
-    /// Takes a photo out of the space: out of moments and of every album.
-    func removePhoto(_ inode: Inode, now: Timestamp) throws(FileError) {
-        inode.isTakenAway = true
-        for name in try sql(tables.dentries(of: inode.ino)) {
-            let directory = try self.inode(name.parent)
-            try removeEntry(directory, name.id, inode, now: now)
-            unlinked(inode, now: now)
-            noteEntry(name, in: directory)
+    /// Takes a photo out of the space: out of moments and of every album, with its copies.
+    func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
+        for inode in [photo] + (try copies(of: photo)) {
+            inode.isTakenAway = true
+            for name in try sql(tables.dentries(of: inode.ino)) {
+                let directory = try self.inode(name.parent)
+                try removeEntry(directory, name.id, inode, now: now)
+                unlinked(inode, now: now)
+                noteEntry(name, in: directory)
+            }
+            notices.append(.attributes(inode.ino))
         }
-        notices.append(.attributes(inode.ino))
     }
 
     /// What the kernel may have kept of a name, and of the directory it is in. Of days it keeps nothing.

@@ -10,6 +10,8 @@ struct RenameRequest {
     var newName: [UInt8]
     var sourceID: UInt64
     var source: Inode
+    /// Whether the source's name puts a photo of moments into an album.
+    var isMember: Bool
     var target: (id: UInt64, inode: Inode)?
     /// What a look at the source's bytes found, where it was worth one.
     var verdict: Verdict
@@ -41,16 +43,20 @@ extension Tree {
         if let target, target.inode.ino == source.inode.ino { return nil }
         return RenameRequest(
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
-            target: target, verdict: .unknown, now: .now(), isFromTrash: try isInTrash(from),
-            isIntoTrash: try isInTrash(to), caller: caller)
+            isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, verdict: .unknown,
+            now: .now(), isFromTrash: try isInTrash(from), isIntoTrash: try isInTrash(to), caller: caller)
     }
 
     /// Whether the answer may depend on what the source's bytes are.
     func wantsLook(_ request: RenameRequest) throws(FileError) -> Bool {
-        guard request.source.isRegular, !request.source.isPhoto, request.to.area != .moments else {
-            return false
-        }
-        return try isFileable(request.newName, in: request.to)
+        guard request.source.isRegular, !request.source.isCopy, request.to.area != .moments,
+            try isFileable(request.newName, in: request.to)
+        else { return false }
+        if !request.source.isPhoto { return true }
+        // Filed already where a program wrote it, in the day itself, and so pinned to that: what is saved is dated anew.
+        guard request.to.isDay, request.target?.inode.isPhoto == true else { return false }
+        guard try photo(request.source).isPinned else { return false }
+        return try isNewFile(request.source, named: request.sourceID, in: request.from)
     }
 
     func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
@@ -124,6 +130,7 @@ extension Tree {
         album.row.day = 0
         album.row.flags.remove(.madeByHand)
         try sql(tables.retargetDentry(Place.moments, request.sourceID, to: day.ino))
+        try sql(tables.makeMembers(in: album.ino))
         var photos: [DentryRow] = []
         try sql(
             tables.eachPhoto(in: album.ino, after: 0) {
@@ -156,13 +163,7 @@ extension Tree {
         let (source, now) = (request.source, request.now)
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
-            if let row = try rowForTakeOver(request) {
-                try leave(request)
-                try takeOver(
-                    from: target.inode, to: source, row, in: request.to, named: request.newName, space,
-                    now: now)
-                return
-            }
+            if try save(request, space) { return }
             try removeEntry(request.to, target.id, target.inode, now: now)
             unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
@@ -173,11 +174,12 @@ extension Tree {
         try move(request)
         if source.isPhoto {
             guard isNew, try isFileable(request.newName, in: request.to),
-                let backup = try backup(of: request.newName, in: request.to, besides: source)
+                let backup = try backup(of: request.newName, in: request.to, besides: source),
+                let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
             else { return }
             try takeOver(
-                from: backup, to: source, try photo(source), in: request.to, named: request.newName, space,
-                now: now)
+                from: backup, to: source, try photo(source), besides: staying, in: request.to,
+                named: request.newName, space, now: now)
         } else {
             try file(source, request.verdict, space, now: now)
         }
@@ -187,7 +189,11 @@ extension Tree {
     func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isRegular else { throw .notPermitted }
-        if try replaceInDay(request, space) { return }
+        if try save(request, space) { return }
+        if source.isCopy, let photo = try photoStanding(for: source) {
+            try exchangeRoles(source, photo, space, now: now)
+        }
+        let request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
             try file(source, request.verdict, space, now: now)
@@ -195,6 +201,8 @@ extension Tree {
         }
         var row = try photo(source)
         if let own = try moment(of: source) {
+            try noteFollowers(
+                of: source, own.row.name, in: own.directory, captured: row.captured, to: request.to.row.day)
             try removeEntry(own.directory, own.row.id, source, now: now)
             source.row.nlink -= 1
         }
@@ -209,8 +217,15 @@ extension Tree {
     /// Within a day, or from one to another, which re-dates and pins.
     private func renameInDays(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
-        if try replaceInDay(request, space) { return }
+        if try save(request, space) { return }
+        let request = try makeWay(request, space)
         let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
+        if source.isPhoto {
+            try noteFollowers(
+                of: source, request.name, in: request.from, captured: try photo(source).captured,
+                to: request.to.row.day)
+        }
+        followers[source.ino] = nil
         try move(request)
         guard source.isPhoto else {
             try file(source, request.verdict, space, now: now)
@@ -218,12 +233,12 @@ extension Tree {
         }
         var row = try photo(source)
         if isNew, try isFileable(request.newName, in: request.to),
-            let backup = try backup(of: request.newName, in: request.to, besides: source)
+            let backup = try backup(of: request.newName, in: request.to, besides: source),
+            let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
         {
             try takeOver(
-                from: backup, to: source, row, in: request.to, named: request.newName,
-                space,
-                now: now)
+                from: backup, to: source, row, besides: staying, in: request.to, named: request.newName,
+                space, now: now)
             return
         }
         row.former = backupOriginal(request.newName) == request.name ? request.name : nil
@@ -231,36 +246,31 @@ extension Tree {
         try storePhoto(source, row)
     }
 
-    /// Makes room for a file moved over another in a day. True if that was a save, which is done then.
-    private func replaceInDay(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
-        guard let target = request.target else { return false }
-        guard !target.inode.isDirectory else { throw .isDirectory }
-        if let row = try rowForTakeOver(request) {
-            try leave(request)
-            if request.source.isPhoto, request.from.area == .album, let own = try moment(of: request.source) {
-                try removeEntry(own.directory, own.row.id, request.source, now: request.now)
-                request.source.row.nlink -= 1
-            }
-            try takeOver(
-                from: target.inode, to: request.source, row, in: request.to, named: request.newName, space,
-                now: request.now)
-            return true
-        }
-        try removeTarget(request, space)
-        return false
-    }
-
-    /// Removes what a file is moved over in a day: a photo as by rm.
-    func removeTarget(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        guard let target = request.target else { return }
+    /// Makes room for a file moved over another in a day. A photo that comes from elsewhere never replaces one, but is
+    /// numbered; within the day, or by a plain file, one is overwritten as by rm.
+    func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
+        var request = request
+        guard let target = request.target else { return request }
         guard !target.inode.isDirectory else { throw .isDirectory }
         if target.inode.isPhoto {
-            try removePhoto(
-                target.inode, named: request.newName, request.info, request.caller, space, now: request.now)
+            if request.from.ino != request.to.ino, try isToBePhoto(request) {
+                request.newName = try freeName(request.to, request.newName)
+            } else {
+                try removePhoto(
+                    target.inode, named: request.newName, request.info, request.caller, space,
+                    now: request.now)
+            }
         } else {
             try removeEntry(request.to, target.id, target.inode, now: request.now)
             unlinked(target.inode, now: request.now)
         }
+        request.target = nil
+        return request
+    }
+
+    private func isToBePhoto(_ request: RenameRequest) throws(FileError) -> Bool {
+        if case .media = request.verdict { return true }
+        return request.source.isPhoto
     }
 
     /// From a day into an album: a photo is added to the album and stays in its day; a plain file moves.
@@ -273,7 +283,7 @@ extension Tree {
             notices.append(.attributes(target.inode.ino))
         }
         if source.isPhoto {
-            try addEntry(request.to, request.newName, source, now: now)
+            try addEntry(request.to, request.newName, source, isMember: true, now: now)
             linked(source, now: now)
             notices.append(.attributes(source.ino))
         } else {
@@ -282,29 +292,50 @@ extension Tree {
         }
     }
 
-    /// What the source is as a photo, where the rename saves it over one: the source is new, the target a
-    /// photo, and the name one that photos have.
-    private func rowForTakeOver(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
-        guard let target = request.target, target.inode.isPhoto, request.source.isRegular,
-            !request.isFromTrash,
-            try isNewFile(request.source, named: request.sourceID, in: request.from),
-            try isFileable(request.newName, in: request.to)
-        else { return nil }
-        if request.source.isPhoto { return try photo(request.source) }
-        guard case .media(let facts, let sidecar) = request.verdict else { return nil }
-        return PhotoRow(request.source, facts, sidecar, named: request.newName, now: request.now)
-    }
-
-    /// Takes the source's name away; others are about to be given to it.
-    private func leave(_ request: RenameRequest) throws(FileError) {
+    /// Where the rename saves a new version of a photo, does so: its moment and memberships follow. False where it does
+    /// not.
+    private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request),
+            let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
+        else { return false }
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.nlink -= 1
+        try takeOver(
+            from: target.inode, to: request.source, row, besides: staying, in: request.to,
+            named: request.newName, space, now: request.now)
+        // Saved as what another photo is.
+        if case .media(let sighting) = request.verdict {
+            _ = try becomeCopy(
+                request.source, sighting, named: request.newName, in: request.to, space, now: request.now)
+        }
+        return true
+    }
+
+    /// What the source is as a photo, where the rename means saving it over one: it is new and lay beside it, or had a
+    /// working name, and gets a name that photos have.
+    private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
+        let source = request.source
+        guard source.isRegular, !request.isFromTrash, try isFileable(request.newName, in: request.to) else {
+            return nil
+        }
+        // rsync links what it has to a working name, to rename that over another.
+        let isWorking = try !isFileable(request.name, in: request.from)
+        if !source.isPhoto || !isWorking {
+            guard try isNewFile(source, named: request.sourceID, in: request.from) else { return nil }
+            // Programs write beside what they replace: a photo that comes from elsewhere is another one.
+            guard isWorking || request.from.ino == request.to.ino else { return nil }
+        }
+        if case .media(let sighting) = request.verdict {
+            return PhotoRow(source, sighting, named: request.newName, now: request.now)
+        }
+        return source.isPhoto ? try photo(source) : nil
     }
 
     /// Moves the name itself.
     func move(_ request: RenameRequest) throws(FileError) {
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
-        try addEntry(request.to, request.newName, request.source, now: request.now)
+        let isMember = request.isMember && request.to.area == .album
+        try addEntry(request.to, request.newName, request.source, isMember: isMember, now: request.now)
         request.source.row.changed = request.now
         touch(request.source)
     }

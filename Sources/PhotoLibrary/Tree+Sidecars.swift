@@ -42,7 +42,8 @@ extension Tree {
 /// Whether a name is one that sidecars have.
 func isSidecarName(_ name: [UInt8]) -> Bool { sidecarStem(name) != nil }
 
-private func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
+/// The names that a sidecar of a photo of this name may have.
+func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     let stem = stemOf(name)
     var names: [[UInt8]] = []
     for base in stem == name ? [name] : [name, stem] {
@@ -60,7 +61,8 @@ private func sidecarStem(_ name: [UInt8]) -> [UInt8]? {
     return nil
 }
 
-private func stemOf(_ name: [UInt8]) -> [UInt8] {
+/// A name without its extension.
+func stemOf(_ name: [UInt8]) -> [UInt8] {
     guard let last = name.lastIndex(of: dot), last > 0 else { return name }
     return Array(name[..<last])
 }

@@ -18,57 +18,101 @@ extension Tree {
 
     // MARK: Out of moments, and back
 
-    /// Takes a photo out of moments, where it was called `name`, and out of every album, restorably. It must have
-    /// a name in the trash already; those there stay.
-    func takeOut(_ inode: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
-        inode.isTakenAway = true
-        for row in try sql(tables.dentries(of: inode.ino)) {
-            let directory = try self.inode(row.parent)
-            if !directory.isDay {
-                if try isInTrash(directory) { continue }
-                try sql(tables.addTrashName(row))
+    /// Takes a photo out of moments, where it was called `name`, and out of every album, its copies too, restorably. It
+    /// must have a name in the trash already; those there stay. A copy that has none stays without any name.
+    func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
+        for inode in [photo] + (try copies(of: photo)) {
+            inode.isTakenAway = true
+            for row in try sql(tables.dentries(of: inode.ino)) {
+                let directory = try self.inode(row.parent)
+                if !directory.isDay {
+                    if try isInTrash(directory) { continue }
+                    try sql(tables.addTrashName(row, of: photo.ino))
+                }
+                try removeEntry(directory, row.id, inode, now: now)
+                // Not `unlinked`: a copy without a name waits for its photo, and for nobody else.
+                inode.row.nlink -= 1
+                noteEntry(row, in: directory)
             }
-            try removeEntry(directory, row.id, inode, now: now)
-            unlinked(inode, now: now)
-            noteEntry(row, in: directory)
+            inode.row.changed = now
+            touch(inode)
+            notices.append(.attributes(inode.ino))
         }
-        try sql(tables.store(TrashRow(ino: inode.ino, id: 0, since: options.clocks.wall(), name: name)))
-        inode.row.flags.insert(.trashed)
-        touch(inode)
-        notices.append(.attributes(inode.ino))
+        try sql(tables.store(TrashRow(ino: photo.ino, id: 0, since: options.clocks.wall(), name: name)))
+        photo.row.flags.insert(.trashed)
+    }
+
+    /// The photo in the trash that a file there is, or stands for.
+    func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
+        guard let photo = try photoStanding(for: inode), photo.isTrashed else { return nil }
+        return photo
     }
 
     /// Makes a photo of one that was taken out: under its own day, unless it has been given a name in one, and
     /// in the albums that are still there.
-    func restore(_ inode: Inode, now: Timestamp) throws(FileError) {
-        guard let kept = try sql(tables.trashRow(inode.ino, 0)) else { throw .damaged }
-        let names = try sql(tables.trashNames(of: inode.ino))
-        try forgetTrashed(inode)
-        inode.isTakenAway = false
-        if try moment(of: inode) == nil {
-            try addMoment(inode, day: try photo(inode).day, name: kept.name, now: now)
+    func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
+        guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
+        let names = try sql(tables.trashNames(of: photo.ino))
+        try forgetTrashed(photo)
+        photo.isTakenAway = false
+        if try moment(of: photo) == nil {
+            try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
         }
-        for row in names { try giveBack(row, to: inode, now: now) }
+        for row in names { try giveBack(row, now: now) }
+        try giveUpNameless(names)
+        notices.append(.attributes(photo.ino))
+    }
+
+    private func giveBack(_ row: DentryRow, now: Timestamp) throws(FileError) {
+        guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
+            !album.isDay, album.row.nlink > 0
+        else { return }
+        inode.isTakenAway = false
+        // It may have been restored to this very place.
+        if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
+        let name = try freeName(album, row.name)
+        try addEntry(album, name, inode, isMember: row.isMember, now: now)
+        linked(inode, now: now)
+        notices.append(.attributes(album.ino))
         notices.append(.attributes(inode.ino))
     }
 
-    private func giveBack(_ row: DentryRow, to inode: Inode, now: Timestamp) throws(FileError) {
-        guard let album = try existing(row.parent), album.isDirectory, !album.isDay, album.row.nlink > 0
-        else { return }
-        // It may have been restored to this very place.
-        if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
-        try addEntry(album, try freeName(album, row.name), inode, now: now)
-        linked(inode, now: now)
-        notices.append(.attributes(album.ino))
+    /// Copies that got no name back are nobody's any more.
+    private func giveUpNameless(_ names: [DentryRow]) throws(FileError) {
+        for ino in Set(names.map(\.ino)) {
+            guard let inode = try existing(ino), inode.row.nlink == 0, !orphans.contains(ino) else {
+                continue
+            }
+            orphan(inode)
+            abandoned.append(ino)
+        }
     }
 
     /// Forgets what a photo was before it was taken out.
-    func forgetTrashed(_ inode: Inode) throws(FileError) {
-        guard inode.isTrashed else { return }
+    private func forgetTrashed(_ inode: Inode) throws(FileError) {
         try sql(tables.deleteTrash(inode.ino, 0))
         try sql(tables.deleteTrashNames(of: inode.ino))
         inode.row.flags.remove(.trashed)
         touch(inode)
+    }
+
+    /// A photo of the trash is about to be none any more. A copy of it that has a name there is the photo from now on;
+    /// copies without a name go with it.
+    func leaveTrash(_ photo: Inode) throws(FileError) {
+        guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
+        let names = try sql(tables.trashNames(of: photo.ino))
+        try forgetTrashed(photo)
+        guard let heir = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else {
+            try giveUpNameless(names)
+            return
+        }
+        var row = try self.photo(photo)
+        row.ino = heir.ino
+        try handOver(photo, to: heir)
+        try storePhoto(heir, row)
+        try sql(tables.store(TrashRow(ino: heir.ino, id: 0, since: kept.since, name: kept.name)))
+        for name in names where name.ino != photo.ino { try sql(tables.addTrashName(name, of: heir.ino)) }
+        heir.row.flags.insert(.trashed)
     }
 
     /// The inode of that number; nil if there is none.
@@ -111,7 +155,8 @@ extension Tree {
         _ caller: Caller, now: Timestamp
     ) throws(FileError) -> (files: Inode, infos: Inode) {
         let uid = options.mountedByRoot ? caller.uid : options.owner.uid
-        let top = try privateDirectory(trashPrefix + Array(String(uid).utf8), in: inode(Place.root), caller, now)
+        let top = try privateDirectory(
+            trashPrefix + Array(String(uid).utf8), in: inode(Place.root), caller, now)
         return (
             try privateDirectory(filesName, in: top, caller, now),
             try privateDirectory(infosName, in: top, caller, now)

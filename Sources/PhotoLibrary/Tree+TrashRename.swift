@@ -12,7 +12,7 @@ extension Tree {
         case (.day, .album): try trashFromDay(request)
         case (.moments, .album): try trashDay(request)
         case (.album, .day): try restoreIntoDay(request, space)
-        case (.album, .moments): try restoreDay(request)
+        case (.album, .moments): try restoreDay(request, space)
         default: throw .notPermitted
         }
         return true
@@ -23,13 +23,18 @@ extension Tree {
     /// Between albums and the trash, or within it, names are moved as everywhere; a photo that was taken out of
     /// moments is one again where it comes into an album. What lies below a directory is looked at afterwards.
     private func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        var request = request
+        // As when it is moved there from moments: where it was put in at first it has a name of its own again.
+        if request.source.isTrashed && !request.isIntoTrash { request.isMember = true }
         if request.source.isDirectory {
             try renameDirectory(request)
         } else {
             try renameInAlbums(request, space)
         }
         try noteAge(request)
-        if request.source.isTrashed && !request.isIntoTrash { try restore(request.source, now: request.now) }
+        if !request.isIntoTrash, let photo = try trashedPhoto(behind: request.source) {
+            try restore(photo, now: request.now)
+        }
     }
 
     /// Keeps since when a name has been in the trash.
@@ -91,17 +96,17 @@ extension Tree {
         let (source, now) = (request.source, request.now)
         try sql(tables.deleteTrash(source.ino, request.sourceID))
         guard source.isTrashed else {
+            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
             try moveIntoDay(request, space)
             return
         }
-        try removeTarget(request, space)
-        try move(request)
+        try move(makeWay(request, space))
         try restore(source, now: now)
         try pin(source, to: request.to.row.day)
     }
 
     /// A directory of the trash becomes a day of moments, if nothing but files lies in it.
-    private func restoreDay(_ request: RenameRequest) throws(FileError) {
+    private func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
         let rows = try entries(of: source)
@@ -115,13 +120,17 @@ extension Tree {
         if rows.isEmpty { source.row.flags.insert(.madeByHand) }
         source.row.changed = now
         try addEntry(request.to, request.newName, source, now: now)
-        for row in rows { try settle(row, in: source, now: now) }
+        for row in rows { try settle(row, in: source, space, now: now) }
         notices.append(.attributes(source.ino))
     }
 
     /// Makes the name of a file its place in the day that its directory has become.
-    private func settle(_ row: DentryRow, in day: Inode, now: Timestamp) throws(FileError) {
+    private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         let inode = try self.inode(row.ino)
+        if inode.isCopy, let photo = try photoStanding(for: inode) {
+            if photo.isTrashed { try restore(photo, now: now) }
+            try exchangeRoles(inode, photo, space, now: now)
+        }
         guard inode.isPhoto else { return }
         if inode.isTrashed {
             try restore(inode, now: now)

@@ -22,6 +22,12 @@ final class Tree {
     let firstOfSession: UInt64
     /// What the observer is to be told when the lock is given up.
     var notices: [Notice] = []
+    /// What is to follow a photo to another day, by inode; see `Follower`.
+    var followers: [UInt64: Follower] = [:]
+    /// The thread whose request is served; -1 where it is nobody's.
+    var actor: Int32 = -1
+    /// Orphans that the kernel may not know of, so that it will not say that it forgot them.
+    var abandoned: [UInt64] = []
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
@@ -148,15 +154,20 @@ final class Tree {
     // MARK: Entries
 
     /// What the directory has under that name.
-    func find(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> (id: UInt64, inode: Inode)? {
+    func find(
+        _ directory: Inode, _ name: [UInt8]
+    ) throws(FileError) -> (id: UInt64, inode: Inode, isMember: Bool)? {
         guard let found = try sql(tables.dentry(directory.ino, name)) else { return nil }
-        return (found.id, try inode(found.ino))
+        return (found.id, try inode(found.ino), found.isMember)
     }
 
     /// Adds a name. Link counts of what it names are the caller's affair, but for those of directories:
     /// theirs and their parent's are kept here.
-    func addEntry(_ directory: Inode, _ name: [UInt8], _ child: Inode, now: Timestamp) throws(FileError) {
-        let row = DentryRow(parent: directory.ino, id: counters.dentry, name: name, ino: child.ino)
+    func addEntry(
+        _ directory: Inode, _ name: [UInt8], _ child: Inode, isMember: Bool = false, now: Timestamp
+    ) throws(FileError) {
+        let row = DentryRow(
+            parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember)
         try sql(tables.insert(row))
         counters.dentry += 1
         let wasUnlisted = directory.isUnlistedDay
@@ -211,7 +222,11 @@ final class Tree {
         inode.row.nlink = inode.isDirectory ? 0 : inode.row.nlink - 1
         inode.row.changed = now
         touch(inode)
-        guard inode.row.nlink == 0 else { return }
+        if inode.row.nlink == 0 { orphan(inode) }
+    }
+
+    /// An inode without a name waits for its last user.
+    func orphan(_ inode: Inode) {
         orphans.insert(inode.ino)
         newOrphans.append(inode.ino)
     }

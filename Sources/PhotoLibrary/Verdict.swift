@@ -9,8 +9,26 @@ enum Verdict: Sendable {
     case unknown
     /// Not a picture and not a video.
     case plain
-    /// A photo, and what a sidecar beside it says of its date.
-    case media(MediaFacts, Sidecar?)
+    case media(Sighting)
+}
+
+extension Verdict {
+    /// Forgets that other photos have the same bytes.
+    mutating func forgetEquals() {
+        guard case .media(var sighting) = self else { return }
+        sighting.equals = []
+        self = .media(sighting)
+    }
+}
+
+/// What a look at a photo's bytes found.
+struct Sighting: Sendable {
+    var facts: MediaFacts
+    /// What a sidecar beside it says of its date.
+    var sidecar: Sidecar?
+    var fingerprint: UInt64
+    /// Photos of the space that have the same bytes.
+    var equals: [EqualPhoto] = []
 }
 
 /// An open file as the readers of metadata want it. They ask for few bytes at a time, so one chunk is kept.
@@ -69,21 +87,28 @@ extension Library {
         let facts = readFacts(source)
         if source.hasFailed { return .unknown }
         guard let facts else { return .plain }
+        guard let fingerprint = fingerprint(of: source), !source.hasFailed else { return .unknown }
+        var sighting = Sighting(facts: facts, fingerprint: fingerprint)
         // A sidecar that cannot be read is as good as none: the photo has dates of its own.
         let beside = try? locked { tree throws(FileError) in try tree.sidecar(of: file.inode, at: place) }
-        guard let ino = beside else { return .media(facts, nil) }
-        let sidecar = try? withState(of: ino) { state throws(FileError) in readSidecar(FileSource(state)) }
-        return .media(facts, sidecar)
+        if let ino = beside {
+            sighting.sidecar = try? withState(of: ino) { state throws(FileError) in
+                readSidecar(FileSource(state))
+            }
+        }
+        sighting.equals = (try? equalPhotos(to: source, fingerprint, besides: file.ino)) ?? []
+        return .media(sighting)
     }
 }
 
 extension PhotoRow {
     /// What the facts say of a file of that name, dated by itself.
-    init(_ inode: Inode, _ facts: MediaFacts, _ sidecar: Sidecar?, named name: [UInt8], now: Timestamp) {
+    init(_ inode: Inode, _ sighting: Sighting, named name: [UInt8], now: Timestamp) {
         self.init(ino: inode.ino, day: 0)
+        let facts = sighting.facts
         let (time, found) = PhotoImaging.captured(
             facts, fileName: name, modified: inode.row.modified.seconds,
-            modifiedNanoseconds: inode.row.modified.nanoseconds, sidecar: sidecar, now: now.seconds,
+            modifiedNanoseconds: inode.row.modified.nanoseconds, sidecar: sighting.sidecar, now: now.seconds,
             localOffset: localOffset)
         day = dayNumber(time.day)
         captured = time.secondsSince1970
@@ -94,6 +119,7 @@ extension PhotoRow {
         height = Int64(facts.height)
         orientation = Int64(facts.orientation)
         isUndated = found == .mtime
+        fingerprint = sighting.fingerprint
     }
 
     /// Puts the photo under a day that the user chose: its clock time stays.

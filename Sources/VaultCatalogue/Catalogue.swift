@@ -72,6 +72,7 @@ public final class Tables {
     let details: DetailStatements
     let photos: PhotoStatements
     let trash: TrashStatements
+    let copies: CopyStatements
     private let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
@@ -82,6 +83,7 @@ public final class Tables {
         details = try DetailStatements(connection)
         photos = try PhotoStatements(connection)
         trash = try TrashStatements(connection)
+        copies = try CopyStatements(connection)
     }
 
     /// Rows changed since the connection was opened: whether a call changed anything.

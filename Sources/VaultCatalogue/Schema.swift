@@ -6,16 +6,20 @@ import VaultFormat
 ///   extents of a regular file, `allocated` counts their plaintext bytes, `version` grows with every change of
 ///   the bytes. For a directory `size` counts its entries, `parent` is the directory it lies in and `day` its
 ///   date as YYYYMMDD where it is a day of moments, else 0.
-/// - `dentry`: names in directories. `id` is the readdir cookie.
+/// - `dentry`: names in directories. `id` is the readdir cookie. `member` is 1 where the name puts a photo of moments
+///   into an album, 0 where it is one as any file system has.
 /// - `extent`: runs of sealed chunks (`ExtentRun`).
 /// - `photo`: a row for each inode that is a photo. `captured` is the wall clock as seconds since 1970 on that
 ///   same clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
+///   `fingerprint` is of its bytes: equal bytes have equal ones.
+/// - `copy`: inodes that stand for another's photo. `share`: contents that more than one inode has, and how many.
 /// - `thumbnail`: sealed pictures of photos; `length` -1 remembers that none can be made of this `version`.
 /// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
 ///   to be looked at, after they were renamed out of a working name.
 /// - `trash`: what lies in the trash, and since when. With `id` 0 a photo that was taken out of moments, which
 ///   was called `name` there; else the entry `id` of an inode. `noted` is when it was first seen to be too old.
-/// - `trash_name`: the names in albums that were taken from a photo when it was taken out of moments.
+/// - `trash_name`: the names in albums that were taken from a photo when it was taken out of moments: its own and
+///   those of its copies, which have none until they are given back.
 enum Schema {
     static let version = 1
 
@@ -28,7 +32,7 @@ enum Schema {
             mtime_ns INTEGER NOT NULL, ctime INTEGER NOT NULL, ctime_ns INTEGER NOT NULL) STRICT;
         CREATE TABLE dentry(
             parent INTEGER NOT NULL, id INTEGER NOT NULL, name BLOB NOT NULL, ino INTEGER NOT NULL,
-            PRIMARY KEY(parent, id)) STRICT, WITHOUT ROWID;
+            member INTEGER NOT NULL, PRIMARY KEY(parent, id)) STRICT, WITHOUT ROWID;
         CREATE UNIQUE INDEX dentry_name ON dentry(parent, name);
         CREATE INDEX dentry_ino ON dentry(ino);
         CREATE TABLE extent(
@@ -43,8 +47,11 @@ enum Schema {
             ino INTEGER PRIMARY KEY, day INTEGER NOT NULL, pinned INTEGER NOT NULL, captured INTEGER NOT NULL,
             captured_ns INTEGER NOT NULL, source BLOB NOT NULL, media INTEGER NOT NULL,
             width INTEGER NOT NULL, height INTEGER NOT NULL, orientation INTEGER NOT NULL,
-            undated INTEGER NOT NULL, former BLOB) STRICT;
-        CREATE INDEX photo_day ON photo(day);
+            undated INTEGER NOT NULL, former BLOB, fingerprint INTEGER NOT NULL) STRICT;
+        CREATE INDEX photo_fingerprint ON photo(fingerprint);
+        CREATE TABLE copy(ino INTEGER PRIMARY KEY, photo INTEGER NOT NULL) STRICT;
+        CREATE INDEX copy_photo ON copy(photo);
+        CREATE TABLE share(content INTEGER PRIMARY KEY, users INTEGER NOT NULL) STRICT;
         CREATE TABLE thumbnail(
             ino INTEGER NOT NULL, box INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
             version INTEGER NOT NULL, PRIMARY KEY(ino, box)) STRICT, WITHOUT ROWID;
@@ -56,8 +63,8 @@ enum Schema {
         CREATE INDEX trash_since ON trash(since, ino);
         CREATE INDEX trash_noted ON trash(noted) WHERE noted IS NOT NULL;
         CREATE TABLE trash_name(
-            ino INTEGER NOT NULL, id INTEGER NOT NULL, parent INTEGER NOT NULL, name BLOB NOT NULL,
-            PRIMARY KEY(ino, id)) STRICT, WITHOUT ROWID;
+            photo INTEGER NOT NULL, id INTEGER NOT NULL, parent INTEGER NOT NULL, name BLOB NOT NULL,
+            ino INTEGER NOT NULL, member INTEGER NOT NULL, PRIMARY KEY(photo, id)) STRICT, WITHOUT ROWID;
         CREATE TABLE counter(
             id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL,
             dentry INTEGER NOT NULL) STRICT;

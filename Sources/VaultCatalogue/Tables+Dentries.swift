@@ -4,12 +4,17 @@ public struct DentryRow: Sendable, Equatable {
     public var id: UInt64
     public var name: [UInt8]
     public var ino: UInt64
+    /// Whether the name puts a photo of moments into an album.
+    public var isMember: Bool
 
-    public init(parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64) {
+    public init(
+        parent: UInt64, id: UInt64, name: [UInt8], ino: UInt64, isMember: Bool = false
+    ) {
         self.parent = parent
         self.id = id
         self.name = name
         self.ino = ino
+        self.isMember = isMember
     }
 }
 
@@ -18,6 +23,7 @@ struct DentryStatements {
     let insert: Statement
     let delete: Statement
     let retarget: Statement
+    let enrol: Statement
     let ofInode: Statement
     let list: Statement
     let listInodes: Statement
@@ -27,11 +33,17 @@ struct DentryStatements {
     let beginning: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
-        find = try connection.prepare("SELECT id, ino FROM dentry WHERE parent=? AND name=?")
-        insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?)")
+        let isPhoto =
+            "(EXISTS(SELECT 1 FROM photo WHERE photo.ino=dentry.ino) "
+            + "OR EXISTS(SELECT 1 FROM copy WHERE copy.ino=dentry.ino))"
+        find = try connection.prepare("SELECT id, ino, member FROM dentry WHERE parent=? AND name=?")
+        insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM dentry WHERE parent=? AND id=?")
         retarget = try connection.prepare("UPDATE dentry SET ino=?3 WHERE parent=?1 AND id=?2")
-        ofInode = try connection.prepare("SELECT parent, id, name FROM dentry WHERE ino=? ORDER BY id")
+        enrol = try connection.prepare(
+            "UPDATE dentry SET member=1 WHERE parent=? AND ino IN (SELECT ino FROM photo)")
+        ofInode = try connection.prepare(
+            "SELECT parent, id, name, member FROM dentry WHERE ino=? ORDER BY id")
         list = try connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
         listInodes = try connection.prepare(
             "SELECT dentry.id, dentry.name, dentry.ino, \(InodeRow.columns) FROM dentry "
@@ -39,10 +51,9 @@ struct DentryStatements {
                 + "ORDER BY dentry.id"
         )
         listPhotos = try connection.prepare(
-            "SELECT dentry.id, dentry.name, dentry.ino FROM dentry JOIN photo ON photo.ino=dentry.ino "
-                + "WHERE dentry.parent=? AND dentry.id>? ORDER BY dentry.id")
+            "SELECT id, name, ino FROM dentry WHERE parent=? AND id>? AND \(isPhoto) ORDER BY id")
         anyPhoto = try connection.prepare(
-            "SELECT 1 FROM dentry JOIN photo ON photo.ino=dentry.ino WHERE dentry.parent=? LIMIT 1")
+            "SELECT 1 FROM dentry WHERE parent=? AND \(isPhoto) LIMIT 1")
         beginning = try connection.prepare(
             "SELECT id, name, ino FROM dentry WHERE parent=? AND name>=? AND name<? ORDER BY name LIMIT ?")
         emptyDays = try connection.prepare(
@@ -56,10 +67,10 @@ extension Tables {
     /// The entry of that name, or nil.
     public func dentry(
         _ parent: UInt64, _ name: [UInt8]
-    ) throws(CatalogueError) -> (id: UInt64, ino: UInt64)? {
+    ) throws(CatalogueError) -> (id: UInt64, ino: UInt64, isMember: Bool)? {
         dentries.find.bind(1, parent)
         dentries.find.bind(2, name)
-        return try dentries.find.one { ($0.unsigned(0), $0.unsigned(1)) }
+        return try dentries.find.one { ($0.unsigned(0), $0.unsigned(1), $0.integer(2) != 0) }
     }
 
     /// Adds an entry; there must be none of that name.
@@ -68,6 +79,7 @@ extension Tables {
         dentries.insert.bind(2, row.id)
         dentries.insert.bind(3, row.name)
         dentries.insert.bind(4, row.ino)
+        dentries.insert.bind(5, row.isMember ? 1 : 0 as Int64)
         try dentries.insert.run()
     }
 
@@ -85,11 +97,19 @@ extension Tables {
         try dentries.retarget.run()
     }
 
+    /// Makes memberships of all photos' names in a directory.
+    public func makeMembers(in parent: UInt64) throws(CatalogueError) {
+        dentries.enrol.bind(1, parent)
+        try dentries.enrol.run()
+    }
+
     /// Every name of an inode, oldest first.
     public func dentries(of ino: UInt64) throws(CatalogueError) -> [DentryRow] {
         dentries.ofInode.bind(1, ino)
         return try dentries.ofInode.all {
-            DentryRow(parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino)
+            DentryRow(
+                parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino,
+                isMember: $0.integer(3) != 0)
         }
     }
 
@@ -117,7 +137,7 @@ extension Tables {
         }
     }
 
-    /// As `eachDentry`, photos alone.
+    /// As `eachDentry`, photos and copies of photos alone.
     public func eachPhoto(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
     ) throws(CatalogueError) {

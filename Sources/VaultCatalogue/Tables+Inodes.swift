@@ -76,8 +76,12 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let photo = InodeFlags(rawValue: 4)
     /// Has rows in `xattr`.
     public static let hasAttributes = InodeFlags(rawValue: 8)
+    /// A regular file that stands for another inode's photo: it has a row in `copy`.
+    public static let copy = InodeFlags(rawValue: 16)
+    /// Other inodes have, or have had, the same content: `share` knows.
+    public static let shared = InodeFlags(rawValue: 32)
     /// A photo that was taken out of moments and lies in the trash: it has a row in `trash`.
-    public static let trashed = InodeFlags(rawValue: 16)
+    public static let trashed = InodeFlags(rawValue: 64)
 }
 
 /// The ids to be given next.

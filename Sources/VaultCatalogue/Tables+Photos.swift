@@ -20,6 +20,8 @@ public struct PhotoRow: Sendable, Equatable {
     public var isUndated: Bool
     /// The name it had in its day before it was renamed as an editor's backup.
     public var former: [UInt8]?
+    /// Of the bytes; see `fingerprint(of:)` of the library.
+    public var fingerprint: UInt64
 
     public init(ino: UInt64, day: Int64) {
         self.ino = ino
@@ -27,6 +29,7 @@ public struct PhotoRow: Sendable, Equatable {
         (isPinned, isUndated, former) = (false, false, nil)
         (captured, capturedNanoseconds, source) = (0, 0, [])
         (media, width, height, orientation) = (0, 0, 0, 1)
+        fingerprint = 0
     }
 
     init(_ row: Statement) {
@@ -42,6 +45,7 @@ public struct PhotoRow: Sendable, Equatable {
         orientation = row.integer(9)
         isUndated = row.integer(10) != 0
         former = row.isNull(11) ? nil : row.bytes(11)
+        fingerprint = row.unsigned(12)
     }
 }
 
@@ -78,6 +82,7 @@ struct PhotoStatements {
     let store: Statement
     let delete: Statement
     let count: Statement
+    let alike: Statement
     let redate: Statement
     let thumbnail: Statement
     let thumbnails: Statement
@@ -86,9 +91,10 @@ struct PhotoStatements {
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
-        store = try connection.prepare("REPLACE INTO photo VALUES(?,?,?,?,?,?,?,?,?,?,?,?)")
+        store = try connection.prepare("REPLACE INTO photo VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
         count = try connection.prepare("SELECT count(*) FROM photo")
+        alike = try connection.prepare("SELECT ino FROM photo WHERE fingerprint=? ORDER BY ino LIMIT ?")
         redate = try connection.prepare(
             "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, "
                 + "source=?4 WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
@@ -120,6 +126,7 @@ extension Tables {
         store.bind(10, row.orientation)
         store.bind(11, row.isUndated ? 1 : 0 as Int64)
         store.bind(12, row.former)
+        store.bind(13, row.fingerprint)
         try store.run()
     }
 
@@ -143,6 +150,13 @@ extension Tables {
     /// How many photos there are. Walks an index: for `status`, not for requests.
     public func photoCount() throws(CatalogueError) -> Int64 {
         try photos.count.one { $0.integer(0) } ?? 0
+    }
+
+    /// Photos of that fingerprint, the oldest first, at most `limit`.
+    public func photos(fingerprint: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
+        photos.alike.bind(1, fingerprint)
+        photos.alike.bind(2, Int64(limit))
+        return try photos.alike.all { $0.unsigned(0) }
     }
 
     public func thumbnail(_ ino: UInt64, box: Int64) throws(CatalogueError) -> ThumbnailRow? {

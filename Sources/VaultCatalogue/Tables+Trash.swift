@@ -54,9 +54,10 @@ struct TrashStatements {
             "SELECT * FROM trash WHERE noted<=?1 AND (ino, id)>(?2,?3) ORDER BY ino, id LIMIT ?4")
         redate = try connection.prepare(
             "UPDATE trash SET since=?3, noted=NULL WHERE since BETWEEN ?1 AND ?2")
-        names = try connection.prepare("SELECT parent, id, name FROM trash_name WHERE ino=? ORDER BY id")
-        addName = try connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?)")
-        deleteNames = try connection.prepare("DELETE FROM trash_name WHERE ino=?")
+        names = try connection.prepare(
+            "SELECT parent, id, name, ino, member FROM trash_name WHERE photo=? ORDER BY id")
+        addName = try connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?,?,?)")
+        deleteNames = try connection.prepare("DELETE FROM trash_name WHERE photo=?")
     }
 }
 
@@ -141,25 +142,29 @@ extension Tables {
 
     // MARK: Names that were taken
 
-    /// Keeps a name that a photo had in an album.
-    public func addTrashName(_ row: DentryRow) throws(CatalogueError) {
-        trash.addName.bind(1, row.ino)
+    /// Keeps a name that a photo, or a copy of it, had in an album.
+    public func addTrashName(_ row: DentryRow, of photo: UInt64) throws(CatalogueError) {
+        trash.addName.bind(1, photo)
         trash.addName.bind(2, row.id)
         trash.addName.bind(3, row.parent)
         trash.addName.bind(4, row.name)
+        trash.addName.bind(5, row.ino)
+        trash.addName.bind(6, row.isMember ? 1 : 0 as Int64)
         try trash.addName.run()
     }
 
-    /// The names that were kept of a photo, oldest first.
-    public func trashNames(of ino: UInt64) throws(CatalogueError) -> [DentryRow] {
-        trash.names.bind(1, ino)
+    /// The names that were kept of a photo and its copies, oldest first.
+    public func trashNames(of photo: UInt64) throws(CatalogueError) -> [DentryRow] {
+        trash.names.bind(1, photo)
         return try trash.names.all {
-            DentryRow(parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino)
+            DentryRow(
+                parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: $0.unsigned(3),
+                isMember: $0.integer(4) != 0)
         }
     }
 
-    public func deleteTrashNames(of ino: UInt64) throws(CatalogueError) {
-        trash.deleteNames.bind(1, ino)
+    public func deleteTrashNames(of photo: UInt64) throws(CatalogueError) {
+        trash.deleteNames.bind(1, photo)
         try trash.deleteNames.run()
     }
 }

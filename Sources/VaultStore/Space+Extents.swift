@@ -242,7 +242,8 @@ extension Space {
     private func note(_ kind: UInt8, _ sector: UInt64, _ count: Int, isDestroyed: Bool = false) {
         isChanged = true
         let perSegment = UInt64(files.sectorsPerSegment)
-        if let last = entries.last, last.kind == kind, last.isDestroyed == isDestroyed, last.start + UInt64(last.count) == sector,
+        if let last = entries.last, last.kind == kind, last.isDestroyed == isDestroyed,
+            last.start + UInt64(last.count) == sector,
             last.start / perSegment == sector / perSegment
         {
             entries[entries.count - 1].count += UInt32(count)

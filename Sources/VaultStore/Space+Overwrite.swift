@@ -23,9 +23,11 @@ extension Space {
         var left = bytes / UInt64(Geometry.sectorBytes) + 1
         while left > 0 {
             let most = min(left, UInt64(chunkBuffers.bufferBytes / Geometry.sectorBytes))
-            guard let (entry, count) = lock.withLock({
-                doomed.last.map { ($0, min(UInt64($0.count), most)) }
-            }) else { return }
+            guard
+                let (entry, count) = lock.withLock({
+                    doomed.last.map { ($0, min(UInt64($0.count), most)) }
+                })
+            else { return }
             overwrite(entry.start + UInt64(entry.count) - count, sectors: Int(count))
             lock.withLock { didOverwrite(entry, count) }
             left -= count

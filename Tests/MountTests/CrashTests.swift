@@ -40,7 +40,9 @@ import Testing
             let source = place.root + "/source/" + path.drop { $0 != "/" }.dropFirst()
             #expect(try place.bytes(place.albums + "/" + path) == place.bytes(source), "\(path)")
         }
-        #expect(try place.shown().count == all.count)
+        // The later rounds are copies of the first, which stand for its photos.
+        let pictures = Set(all.map { path in path.drop { $0 != "/" } })
+        #expect(try place.shown().count == pictures.count)
         try place.shell("rsync -a source/ D/albums/0/; diff -r source D/albums/0")
         try place.unmount()
         #expect(place.daemon == nil)

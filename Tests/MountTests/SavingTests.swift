@@ -12,7 +12,7 @@ import Testing
         try place.source("a.jpg", Photo().bytes)
         try place.source("new.jpg", Photo(taken: "2011:12:13 01:02:03", seed: 9).bytes)
         try place.shell("mkdir D/albums/T D/albums/U; cp source/a.jpg D/albums/T")
-        try place.shell("ln D/albums/T/a.jpg D/albums/U/b.jpg")
+        try place.shell("ln D/moments/2019-03-04/a.jpg D/albums/U/b.jpg")
     }
 
     /// The photo has the new day and content, in moments and in both albums.

@@ -63,7 +63,7 @@ private let violations: [(rule: String, query: String)] = [
     ),
     (
         "what has no name is an orphan",
-        "SELECT ino FROM inode WHERE nlink = 0 AND ino NOT IN (SELECT ino FROM orphan)"
+        "SELECT ino FROM inode WHERE nlink = 0 AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)"
     ),
     (
         "an extent belongs to a file or a thumbnail",
@@ -102,9 +102,26 @@ private let violations: [(rule: String, query: String)] = [
     (
         "photos that were taken out of moments, and no others, have a row",
         """
-        SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM trash WHERE id = 0))
-            UNION SELECT ino FROM trash_name WHERE ino NOT IN (SELECT ino FROM trash WHERE id = 0)
+        SELECT ino FROM inode WHERE (flags & 64 <> 0) <> (ino IN (SELECT ino FROM trash WHERE id = 0))
+            UNION SELECT photo FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)
             UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
+        """
+    ),
+    (
+        "copies, and no others, have a row",
+        "SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM copy))"
+    ),
+    (
+        "a copy stands for a photo",
+        """
+        SELECT ino FROM copy WHERE photo NOT IN (SELECT ino FROM photo) AND ino NOT IN (SELECT ino FROM orphan)
+        """
+    ),
+    (
+        "a content has as many users as it says",
+        """
+        SELECT content FROM inode AS i WHERE mode & 61440 = 32768 GROUP BY content
+            HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
         """
     ),
     ("a thumbnail is of a photo", "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),

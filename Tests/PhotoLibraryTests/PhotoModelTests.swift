@@ -69,8 +69,7 @@ import Testing
             case 4, 5: try renameInAlbums(target, held)
             case 6:
                 guard let any, held == nil else { break }
-                let source = any.albums.sorted().first
-                try rig.ln(try source ?? momentPath(any), target)
+                try rig.ln(try momentPath(any), target)
                 any.albums.insert(target)
             case 7:
                 guard let held else { break }
@@ -154,10 +153,14 @@ import Testing
 
         /// The one name in an album that no photo is known by.
         private func newName(like path: String) throws -> String {
-            let album = path.split(separator: "/").dropLast().joined(separator: "/")
+            let album = folder(path)
             let known = Set(photos.flatMap(\.albums))
             let names = try rig.ls(album).filter { $0 != "C" }.map { album + "/" + $0 }
             return try #require(names.first { !known.contains($0) && $0.contains("(") })
+        }
+
+        private func folder(_ path: String) -> String {
+            path.split(separator: "/").dropLast().joined(separator: "/")
         }
 
         private mutating func write(_ target: String, _ held: Photo?) throws {
@@ -173,8 +176,7 @@ import Testing
 
         private mutating func save(_ target: String, _ held: Photo?) throws {
             let (bytes, day) = picture()
-            let album = target.split(separator: "/").dropLast().joined(separator: "/")
-            let temporary = album + "/" + (count % 2 == 0 ? ".save" : "save_tmp.jpg")
+            let temporary = folder(target) + "/" + (count % 2 == 0 ? ".save" : "save_tmp.jpg")
             try rig.put(temporary, bytes)
             try rig.mv(temporary, target)
             guard let held else {
@@ -189,7 +191,7 @@ import Testing
         private mutating func renameInAlbums(_ target: String, _ held: Photo?) throws {
             let source = path()
             guard source != target, let moved = holder(source) else { return }
-            let isNew = moved.isNew
+            let isNew = moved.isNew && folder(source) == folder(target)
             try rig.mv(source, target)
             if held === moved { return }
             moved.albums.remove(source)

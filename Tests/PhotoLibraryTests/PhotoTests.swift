@@ -45,14 +45,14 @@ import Testing
         let rig = try Rig()
         try rig.put("albums/notes.txt", Array("hello".utf8))
         try rig.put("albums/empty.jpg", [])
-        for name in [".a.jpg", "a.jpg~", "a.part", "a.tmp", "a.crdownload"] {
-            try rig.put("albums/" + name, jpeg())
+        for (number, name) in [".a.jpg", "a.jpg~", "a.part", "a.tmp", "a.crdownload"].enumerated() {
+            try rig.put("albums/" + name, jpeg(more: number))
         }
         try rig.mkdir("albums/.hidden")
         try rig.mkdir("albums/.hidden/deep")
-        try rig.put("albums/.hidden/deep/a.jpg", jpeg())
+        try rig.put("albums/.hidden/deep/a.jpg", jpeg(more: 11))
         try rig.mkdir("albums/@eaDir")
-        try rig.put("albums/@eaDir/a.jpg", jpeg())
+        try rig.put("albums/@eaDir/a.jpg", jpeg(more: 12))
         #expect(try rig.ls("moments").isEmpty)
         try rig.mv("albums/.a.jpg", "albums/a.jpg")
         #expect(try rig.moments() == ["2024-05-01/a.jpg"])
@@ -293,7 +293,7 @@ import Testing
         #expect(try rig.moments() == ["2010-10-10/x.jpg"])
         #expect(try rig.source("albums/x.jpg") == "sidecar")
         // It may come later, by a rename too, and change.
-        try rig.put("albums/y.jpg", jpeg("2024-05-01"))
+        try rig.put("albums/y.jpg", jpeg("2024-05-01", more: 1))
         try rig.put("albums/.tmp", xmp("2011-11-11"))
         try rig.mv(
             "albums/.tmp",

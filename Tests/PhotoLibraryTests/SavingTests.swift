@@ -9,7 +9,7 @@ import Testing
         let rig = try Rig()
         try rig.mkdir("albums/A")
         let old = try rig.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
-        try rig.ln("albums/A/x.jpg", "albums/other.jpg")
+        try rig.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
         try rig.put("albums/A/.x.jpg.Ab12Cd", jpeg("2024-05-01", more: 2))
         try rig.mv("albums/A/.x.jpg.Ab12Cd", "albums/A/x.jpg")
         let new = try rig.ino("albums/A/x.jpg")
@@ -79,7 +79,7 @@ import Testing
         for isRenamed in [true, false] {
             let rig = try Rig()
             let old = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
-            try rig.ln("albums/x.jpg", "albums/member.jpg")
+            try rig.ln("moments/2024-05-01/x.jpg", "albums/member.jpg")
             try rig.mv("albums/x.jpg", "albums/" + backup)
             #expect(try rig.stat("albums/" + backup).nlink == 3)
             if isRenamed {
@@ -110,14 +110,20 @@ import Testing
         #expect(try rig.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 2))
     }
 
-    @Test func savingInADayKeepsItThere() throws {
+    @Test func savingInADayDatesItAnew() throws {
         let rig = try Rig()
         try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
         try rig.put("moments/2024-05-01/.x.tmp", jpeg("2022-02-02", more: 2))
         try rig.mv("moments/2024-05-01/.x.tmp", "moments/2024-05-01/x.jpg")
-        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.moments() == ["2022-02-02/x.jpg"])
         #expect(try rig.get("albums/x.jpg") == jpeg("2022-02-02", more: 2))
         #expect(try rig.stat("albums/x.jpg").nlink == 2)
+        // Under an ordinary name, which is filed before it is renamed.
+        try rig.put("moments/2022-02-02/new.jpg", jpeg("2024-05-01", more: 4))
+        #expect(try rig.source("moments/2022-02-02/new.jpg") == "moved")
+        try rig.mv("moments/2022-02-02/new.jpg", "moments/2022-02-02/x.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.source("albums/x.jpg") != "moved")
         // With a backup.
         try rig.put("moments/2024-05-01/x.jpg_new", jpeg("2024-05-01", more: 3))
         try rig.mv("moments/2024-05-01/x.jpg", "moments/2024-05-01/x.jpg_original")
@@ -127,14 +133,52 @@ import Testing
         #expect(try rig.stat("moments/2024-05-01/x.jpg").nlink == 2)
     }
 
-    @Test func anEstablishedPhotoMovedOverOneInMomentsRemovesIt() throws {
+    @Test func aPhotoMovedToADayWhereItsNameIsTakenIsNumbered() throws {
         let rig = try Rig()
         try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
         try rig.put("albums/y.jpg", jpeg("2024-05-02", more: 2))
         try rig.remount()
         try rig.mv("moments/2024-05-01/x.jpg", "moments/2024-05-02/y.jpg")
-        #expect(try rig.moments() == ["2024-05-02/y.jpg"])
+        #expect(try rig.moments() == ["2024-05-02/y (2).jpg", "2024-05-02/y.jpg"])
+        #expect(try rig.ls("albums") == ["x.jpg", "y.jpg"])
+        #expect(try rig.get("moments/2024-05-02/y (2).jpg") == jpeg("2024-05-01", more: 1))
+        // From an album too.
+        try rig.put("albums/z.jpg", jpeg("2024-05-03", more: 3))
+        try rig.mv("albums/z.jpg", "moments/2024-05-02/y.jpg")
+        #expect(try rig.get("moments/2024-05-02/y (3).jpg") == jpeg("2024-05-03", more: 3))
+        // Within a day it is overwritten, once it is no file that a program just wrote.
+        try rig.remount()
+        try rig.mv("moments/2024-05-02/y (3).jpg", "moments/2024-05-02/y.jpg")
+        #expect(try rig.moments() == ["2024-05-02/y (2).jpg", "2024-05-02/y.jpg"])
         #expect(try rig.ls("albums") == ["x.jpg"])
+    }
+
+    @Test func hardLinksBetweenAlbumNamesArePlain() throws {
+        let rig = try Rig()
+        let old = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/x.jpg", "albums/y.jpg")
+        try rig.ln("moments/2024-05-01/x.jpg", "albums/member.jpg")
+        // Saved under one of the links: the other names keep the old bytes, and both are photos.
+        try rig.put("albums/.t", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/.t", "albums/x.jpg")
+        #expect(try rig.ino("albums/y.jpg") == old)
+        #expect(try rig.ino("albums/member.jpg") == old)
+        #expect(try rig.get("albums/x.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try rig.moments() == ["2024-05-01/x (2).jpg", "2024-05-01/x.jpg"])
+        // Saved as a membership: moment and memberships follow, hard links do not.
+        try rig.ln("albums/y.jpg", "albums/z.jpg")
+        try rig.put("albums/.t", jpeg("2024-05-01", more: 3))
+        try rig.mv("albums/.t", "albums/member.jpg")
+        #expect(try rig.get("albums/member.jpg") == jpeg("2024-05-01", more: 3))
+        #expect(try rig.get("albums/z.jpg") == jpeg("2024-05-01", more: 1))
+        #expect(try rig.ino("albums/y.jpg") == old)
+        #expect(try rig.moments().count == 3)
+        try rig.remount()
+        // A link renamed over the last name of a photo takes its place.
+        try rig.ln("albums/x.jpg", "albums/.member.jpg.tmp")
+        try rig.mv("albums/.member.jpg.tmp", "albums/member.jpg")
+        #expect(try rig.ino("albums/member.jpg") == rig.ino("albums/x.jpg"))
+        #expect(try rig.moments().count == 2)
     }
 
     @Test func nothingLeaksWhenAllIsGone() throws {

@@ -13,6 +13,11 @@ public func jpeg(_ day: String? = "2024-05-01", more: Int = 0, size: Int = 320) 
     return bytes + segment(0xFE, comment) + picture
 }
 
+/// A TIFF of no pixels, as raw files are: taken at 12:30, or at another time, on that day; `more` makes it another.
+public func raw(_ day: String, _ time: String = "12:30:00", more: Int = 0) -> [UInt8] {
+    exifBlock("\(day.replacingOccurrences(of: "-", with: ":")) \(time)") + Array("raw \(more)".utf8)
+}
+
 /// A photo by its metadata whose picture breaks off before it begins.
 public func undecodableJPEG(_ day: String) -> [UInt8] {
     let bytes = jpeg(day)
@@ -61,16 +66,20 @@ private func segment(_ marker: UInt8, _ body: [UInt8]) -> [UInt8] {
     [0xFF, marker, UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 0xFF)] + body
 }
 
+private func exifSegment(_ dateTime: String) -> [UInt8] {
+    segment(0xE1, Array("Exif\0\0".utf8) + exifBlock(dateTime))
+}
+
 /// EXIF with nothing in it but DateTimeOriginal: a TIFF header, IFD0 with the pointer to the Exif IFD, and
 /// that.
-private func exifSegment(_ dateTime: String) -> [UInt8] {
+private func exifBlock(_ dateTime: String) -> [UInt8] {
     let mainOffset: UInt8 = 8
     let exifOffset = mainOffset + 2 + 12 + 4
     let textOffset = exifOffset + 2 + 12 + 4
     var tiff: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, mainOffset]
     tiff += [0, 1, 0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, exifOffset, 0, 0, 0, 0]
     tiff += [0, 1, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, textOffset, 0, 0, 0, 0]
-    return segment(0xE1, Array("Exif\0\0".utf8) + tiff + Array(dateTime.utf8) + [0])
+    return tiff + Array(dateTime.utf8) + [0]
 }
 
 /// Tables, frame and scan of one block that is all of one gray: its DC coefficient and no other.

@@ -44,7 +44,9 @@ import VaultFormat
         #expect(space.hasDestroyed && !space.canOverwrite)
         try space.commit(durable: true)
         space.overwriteFreed(most: 1 << 30)
-        #expect(try changedSectors(space, runs, since: before) == 0, "the durable root before still refers to them")
+        #expect(
+            try changedSectors(space, runs, since: before) == 0,
+            "the durable root before still refers to them")
         try space.commit(durable: true)
         #expect(space.canOverwrite)
         #expect(taken(space) == UInt64(before.count), "not free yet")

@@ -1,0 +1,106 @@
+import Glibc
+public import PhotoImaging
+import VaultCatalogue
+
+/// A photo that was found to have the same bytes as a file: true as long as its version is this one.
+struct EqualPhoto: Sendable {
+    var ino: UInt64
+    var version: UInt64
+}
+
+/// Finding the photo that has the same bytes. Fingerprints only propose; bytes are compared.
+extension Library {
+    /// As many photos of one fingerprint are looked at: whoever makes more of them gets photos of their own.
+    private static let candidatesMax = 8
+
+    /// The inode of a photo of this space that has exactly these bytes, or nil. Nil too where the source, or the
+    /// photo, cannot be read.
+    public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
+        guard let fingerprint = fingerprint(of: source) else { return nil }
+        return try equalPhotos(to: source, fingerprint, besides: 0).first?.ino
+    }
+
+    /// The photos that have exactly these bytes, of a known fingerprint, and others than `own`.
+    func equalPhotos(
+        to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64
+    ) throws(FileError) -> [EqualPhoto] {
+        let candidates = try locked { tree throws(FileError) -> [EqualPhoto] in
+            var found: [EqualPhoto] = []
+            for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
+            where ino != own {
+                let inode = try tree.inode(ino)
+                guard try tree.canStandFor(inode), inode.row.size == source.byteCount else { continue }
+                found.append(EqualPhoto(ino: ino, version: inode.row.version))
+            }
+            return found
+        }
+        return candidates.filter { candidate in
+            // One that cannot be read is not equal.
+            let isEqual = try? withState(of: candidate.ino) { file throws(FileError) in
+                file.hasEqualBytes(source)
+            }
+            return isEqual == true
+        }
+    }
+}
+
+extension FileState {
+    /// Whether the source has exactly these bytes.
+    fileprivate func hasEqualBytes(_ source: some ByteSource) -> Bool {
+        let own = FileSource(self)
+        guard own.byteCount == source.byteCount else { return false }
+        let (left, right) = (commons.chunks.take(), commons.chunks.take())
+        defer {
+            commons.chunks.give(left)
+            commons.chunks.give(right)
+        }
+        var offset: UInt64 = 0
+        while offset < own.byteCount {
+            let count = Int(min(Chunk.bytes, own.byteCount - offset))
+            let first = UnsafeMutableRawBufferPointer(rebasing: left[..<count])
+            let second = UnsafeMutableRawBufferPointer(rebasing: right[..<count])
+            guard own.read(at: offset, into: first) == count, source.read(at: offset, into: second) == count,
+                let one = first.baseAddress, let other = second.baseAddress, memcmp(one, other, count) == 0
+            else { return false }
+            offset += UInt64(count)
+        }
+        return true
+    }
+}
+
+extension Tree {
+    /// Whether others may stand for this photo now: it is one, stands in moments, and its bytes are saved.
+    func canStandFor(_ inode: Inode) throws(FileError) -> Bool {
+        guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }
+        return try moment(of: inode) != nil
+    }
+}
+
+/// A number that equal bytes have in common and others most likely not: of the length, the first and the last
+/// 4 KiB. Cameras write the same head into many pictures; what the picture shows decides the tail. Nil where they
+/// cannot be read.
+func fingerprint(of source: some ByteSource) -> UInt64? {
+    let endBytes = 4096
+    let length = source.byteCount
+    var hash = mixed(0xCBF2_9CE4_8422_2325, length)
+    let isRead = withUnsafeTemporaryAllocation(byteCount: endBytes, alignment: 8) { buffer in
+        for start in length > UInt64(endBytes) ? [0, length - UInt64(endBytes)] : [0] {
+            let count = Int(min(UInt64(endBytes), length - start))
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            guard source.read(at: start, into: part) == count else { return false }
+            // Whole words; what is left over of the last is zeros.
+            memset(buffer.baseAddress! + count, 0, endBytes - count)
+            for offset in stride(from: 0, to: count, by: 8) {
+                hash = mixed(hash, UInt64(littleEndian: buffer.load(fromByteOffset: offset, as: UInt64.self)))
+            }
+        }
+        return true
+    }
+    return isRead ? hash : nil
+}
+
+/// One step of a multiplicative hash. Nothing secret depends on it: it lives in the sealed catalogue.
+private func mixed(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+    let product = (hash ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+    return product.high ^ product.low
+}

@@ -1,0 +1,141 @@
+import LinuxIO
+import VaultCatalogue
+import VaultStore
+
+/// Copies of photos: files of their own in albums that have a photo's very bytes and stand for it. They have no place in
+/// moments, share its content, and go with it.
+extension Tree {
+    /// The photo that a file is or stands for; nil where it is a plain file.
+    func photoStanding(for inode: Inode) throws(FileError) -> Inode? {
+        if inode.isPhoto { return inode }
+        guard inode.isCopy, let photo = try sql(tables.photo(ofCopy: inode.ino)) else { return nil }
+        return try self.inode(photo)
+    }
+
+    func copies(of photo: Inode) throws(FileError) -> [Inode] {
+        guard photo.row.flags.contains(.shared) else { return [] }
+        var copies: [Inode] = []
+        for ino in try sql(tables.copies(of: photo.ino)) { copies.append(try inode(ino)) }
+        return copies
+    }
+
+    /// Makes a saved file in an album a copy of the photo that was found to have the same bytes, if that still holds. A
+    /// photo whose own place in moments the user chose stays one, and so does a file whose name or sidecar tells of
+    /// another day. False where nothing was done.
+    func becomeCopy(
+        _ inode: Inode, _ sighting: Sighting, named name: [UInt8], in directory: Inode, _ space: Space,
+        now: Timestamp
+    ) throws(FileError) -> Bool {
+        guard !sighting.equals.isEmpty, !directory.isDay else { return false }
+        if inode.isPhoto, try photo(inode).isPinned || inode.row.nlink < 2 { return false }
+        let own = PhotoRow(inode, sighting, named: name, now: now)
+        for equal in sighting.equals {
+            guard let photo = try? self.inode(equal.ino), photo.row.version == equal.version,
+                try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true
+            else { continue }
+            try makeCopy(inode, of: photo, space, now: now)
+            return true
+        }
+        return false
+    }
+
+    /// Whether the photo is still there to be stood for, and nothing but its mtime would give the file another day.
+    private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
+        guard photo.ino != inode.ino, photo.row.content != inode.row.content,
+            photo.row.size == inode.row.size, try canStandFor(photo)
+        else { return false }
+        let row = try self.photo(photo)
+        return own.day == row.day || own.isUndated || row.isPinned
+    }
+
+    private func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        if inode.isPhoto {
+            try removeMoment(inode, now: now)
+            try deletePhoto(inode, space)
+            try sql(tables.moveCopies(of: inode.ino, to: photo.ino))
+        }
+        let content = photo.row.content
+        let runs = try sql(tables.extents(of: content))
+        try releaseContent(of: inode, space)
+        inode.state?.adopt(content, runs)
+        inode.row.content = content
+        inode.row.allocated = photo.row.allocated
+        inode.row.flags.formUnion([.copy, .shared])
+        touch(inode)
+        photo.row.flags.insert(.shared)
+        touch(photo)
+        try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
+        try sql(tables.storeCopy(inode.ino, of: photo.ino))
+        notices.append(.attributes(inode.ino))
+    }
+
+    /// The file's content is another from now on: what stood for the same photo no longer does.
+    func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, now: Timestamp) throws(FileError)
+    {
+        if inode.isCopy { try forgetCopy(inode) }
+        if inode.isPhoto { try promoteCopy(of: inode, now: now) }
+        try releaseContent(of: inode, space)
+        inode.row.content = content
+        inode.row.flags.remove(.shared)
+        touch(inode)
+    }
+
+    /// A copy is an ordinary file again.
+    func forgetCopy(_ inode: Inode) throws(FileError) {
+        try sql(tables.deleteCopy(inode.ino))
+        inode.row.flags.remove(.copy)
+        touch(inode)
+    }
+
+    /// A photo is about to lose its bytes, or to be none any more: its first copy becomes the photo, under the same
+    /// day, and the others stand for that.
+    func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
+        // In the trash, the copies without a name must have theirs before they can be photos of their own.
+        if photo.isTrashed, try !copies(of: photo).isEmpty { try restore(photo, now: now) }
+        guard let first = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else { return }
+        var row = try self.photo(photo)
+        row.ino = first.ino
+        row.former = nil
+        let name = try sql(tables.dentries(of: first.ino)).first?.name
+        try handOver(photo, to: first)
+        try storePhoto(first, row)
+        if let name { try addMoment(first, day: row.day, name: name, now: now) }
+    }
+
+    /// A copy takes the photo's part, and the photo that of a copy: for a copy that is moved into a day. The photo's
+    /// place in moments goes.
+    func exchangeRoles(_ copy: Inode, _ photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        var row = try self.photo(photo)
+        row.ino = copy.ino
+        row.former = nil
+        try removeMoment(photo, now: now)
+        try handOver(photo, to: copy)
+        try deletePhoto(photo, space)
+        try storePhoto(copy, row)
+        if photo.row.nlink > 0 {
+            try sql(tables.storeCopy(photo.ino, of: copy.ino))
+            photo.row.flags.insert(.copy)
+        }
+    }
+
+    func handOver(_ photo: Inode, to copy: Inode) throws(FileError) {
+        try forgetCopy(copy)
+        try sql(tables.moveCopies(of: photo.ino, to: copy.ino))
+    }
+
+    /// The inode's content is no longer used by it: its extents go, unless others have them.
+    func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
+        let content = inode.row.content
+        if try leaveContent(of: inode) { return }
+        try freeContent(content, space)
+    }
+
+    /// Counts one user of a shared content less; false where the inode is the only one.
+    func leaveContent(of inode: Inode) throws(FileError) -> Bool {
+        guard inode.row.flags.contains(.shared) else { return false }
+        let users = try sql(tables.users(of: inode.row.content))
+        guard users > 1 else { return false }
+        try sql(tables.store(users: users - 1, of: inode.row.content))
+        return true
+    }
+}
