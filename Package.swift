@@ -66,6 +66,7 @@ let package = Package(
                 "obscura-worker",
             ]),
         tests("FuseBridgeTests", uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "LinuxIO", "TestSupport"]),
+        tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),
         tests("VaultStoreTests", uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),

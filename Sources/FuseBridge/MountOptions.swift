@@ -16,8 +16,8 @@ public struct MountOptions: Sendable {
     public var subtype = "obscura"
     /// Unmount when nothing was used for so many seconds and no file is open. Nil: never.
     public var idleSeconds: Int?
-    /// SIGTERM, SIGINT and SIGHUP unmount while the session runs. A process can have one such session at a
-    /// time.
+    /// SIGTERM, SIGINT and SIGHUP unmount, from when the session is made; before `run`, as soon as that is
+    /// called. A process can have one such session at a time.
     public var handlesSignals = true
 
     public init() {}

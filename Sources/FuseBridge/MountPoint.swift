@@ -10,9 +10,7 @@ struct MountPoint: Sendable {
 
     /// The newest mount on `directory` of our kind.
     init?(at directory: String, subtype: String) {
-        guard let entry = mountTable().last(where: { $0.directory == directory }),
-            entry.type == "fuse.\(subtype)"
-        else { return nil }
+        guard let entry = mountEntry(at: directory), entry.type == "fuse.\(subtype)" else { return nil }
         device = entry.device
     }
 
@@ -26,8 +24,9 @@ struct MountPoint: Sendable {
     @discardableResult
     func unmount(lazily: Bool) -> Bool {
         for directory in directories {
-            let isOnTop = mountTable().last { $0.directory == directory }?.device == device
-            guard isOnTop, detach(directory, lazily: lazily) else { return false }
+            guard mountEntry(at: directory)?.device == device, detach(directory, lazily: lazily) else {
+                return false
+            }
         }
         return true
     }

@@ -28,6 +28,8 @@ public final class MountSession: @unchecked Sendable {
     private var session: Session?
     private let notifier = Notifier()
     private let mountPoint: MountPoint
+    /// From before the mount is there until it is gone: no signal may end the process in between.
+    private var signals: SignalWatch?
 
     /// How long open files may keep being served after a lazy unmount. Then they fail with ENOTCONN.
     private static let graceMilliseconds: Int32 = 3000
@@ -48,17 +50,25 @@ public final class MountSession: @unchecked Sendable {
         self.options = options
         do throws(Errno) { control = try ControlPipe() } catch { throw .system(error, "making a pipe") }
         bridge = Bridge(library: library, initialisation: Initialisation(control: control))
+        let signals = options.handlesSignals ? SignalWatch(control) : nil
         _ = LibfuseLog.shared.takeLast()
         guard let session = Session(options: options.libfuseWords, bridge: bridge, control: control) else {
             throw .refused(LibfuseLog.shared.takeLast())
         }
-        guard session.mount(at: path) else { throw .refused(LibfuseLog.shared.takeLast()) }
+        let complaints = StandardErrorCapture()
+        let isMounted = session.mount(at: path)
+        let complaint = complaints?.end() ?? ""
+        guard isMounted else {
+            let words = LibfuseLog.shared.takeLast()
+            throw .refused(complaint.isEmpty ? words : complaint)
+        }
         guard let mountPoint = MountPoint(at: path, subtype: options.subtype) else {
             _ = detach(path, lazily: true)
             throw .refused("the mount is not in /proc/self/mountinfo")
         }
         self.session = session
         self.mountPoint = mountPoint
+        self.signals = signals
         library.observer = notifier
     }
 
@@ -71,8 +81,6 @@ public final class MountSession: @unchecked Sendable {
     /// programs can use the mount; not at all when it goes before that.
     @discardableResult
     public func run(onLive: () -> Void) throws(MountError) -> MountEnd {
-        let signals = options.handlesSignals ? SignalWatch(control) : nil
-        defer { withExtendedLifetime(signals) {} }
         defer { closeDown() }
         do throws(Errno) {
             try notifier.start(session!)
@@ -90,6 +98,7 @@ public final class MountSession: @unchecked Sendable {
         session?.stop()
         session = nil
         mountPoint.removeIfDead()
+        signals = nil
     }
 
     /// Waits for whatever ends the mount.
@@ -126,6 +135,7 @@ public final class MountSession: @unchecked Sendable {
     /// Waits until the kernel has let go of the connection, a second request or signal comes, or the time is
     /// up: a mount that was copied into another namespace may never end.
     private func waitForEnd() {
-        _ = control.next(milliseconds: Self.graceMilliseconds)
+        // A signal may have come before the mount was live.
+        while control.next(milliseconds: Self.graceMilliseconds) == .live {}
     }
 }

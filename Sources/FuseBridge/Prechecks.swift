@@ -38,9 +38,16 @@ private func checkHelper(_ options: MountOptions) throws(MountError) {
     let isThere = path.split(separator: ":").contains { access("\($0)/fusermount3", X_OK) == 0 }
     guard isThere else { throw .noHelper }
     guard options.allowOther else { return }
-    let lines = String(decoding: readSmallFile("/etc/fuse.conf"), as: UTF8.self).split(separator: "\n")
-    let isPermitted = lines.contains { $0.split(separator: " ") == ["user_allow_other"] }
-    guard isPermitted else { throw .allowOtherRefused }
+    guard permitsAllowOther(contents(ofFile: "/etc/fuse.conf") ?? []) else { throw .allowOtherRefused }
+}
+
+/// Whether fuse.conf(5) lets users pass `allow_other`; read as fusermount3 does: `#` begins a comment anywhere.
+func permitsAllowOther(_ configuration: [UInt8]) -> Bool {
+    configuration.split(separator: UInt8(ascii: "\n")).contains { line in
+        let words = line.prefix { $0 != UInt8(ascii: "#") }
+            .split { $0 == UInt8(ascii: " ") || (9...13).contains($0) }
+        return words.count == 1 && words[0].elementsEqual("user_allow_other".utf8)
+    }
 }
 
 /// After a killed mount its directory answers ENOTCONN until somebody unmounts it.

@@ -27,6 +27,19 @@ public struct MediaFacts: Sendable, Equatable {
     /// Where in the file the largest embedded JPEG lies: for raw formats, a picture to decode instead.
     public var largestPreview: Range<UInt64>?
 
+    /// What took the picture: make and model, the make once. Nil where neither is known.
+    ///
+    /// Most models begin with a word of their maker's name ("NIKON CORPORATION", "NIKON D70"): those stand alone.
+    public var camera: String? {
+        guard let make, !make.isEmpty else { return model }
+        guard let model, !model.isEmpty else { return make }
+        let words = { (text: String) in
+            text.lowercased().split { !$0.isLetter && !$0.isNumber }
+        }
+        let isNamed = words(model).first.map { words(make).contains($0) } ?? false
+        return isNamed ? model : "\(make) \(model)"
+    }
+
     /// Facts that say nothing but the type.
     public init(type: MediaType) {
         self.type = type
@@ -60,9 +73,11 @@ public struct MediaFacts: Sendable, Equatable {
         self.height = Int(height)
     }
 
-    /// A place on earth, where none is known yet; nonsense is dropped.
+    /// A place on earth, where none is known yet. Nonsense is dropped, and so is 0, 0 in the Gulf of Guinea: what
+    /// programs write that were told no place.
     mutating func setPlace(latitude: Double?, longitude: Double?) {
-        guard self.latitude == nil, let latitude, let longitude, abs(latitude) <= 90, abs(longitude) <= 180
+        guard self.latitude == nil, let latitude, let longitude, abs(latitude) <= 90, abs(longitude) <= 180,
+            latitude != 0 || longitude != 0
         else { return }
         self.latitude = latitude
         self.longitude = longitude

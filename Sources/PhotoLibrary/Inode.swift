@@ -12,6 +12,10 @@ final class Inode: @unchecked Sendable {
     var openCount = 0
     /// Present while the file is open.
     var state: FileState?
+    /// All of its names, where they are known: of a file or node.
+    var names: [DentryRow]?
+    /// Hashes of all names that lie in it, where they are known, and perhaps of some that did: of a directory.
+    var nameHashes: Set<Int>?
     /// Who last found it by a name in a day: a link that the same thread makes next is a membership.
     var finderInDay: Int32?
     /// Its names were taken by removing the photo from moments: the kernel may still believe one of them. Until

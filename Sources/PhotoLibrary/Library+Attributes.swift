@@ -56,9 +56,9 @@ extension Library {
             throw hasPrefix(name, securityPrefix) ? .noData : .notSupported
         }
         if VirtualInode.isVirtual(ino) { throw .noData }
+        if hasPrefix(name, ownPrefix) { return try ownAttribute(ino, Array(name.dropFirst(ownPrefix.count))) }
         return try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            if hasPrefix(name, ownPrefix) { return try tree.ownAttribute(inode, name) }
             guard inode.row.flags.contains(.hasAttributes),
                 let value = try sql(tree.tables.extendedAttribute(ino, name))
             else { throw .noData }
@@ -113,7 +113,7 @@ extension Library {
         guard name.count > userPrefix.count else { throw .invalid }
         guard name.count <= nameBytesMax else { throw .range }
         if VirtualInode.isVirtual(ino) { throw .readOnly }
-        // The captured date is a view of the photo, not a place to write.
+        // Ours are views of the photo, not places to write.
         if hasPrefix(name, ownPrefix) { throw .notPermitted }
     }
 }
@@ -164,17 +164,6 @@ extension Tree {
         inode.state?.setTimes(modified: nil, changed: inode.row.changed)
         touch(inode)
     }
-
-    /// `user.obscura.captured` and `user.obscura.captured.source` of photos.
-    func ownAttribute(_ inode: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
-        guard let photo = try photoStanding(for: inode) else { throw .noData }
-        let row = try self.photo(photo)
-        switch name {
-        case capturedName: return capturedText(row)
-        case capturedSourceName: return row.source
-        default: throw .noData
-        }
-    }
 }
 
 extension FileState {
@@ -186,7 +175,5 @@ private let attributeBytesMax = 65_536
 private let userPrefix = Array("user.".utf8)
 private let securityPrefix = Array("security.".utf8)
 private let ownPrefix = Array("user.obscura.".utf8)
-private let capturedName = Array("user.obscura.captured".utf8)
-private let capturedSourceName = Array("user.obscura.captured.source".utf8)
 
 private func hasPrefix(_ name: [UInt8], _ prefix: [UInt8]) -> Bool { name.starts(with: prefix) }

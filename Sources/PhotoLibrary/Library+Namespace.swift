@@ -109,7 +109,7 @@ extension Library {
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
-            guard try sql(tree.tables.dentry(directory.ino, newName.bytes)) == nil else { throw .exists }
+            guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The kernel tells the inode alone, but has just asked for the name that the link is made from.
             let isMember = inode.isPhoto && inode.finderInDay == caller.pid
@@ -221,7 +221,7 @@ extension Tree {
     ) throws(FileError) -> (directory: Inode, inode: Inode) {
         let directory = try self.directory(parent)
         let type = mode & fileTypeMask
-        if try sql(tables.dentry(parent, name)) != nil { throw .exists }
+        if try has(directory, name) { throw .exists }
         switch directory.area {
         case .root: guard type == directoryType, isTrashName(name) else { throw .notPermitted }
         case .moments:

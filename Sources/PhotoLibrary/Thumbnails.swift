@@ -70,7 +70,7 @@ extension Library {
         return try locked { tree throws(FileError) -> Entry? in
             let directory = try tree.directory(parent)
             guard directory.area == .album || directory.area == .day,
-                try sql(tree.tables.dentry(parent, name.bytes)) == nil, try sql(tree.tables.hasPhotos(parent))
+                try !tree.has(directory, name.bytes), try sql(tree.tables.hasPhotos(parent))
             else { return nil }
             return Entry(
                 attributes: tree.thumbsAttributes(directory), entryTimeout: Timeout.none,

@@ -96,7 +96,7 @@ extension Tree {
         var row = try self.photo(photo)
         row.ino = first.ino
         row.former = nil
-        let name = try sql(tables.dentries(of: first.ino)).first?.name
+        let name = try names(of: first).first?.name
         try handOver(photo, to: first)
         try storePhoto(first, row)
         if let name { try addMoment(first, day: row.day, name: name, now: now) }

@@ -57,7 +57,7 @@ extension Tree {
         _ inode: Inode, _ sighting: Sighting, now: Timestamp
     ) throws(FileError) {
         let old = try photo(inode)
-        let names = try sql(tables.dentries(of: inode.ino))
+        let names = try names(of: inode)
         var name = names.first?.name ?? []
         for row in names {
             if try !self.inode(row.parent).isDay {
@@ -90,7 +90,7 @@ extension Tree {
     /// backups, and names that are hard links as in any file system. Nil where all of them do, because the saved name is
     /// such a link itself: the new file is then a photo of its own.
     func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
-        let names = try sql(tables.dentries(of: old.ino))
+        let names = try names(of: old)
         let backups = names.filter { $0.parent == place.ino && backupOriginal($0.name) == name }
         let saved = names.first { $0.parent == place.ino && $0.name == name } ?? backups.first
         var links: [DentryRow] = []
@@ -117,13 +117,13 @@ extension Tree {
         }
         let previous = try photo(old)
         var link: [UInt8]?
-        for entry in try sql(tables.dentries(of: old.ino)) {
+        for entry in try names(of: old) {
             if staying.contains(entry.id) {
                 if entry.parent != place.ino || backupOriginal(entry.name) != name { link = entry.name }
                 continue
             }
             let directory = try inode(entry.parent)
-            try retarget(directory, entry.id, to: new, now: now)
+            try retarget(directory, entry.id, from: old, to: new, now: now)
             linked(new, now: now)
             unlinked(old, now: now)
             // The name that is being saved is the kernel's own doing.
@@ -172,7 +172,7 @@ extension Tree {
     func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
             inode.isTakenAway = true
-            for name in try sql(tables.dentries(of: inode.ino)) {
+            for name in try names(of: inode) {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
                 unlinked(inode, now: now)
@@ -193,7 +193,7 @@ extension Tree {
     /// program writes to put it in another's place.
     func isNewFile(_ inode: Inode, named id: UInt64, in directory: Inode) throws(FileError) -> Bool {
         guard inode.ino >= firstOfSession, inode.row.nlink <= 2 else { return false }
-        for row in try sql(tables.dentries(of: inode.ino)) where row.parent != directory.ino || row.id != id {
+        for row in try names(of: inode) where row.parent != directory.ino || row.id != id {
             if directory.isDay { return false }
             guard try self.inode(row.parent).isDay else { return false }
         }

@@ -7,7 +7,7 @@ import VaultStore
 extension Tree {
     /// The name of a photo in moments.
     func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
-        for row in try sql(tables.dentries(of: inode.ino)) {
+        for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
             if directory.isDay { return (directory, row) }
         }
@@ -62,11 +62,11 @@ extension Tree {
 
     /// The name, or the first numbered form of it that is free. Where very many are taken, some free one.
     func freeName(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
-        if try sql(tables.dentry(directory.ino, name)) == nil { return name }
+        if try !has(directory, name) { return name }
         var number = 2
         while true {
             let candidate = numberedName(name, number)
-            if try sql(tables.dentry(directory.ino, candidate)) == nil { return candidate }
+            if try !has(directory, candidate) { return candidate }
             // One by one at first, then in growing steps: no camera roll may make this slow.
             number += number < 32 ? 1 : number / 8
         }
@@ -75,7 +75,7 @@ extension Tree {
     /// The name under which filing would take the file for a photo, with its directory; nil where all its
     /// names are those of working files.
     func fileableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
-        for row in try sql(tables.dentries(of: inode.ino)) {
+        for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
             if try isFileable(row.name, in: directory) { return (directory, row) }
         }

@@ -22,7 +22,6 @@ struct Follower {
 extension Tree {
     /// Seconds by which the two parts of a Live Photo may differ.
     private static let pairSecondsMax: Int64 = 3
-    private static let partnersMax = 16
 
     /// Notes what is to follow a photo that is about to leave, or has just left, its day: `captured` is its time there.
     func noteFollowers(
@@ -33,7 +32,7 @@ extension Tree {
         let media = try self.photo(photo).media
         let rows = try sql(
             tables.dentries(
-                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: Self.partnersMax))
+                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: kinListMax))
         for row in rows where row.ino != photo.ino {
             let other = try inode(row.ino)
             if other.isPhoto {

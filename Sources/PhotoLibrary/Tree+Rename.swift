@@ -139,10 +139,10 @@ extension Tree {
             })
         for photo in photos {
             let inode = try inode(photo.ino)
-            try sql(
-                tables.insert(
-                    DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino)))
-            counters.dentry += 1
+            inode.names = nil
+            try insert(
+                DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino), in: day,
+                inode)
             linked(inode, now: now)
             notices.append(.attributes(photo.ino))
         }

@@ -5,19 +5,16 @@ extension Tree {
     /// The sidecar of a photo beside a place, else beside the first of its names that has one.
     func sidecar(of inode: Inode, at place: (parent: UInt64, name: [UInt8])?) throws(FileError) -> UInt64? {
         if let place { return try sidecar(beside: place.name, in: place.parent) }
-        for row in try sql(tables.dentries(of: inode.ino)) {
+        for row in try names(of: inode) {
             if let found = try sidecar(beside: row.name, in: row.parent) { return found }
         }
         return nil
     }
 
     private func sidecar(beside name: [UInt8], in parent: UInt64) throws(FileError) -> UInt64? {
-        let candidates = sidecarNames(name)
-        // One query rather than four: what begins with the stem is little.
-        let rows = try sql(tables.dentries(in: parent, beginning: stemOf(name) + [dot], limit: 16))
-        for candidate in candidates {
-            guard let row = rows.first(where: { $0.name == candidate }) else { continue }
-            let inode = try inode(row.ino)
+        let directory = try self.directory(parent)
+        for candidate in sidecarNames(name) {
+            guard let inode = try find(directory, candidate)?.inode else { continue }
             if inode.isRegular, !inode.isPhoto, inode.row.size > 0 { return inode.ino }
         }
         return nil
@@ -26,13 +23,13 @@ extension Tree {
     /// The photos that a file is the sidecar of, by one of its names. Few: a raw file and its JPEG.
     func photos(besideSidecar inode: Inode) throws(FileError) -> [UInt64] {
         var photos: [UInt64] = []
-        for row in try sql(tables.dentries(of: inode.ino)) {
+        for row in try names(of: inode) {
             guard let stem = sidecarStem(row.name) else { continue }
             let directory = try self.inode(row.parent)
             if let found = try find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
-            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: 16)) {
-                let found = try self.inode(other.ino)
-                if found.isPhoto, stemOf(other.name) == stem { photos.append(other.ino) }
+            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: kinListMax))
+            where stemOf(other.name) == stem {
+                if try self.inode(other.ino).isPhoto { photos.append(other.ino) }
             }
         }
         return photos
@@ -67,5 +64,7 @@ func stemOf(_ name: [UInt8]) -> [UInt8] {
     return Array(name[..<last])
 }
 
+/// Names that begin with a stem and a dot which are asked whether they belong to it: `IMG.jpg`, but not `IMG.001.jpg`.
+let kinListMax = 1024
 private let dot = UInt8(ascii: ".")
 private let sidecarSuffixes: [[UInt8]] = [".xmp", ".XMP"].map { Array($0.utf8) }

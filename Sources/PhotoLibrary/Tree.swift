@@ -97,6 +97,7 @@ final class Tree {
         counters.ino += 1
         if mode & fileTypeMask == regularType { row.content = makeContent() }
         let inode = Inode(row)
+        if inode.isDirectory { inode.nameHashes = [] } else { inode.names = [] }
         remember(inode)
         touch(inode)
         return inode
@@ -157,7 +158,8 @@ final class Tree {
     func find(
         _ directory: Inode, _ name: [UInt8]
     ) throws(FileError) -> (id: UInt64, inode: Inode, isMember: Bool)? {
-        guard let found = try sql(tables.dentry(directory.ino, name)) else { return nil }
+        guard try mayHave(directory, name), let found = try sql(tables.dentry(directory.ino, name))
+        else { return nil }
         return (found.id, try inode(found.ino), found.isMember)
     }
 
@@ -168,8 +170,7 @@ final class Tree {
     ) throws(FileError) {
         let row = DentryRow(
             parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember)
-        try sql(tables.insert(row))
-        counters.dentry += 1
+        try insert(row, in: directory, child)
         let wasUnlisted = directory.isUnlistedDay
         directory.row.size += 1
         if child.isDirectory {
@@ -191,6 +192,7 @@ final class Tree {
     /// Removes a name; see `addEntry`.
     func removeEntry(_ directory: Inode, _ id: UInt64, _ child: Inode, now: Timestamp) throws(FileError) {
         try sql(tables.deleteDentry(directory.ino, id))
+        child.names?.removeAll { $0.id == id }
         directory.row.size -= 1
         if child.isDirectory && !child.isUnlistedDay { directory.row.nlink -= 1 }
         directory.row.modified = now
@@ -200,8 +202,12 @@ final class Tree {
     }
 
     /// Lets a name mean another file, not a directory.
-    func retarget(_ directory: Inode, _ id: UInt64, to child: Inode, now: Timestamp) throws(FileError) {
+    func retarget(
+        _ directory: Inode, _ id: UInt64, from old: Inode, to child: Inode, now: Timestamp
+    ) throws(FileError) {
+        old.names?.removeAll { $0.id == id }
         try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
+        child.names = nil
         directory.row.modified = now
         directory.row.changed = now
         touch(directory)

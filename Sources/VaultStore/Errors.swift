@@ -23,6 +23,8 @@ public enum VaultError: Error, Sendable, Equatable {
     case damaged(String)
     /// Why a size cannot be.
     case invalidSize(String)
+    /// Whoever asked for it wants it no more: what `progress` throws to end a long piece of work.
+    case interrupted
     /// A failed system call and what was being done, in words without a photo's name.
     case system(Errno, String)
 }

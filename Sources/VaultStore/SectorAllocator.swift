@@ -92,7 +92,10 @@ final class SectorAllocator {
 
     /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` where that is free; nil
     /// where no segment has them.
-    func take(least: Int, most: Int, near: UInt64?) throws(StoreError) -> (sector: UInt64, count: Int)? {
+    /// - Parameter end: how many sectors of a segment, from its first, may be given out; nil: all.
+    func take(
+        least: Int, most: Int, near: UInt64?, end: ((_ segment: Int) throws(StoreError) -> Int)? = nil
+    ) throws(StoreError) -> (sector: UInt64, count: Int)? {
         if let near, let found = try takeAt(near, least: least, most: most) { return found }
         let isSmall = most < Geometry.sectorsPerChunk
         let start = isSmall ? smallCursor : cursor
@@ -107,10 +110,15 @@ final class SectorAllocator {
             if let longest = entry.longestRun, longest < least { continue }
             // Comes back to the first segment at last, to look before the cursor too.
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
-            guard let run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
+            guard var run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
             else {
                 if from == 0 { entry.longestRun = least - 1 }
                 continue
+            }
+            if let end {
+                let last = try end(segment)
+                if run.lowerBound + least > last { continue }
+                run = run.clamped(to: 0..<last)
             }
             reserve(entry, segment, run)
             if isSmall { smallCursor = (segment, run.upperBound) } else { cursor = (segment, run.upperBound) }

@@ -39,6 +39,12 @@ struct BitRow {
     /// Loads 64-bit words as they stand on disk.
     mutating func setWord(_ index: Int, _ value: UInt64) { words[index] = value }
 
+    /// The highest index in use, -1 where none is.
+    var lastSet: Int {
+        guard let word = words.lastIndex(where: { $0 != 0 }) else { return -1 }
+        return word << 6 + 63 - words[word].leadingZeroBitCount
+    }
+
     var setCount: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
     /// The first free run at or after `start` whose length is at least `least`, cut to `most`. `other` is a second

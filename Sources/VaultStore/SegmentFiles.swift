@@ -102,6 +102,14 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
+    /// Sectors of a segment from its first to the end of its file: what lies beyond has never been written.
+    func writtenSectors(_ number: Int) throws(StoreError) -> Int {
+        let segment = try segment(number)
+        do throws(Errno) {
+            return Int(min(try calls.status(segment.descriptor).size, segmentBytes)) / Geometry.sectorBytes
+        } catch { throw StoreError(error) }
+    }
+
     /// Reads consecutive sectors of one segment. What lies past the end of the file reads as damage.
     func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
         let (number, offset) = place(sector, bytes.count)

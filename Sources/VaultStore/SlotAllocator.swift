@@ -5,23 +5,38 @@ import VaultFormat
 struct SlotAllocator {
     let slotsPerPair: Int
     private(set) var pairCount: Int
+    /// Slots from 0 on that have their disk: none beyond is given out. In a vault that grows fewer than there are.
+    private(set) var backedSlots: Int
     private var row: BitRow
     private(set) var usedSlots: Int
     private(set) var dirtyPages: Set<Int> = []
     private var cursor = RootLayout.rootSlots
 
-    /// `words` are the bits as stored, slot 0 first.
-    init(slotsPerPair: Int, pairCount: Int, words: [UInt64]) {
+    /// `words` are the bits as stored, slot 0 first. `backed` of the slots have their disk, and all that are in use.
+    init(slotsPerPair: Int, pairCount: Int, words: [UInt64], backed: Int) {
         self.slotsPerPair = slotsPerPair
         self.pairCount = pairCount
+        backedSlots = backed
         row = BitRow(count: slotsPerPair * pairCount)
         for index in 0..<min(words.count, row.words.count) { row.setWord(index, words[index]) }
         for slot in 0..<RootLayout.rootSlots where !row[slot] { row.set(slot..<slot + 1) }
         usedSlots = row.setCount
+        backedSlots = max(backed, row.lastSet + 1)
     }
 
-    var freeSlots: Int { slotsPerPair * pairCount - usedSlots }
+    /// All slots, with their disk or without.
+    var slotCount: Int { slotsPerPair * pairCount }
 
+    /// Slots that can be given out now.
+    var freeSlots: Int { backedSlots - usedSlots }
+
+    /// Says that the slots before `count` have their disk.
+    mutating func back(_ count: Int) {
+        precondition(count <= slotCount)
+        backedSlots = max(backedSlots, count)
+    }
+
+    /// Adds a pair's slots, which have no disk yet.
     mutating func addPair() {
         pairCount += 1
         var grown = BitRow(count: slotsPerPair * pairCount)
@@ -47,7 +62,7 @@ struct SlotAllocator {
             let bits = ~row.words[word] & mask
             if bits != 0 {
                 let slot = word << 6 + bits.trailingZeroBitCount
-                return slot < row.count ? slot : nil
+                return slot < backedSlots ? slot : nil
             }
             word += 1
             mask = .max

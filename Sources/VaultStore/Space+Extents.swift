@@ -23,20 +23,46 @@ extension Space {
     ) throws(StoreError) -> [ExtentRun] {
         precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
         guard !isReadOnly else { throw .readOnly }
+        guard grows else { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         do throws(StoreError) {
-            return try writeOnce(role, content, offset, bytes, near, purpose)
+            let isFresh = try takeFresh(bytes.count, purpose)
+            defer { if isFresh { giveFresh(bytes.count) } }
+            if isFresh { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         } catch {
-            guard error == .noRoom && grows else { throw error }
-            // The host is full. What was written once and freed since still has its place on the disk.
-            lock.withLock { sectors.rewind() }
-            return try writeOnce(role, content, offset, bytes, nil, purpose)
+            guard error == .noRoom else { throw error }
+        }
+        // The host is full. What was written once and freed since still has its place on the disk.
+        lock.withLock { sectors.rewind() }
+        let area = purpose == .user ? WriteArea.onDisk : .anywhere
+        return try writeOnce(role, content, offset, bytes, nil, purpose, area)
+    }
+
+    /// Where content may go in a vault that grows.
+    private enum WriteArea {
+        case anywhere
+        /// Only where something was written before, so that the host need not give anything.
+        case onDisk
+    }
+
+    /// True when the host has room for so many bytes of a user and the catalogue's reserve; they then count as under
+    /// way until `giveFresh`.
+    private func takeFresh(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
+        try lock.withLock { () throws(StoreError) in
+            let wanted = freshBytes + UInt64(count) + UInt64(count) / 64 + 64 << 10
+            if purpose == .user, try files.hostStatus().availableBytes < Self.hostReserveBytes + wanted {
+                return false
+            }
+            freshBytes += UInt64(count)
+            return true
         }
     }
+
+    private func giveFresh(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
 
     private func writeOnce(
         _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer,
         _ near: UInt64?,
-        _ purpose: WritePurpose
+        _ purpose: WritePurpose, _ area: WriteArea
     ) throws(StoreError) -> [ExtentRun] {
         var runs: [ExtentRun] = []
         do throws(StoreError) {
@@ -44,7 +70,7 @@ extension Space {
             while done < bytes.count {
                 let next = runs.last.map { $0.sector + UInt64($0.sectorCount) } ?? near
                 let run = try reserve(
-                    offset: offset + UInt64(done), plainBytes: bytes.count - done, near: next, purpose)
+                    offset: offset + UInt64(done), plainBytes: bytes.count - done, near: next, purpose, area)
                 runs.append(run)
                 try seal(role, content, run, bytes.slice(done, Int(run.length)))
                 done += Int(run.length)
@@ -59,7 +85,7 @@ extension Space {
     /// Reserves sectors for as much as will lie in one run: whole chunks, or where no room is left for a whole
     /// one a piece of a chunk.
     private func reserve(
-        offset: UInt64, plainBytes: Int, near: UInt64?, _ purpose: WritePurpose
+        offset: UInt64, plainBytes: Int, near: UInt64?, _ purpose: WritePurpose, _ area: WriteArea
     ) throws(StoreError) -> ExtentRun {
         let chunk = Geometry.chunkBytes
         let toBoundary = chunk - Int(offset % UInt64(chunk))
@@ -79,11 +105,11 @@ extension Space {
                 guard freeSectors >= UInt64(least) + systemReserveSectors else { throw .noRoom }
                 most = Int(min(UInt64(most), freeSectors - systemReserveSectors))
             }
-            if let (sector, count) = try takeSectors(least: least, most: most, near: near) {
+            if let (sector, count) = try takeSectors(least: least, most: most, near: near, area) {
                 let length = isAligned ? try settle(sector, count, plainBytes) : whole
                 return run(offset, length, sector)
             }
-            return try reservePiece(offset: offset, whole: whole)
+            return try reservePiece(offset: offset, whole: whole, area)
         }
     }
 
@@ -111,19 +137,29 @@ extension Space {
     }
 
     /// A free run too short for the chunk takes a piece of it: an eighth at least. Under `lock`.
-    private func reservePiece(offset: UInt64, whole: Int) throws(StoreError) -> ExtentRun {
+    private func reservePiece(
+        offset: UInt64, whole: Int, _ area: WriteArea
+    ) throws(StoreError) -> ExtentRun {
         let most = Geometry.sectors(forPlaintext: whole)
         let least = min(most, Geometry.sectors(forPlaintext: Geometry.chunkBytes / Geometry.chunkPiecesMax))
-        guard let (sector, count) = try sectors.take(least: least, most: most, near: nil) else {
-            throw .noRoom
-        }
+        guard let (sector, count) = try takeSectors(least: least, most: most, near: nil, area, mayGrow: false)
+        else { throw .noRoom }
         let length = min(whole, count * Geometry.sectorBytes - Geometry.extentOverheadBytes)
         return run(offset, length, sector)
     }
 
     /// Takes sectors, making a new segment where the vault grows on demand. Under `lock`.
-    private func takeSectors(least: Int, most: Int, near: UInt64?) throws(StoreError) -> (UInt64, Int)? {
+    private func takeSectors(
+        least: Int, most: Int, near: UInt64?, _ area: WriteArea, mayGrow: Bool = true
+    ) throws(StoreError) -> (UInt64, Int)? {
+        if area == .onDisk {
+            return try sectors.take(least: least, most: most, near: nil) {
+                [files] (number) throws(StoreError) in
+                try files.writtenSectors(number)
+            }
+        }
         if let found = try sectors.take(least: least, most: most, near: near) { return found }
+        guard mayGrow else { return nil }
         noticeGrowth()
         if grows {
             guard try files.hostStatus().availableBytes > Self.hostReserveBytes + 64 << 10 else { return nil }

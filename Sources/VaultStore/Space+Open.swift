@@ -27,6 +27,8 @@ struct OpenedRoot: Sendable {
     var newestGeneration: UInt64
     /// What commits up to this one gave back may be reused: the second newest durable root.
     var releaseLimit: UInt64
+    /// Delta of the newest durable root.
+    var durableDelta: Reference
 }
 
 /// What a space is opened with.
@@ -54,7 +56,8 @@ extension Space {
             soft.generation > base.generation, soft.bootHash == options.bootHash
         {
             let opened = OpenedRoot(
-                root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base)
+                root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base,
+                durableDelta: base.delta)
             if let space = try? Space(opened, files: files, keys: keys, options: options),
                 space.opensEverything(since: base)
             {
@@ -66,7 +69,8 @@ extension Space {
         for durable in durables {
             rings.durable = durable.slot
             let opened = OpenedRoot(
-                root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base)
+                root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base,
+                durableDelta: durable.root.delta)
             if let space = try? Space(opened, files: files, keys: keys, options: options) { return space }
         }
         throw .damaged
@@ -296,6 +300,7 @@ extension Space {
                 try withUnsafeTemporaryPage { (plain) throws(StoreError) in
                     try openPage(reference, as: .page(object, index), into: plain)
                 }
+                unsyncedPages[object, default: []].insert(index)
             }
         }
     }
@@ -316,20 +321,35 @@ extension Space {
     // MARK: After a failed sync
 
     /// After a failed fdatasync the kernel may take lost pages for clean, so everything written since the newest
-    /// durable root is written once more. What no longer reads back right fails the sync again.
+    /// durable root is written once more before the next sync. What no longer opens fails the commit again.
+    ///
+    /// Pages and deltas become part of `frozen`, and so go to slots of their own: a place that cannot be written
+    /// holds nothing up. Extents are opened and written where they are, because only the catalogue's rows say where
+    /// that is.
     func rewriteUnsynced(_ frozen: FrozenCommit) throws(StoreError) {
-        var written = frozen.entries.filter { $0.kind == DeltaLayout.kindExtentsWritten }
-        try forEachDelta(after: durableGeneration) { _, _, entries in
-            written += entries.filter { $0.kind == DeltaLayout.kindExtentsWritten }
-        }
-        for entry in written {
+        var inherited: [DeltaEntry] = []
+        try forEachDelta(after: durableGeneration) { _, _, entries in inherited += entries }
+        for entry in frozen.entries + inherited where entry.kind == DeltaLayout.kindExtentsWritten {
             guard opensExtents(entry) else { throw .damaged }
             try rewrite(entry.start, sectors: Int(entry.count))
         }
-        for slot in Set(lock.withLock { writtenSlots }).sorted() {
-            let place = try lock.withLock { () throws(StoreError) -> SlotPlace in try self.place(slot) }
-            try rewrite(place.sectorA, sectors: Geometry.sectorsPerPage)
-            try rewrite(place.sectorB, sectors: Geometry.sectorsPerPage)
+        try lock.withLock { () throws(StoreError) in
+            for (object, pages) in unsyncedPages {
+                for page in pages.sorted() { try readAgain(object, page, frozen) }
+            }
+        }
+        frozen.inherited = inherited
+    }
+
+    /// Adds a page as the newest root has it to a commit that does not change it. Under `lock`.
+    private func readAgain(_ object: MapObject, _ page: Int, _ frozen: FrozenCommit) throws(StoreError) {
+        // All of the slot bitmap is written again anyway.
+        guard object != .slotBitmap, page < Int(maps[object.rawValue].pageCount) else { return }
+        let reference = try reference(object, page)
+        if reference.isAbsent { return }
+        try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+            try openPage(reference, as: .page(object, page), into: plain)
+            frozen.addUnlessChanged(object, page, UnsafeRawBufferPointer(plain))
         }
     }
 

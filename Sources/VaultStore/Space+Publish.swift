@@ -4,16 +4,16 @@ import VaultFormat
 /// The state of a space between two changes, taken in the catalogue's critical section, to be published.
 public final class FrozenCommit: @unchecked Sendable {
     let generation: UInt64
-    let pages: [(index: UInt32, page: PageBuffer)]
-    let bitmaps: [(page: Int, bytes: [UInt8])]
-    let counts: [(page: Int, bytes: [UInt8])]
+    private(set) var pages: [(index: UInt32, page: PageBuffer)]
+    private(set) var bitmaps: [(page: Int, bytes: [UInt8])]
+    private(set) var counts: [(page: Int, bytes: [UInt8])]
     /// What changed up to the freeze, then what publishing itself gives back.
     var entries: [DeltaEntry]
     let entriesFrozen: Int
+    /// Entries of the soft commits before it that its delta takes over, so that no delta of theirs is needed.
+    var inherited: [DeltaEntry]?
     /// Slots publishing took: given back if it fails.
     var slotsTaken: [UInt32] = []
-    /// How many of the oldest delta pages this commit gives back.
-    var oldDeltaCount = 0
 
     init(
         generation: UInt64, pages: [(index: UInt32, page: PageBuffer)],
@@ -26,6 +26,22 @@ public final class FrozenCommit: @unchecked Sendable {
         self.counts = counts
         self.entries = entries
         entriesFrozen = entries.count
+    }
+
+    /// Takes in a page as it stands in the newest root, unless the commit has it anew.
+    func addUnlessChanged(_ object: MapObject, _ page: Int, _ bytes: UnsafeRawBufferPointer) {
+        switch object {
+        case .catalogue:
+            if pages.contains(where: { $0.index == page }) { return }
+            pages.append((index: UInt32(page), page: PageBuffer(bytes)))
+        case .sectorBitmap:
+            if bitmaps.contains(where: { $0.page == page }) { return }
+            bitmaps.append((page: page, bytes: Array(bytes.prefix(MapLayout.bitmapBytes))))
+        case .usage:
+            if counts.contains(where: { $0.page == page }) { return }
+            counts.append((page: page, bytes: Array(bytes.prefix(MapLayout.countsPerPage * 4))))
+        case .slotBitmap: break
+        }
     }
 }
 
@@ -57,7 +73,7 @@ extension Space {
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         // Slots come free only by durable roots, so few free ones ask for one.
-        let durable = durable || lock.withLock { slots.freeSlots < slotsPerPair * pairs.count / 3 }
+        let durable = durable || lock.withLock { slots.freeSlots < slots.backedSlots / 3 }
         do throws(StoreError) {
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
@@ -171,13 +187,13 @@ extension Space {
         free(old, frozen)
         maps[object.rawValue].pageCount = max(maps[object.rawValue].pageCount, UInt32(page) + 1)
         let slot = try takeSlot(frozen)
+        unsyncedPages[object, default: []].insert(page)
         return PageToWrite(object: object, page: page, slot: slot, place: try place(slot), bytes: bytes)
     }
 
     private func takeSlot(_ frozen: FrozenCommit) throws(StoreError) -> UInt32 {
-        if slots.freeSlots == 0 { try addPair() }
+        if slots.freeSlots == 0 { try addSlots() }
         guard let slot = slots.take() else { throw .noRoom }
-        writtenSlots.append(slot)
         frozen.slotsTaken.append(slot)
         return slot
     }
@@ -197,27 +213,33 @@ extension Space {
     /// Makes sure before anything is written that the commit's pages and maps will find slots.
     private func ensureSlots(for frozen: FrozenCommit) throws(StoreError) {
         let pages = frozen.pages.count + frozen.bitmaps.count + frozen.counts.count
-        let wanted = pages + pages / 4 + 32 + (frozen.entries.count + pages) / DeltaLayout.entriesPerPage
+        let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
+        let wanted = pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
+        makeBackingSure()
         while slots.freeSlots < wanted {
-            do throws(StoreError) { try addPair() } catch {
+            do throws(StoreError) { try addSlots() } catch {
                 // The estimate is generous: go on while it may still do.
                 if slots.freeSlots > pages + 24 { break }
                 throw error
             }
         }
-        if grows { try preallocatePages(wanted) }
+        if grows { backAhead(of: wanted) }
     }
 
-    /// In a vault that grows, gives the slots about to be used disk blocks, so that a full disk is noticed here.
-    private func preallocatePages(_ wanted: Int) throws(StoreError) {
-        let step = 2 << 20
-        let pair = pairs.count - 1
-        let usedInLast = max(0, slots.usedSlots - pair * slotsPerPair) + wanted
-        let bytes = min((usedInLast * Geometry.pageBytes / step + 2) * step, Int(files.segmentBytes))
-        guard preallocated.pair != pair || preallocated.bytes < bytes else { return }
-        try files.preallocate(Int(pairs[pair].a), bytes: UInt64(bytes))
-        try files.preallocate(Int(pairs[pair].b), bytes: UInt64(bytes))
-        preallocated = (pair, bytes)
+    /// In a vault that grows, keeps more slots at hand than the next commit takes while the host has room: when it has
+    /// none, deleting still finds them. As many as there are in use need not make a commit durable before its time.
+    private func backAhead(of wanted: Int) {
+        let pages = Int(maps[MapObject.catalogue.rawValue].pageCount)
+        let kept = wanted + min(max(Self.slotsPerStep, pages / 4), 8 * Self.slotsPerStep)
+        while slots.freeSlots < kept || (slots.freeSlots < slots.backedSlots / 2 && hasPlenty) {
+            let isPairFull = slots.backedSlots == slots.slotCount
+            if isPairFull && slots.freeSlots >= kept { return }
+            guard (try? addSlots()) != nil else { return }
+        }
+    }
+
+    private var hasPlenty: Bool {
+        ((try? files.hostStatus())?.availableBytes ?? 0) > Self.hostPlentyBytes
     }
 
     // MARK: Maps and deltas
@@ -260,11 +282,14 @@ extension Space {
         maps[object.rawValue].set(node: key, reference)
     }
 
-    /// Delta pages that no mount will read again, because everything in them has been released.
+    /// Gives back the delta pages that no mount will read again.
     private func freeOldDeltas(_ frozen: FrozenCommit) {
-        let old = deltaPages.prefix { $0.generation <= released }
-        frozen.entries += old.map(\.entry)
-        frozen.oldDeltaCount = old.count
+        frozen.entries += deltaPages.filter { isOld($0, frozen) }.map(\.entry)
+    }
+
+    /// Whether everything in a delta page has been released, or the commit's own delta takes it over.
+    private func isOld(_ page: PendingFree, _ frozen: FrozenCommit) -> Bool {
+        page.generation <= released || (frozen.inherited != nil && page.generation > durableGeneration)
     }
 
     /// Writes the slot bitmap and the delta. Giving them slots changes the bitmap itself, so slots are assigned
@@ -287,8 +312,8 @@ extension Space {
                 free(try maps[object.rawValue].reference(ofNode: key, load: nodeLoader(object)), frozen)
                 nodeSlots[key] = try takeSlot(frozen)
             }
-            let deltaPages =
-                (frozen.entries.count + DeltaLayout.entriesPerPage - 1) / DeltaLayout.entriesPerPage
+            let entryCount = frozen.entries.count + (frozen.inherited?.count ?? 0)
+            let deltaPages = (entryCount + DeltaLayout.entriesPerPage - 1) / DeltaLayout.entriesPerPage
             while deltaSlots.count < deltaPages { deltaSlots.append(try takeSlot(frozen)) }
             if slots.dirtyPages.allSatisfy({ pageSlots[$0] != nil }) { break }
         }
@@ -313,10 +338,11 @@ extension Space {
     private func writeDelta(
         _ frozen: FrozenCommit, _ slotList: [UInt32], _ writer: inout PageWriter
     ) throws(StoreError) -> Reference {
-        var previous = current.delta
+        let entries = (frozen.inherited ?? []) + frozen.entries
+        var previous = frozen.inherited == nil ? current.delta : durableDelta
         for (number, slot) in slotList.enumerated() {
             let first = number * DeltaLayout.entriesPerPage
-            let part = frozen.entries[first..<min(first + DeltaLayout.entriesPerPage, frozen.entries.count)]
+            let part = entries[first..<min(first + DeltaLayout.entriesPerPage, entries.count)]
             let place = try place(slot)
             let linked = previous
             previous = try withUnsafeTemporaryPage { (plain) throws(StoreError) in
@@ -346,7 +372,7 @@ extension Space {
         for entry in frozen.entries where entry.kind != DeltaLayout.kindExtentsWritten {
             pending.append(PendingFree(entry: entry, generation: root.generation))
         }
-        deltaPages.removeFirst(frozen.oldDeltaCount)
+        deltaPages.removeAll { isOld($0, frozen) }
         for slot in newDeltaSlots {
             deltaPages.append(
                 PendingFree(
@@ -359,8 +385,9 @@ extension Space {
         if root.isDurable {
             let releasable = durableGeneration
             durableGeneration = root.generation
+            durableDelta = root.delta
             syncFailed = false
-            writtenSlots = []
+            unsyncedPages = [:]
             try release(through: releasable)
         }
         updateExcluded()

@@ -103,9 +103,14 @@ public final class Space: PageStorage, @unchecked Sendable {
     var released: UInt64
     /// Slots of the delta a commit is writing.
     var newDeltaSlots: [UInt32] = []
-    /// Slots written since the newest durable root: to be written again when a sync fails.
-    var writtenSlots: [UInt32] = []
-    var preallocated = (pair: -1, bytes: 0)
+    /// Delta of the newest durable root.
+    var durableDelta: Reference
+    /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
+    var unsyncedPages: [MapObject: Set<Int>] = [:]
+    /// Whether this mount has made sure that the slots said to have their disk do.
+    var isBackingSure = false
+    /// Bytes of users on their way to places of the host that have no disk blocks yet.
+    var freshBytes: UInt64 = 0
 
     /// Held by whoever overwrites; taken before `lock`.
     let overwriting = Lock()
@@ -132,13 +137,14 @@ public final class Space: PageStorage, @unchecked Sendable {
         nextGeneration = opened.newestGeneration + 1
         peakSectors = opened.root.peakSectors
         durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
+        durableDelta = opened.durableDelta
         released = opened.root.released
         pairs = opened.root.pairs
         maps = zip(MapObject.allCases, opened.root.objects).map { object, stored in
             PageMap(
                 object: object, pageCount: stored.pageCount, levels: stored.levels, root: stored.reference)
         }
-        slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [])
+        slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [], backed: 0)
         sectors = SectorAllocator(sectorsPerSegment: files.sectorsPerSegment, usedCounts: [])
         try loadAllocation(releaseLimit: opened.releaseLimit)
     }
@@ -153,11 +159,21 @@ public final class Space: PageStorage, @unchecked Sendable {
         for page in 0..<slotPages {
             words += try loadWords(.slotBitmap, page, count: MapLayout.bitmapBytes / 8)
         }
-        slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words)
+        slots = SlotAllocator(
+            slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words, backed: backedSlots())
         sectors.load(counts: try loadCounts())
         updateExcluded()
         try loadDeltas()
         if !isReadOnly { try release(through: releaseLimit) }
+    }
+
+    /// How many slots have their disk: where segments are made on demand, those up to the end of the last pair's
+    /// files.
+    private func backedSlots() -> Int {
+        guard grows, let last = pairs.last else { return slotsPerPair * pairs.count }
+        // A missing file is damage, which its pages will tell of.
+        let sectors = [last.a, last.b].map { (try? files.writtenSectors(Int($0))) ?? 0 }.min() ?? 0
+        return slotsPerPair * (pairs.count - 1) + sectors / Geometry.sectorsPerPage
     }
 
     /// Sectors in use in every segment: those there are, and those that something is known to lie in, though the
@@ -309,15 +325,46 @@ public final class Space: PageStorage, @unchecked Sendable {
         return max(2, share, isHalfTaken ? pairs.count * 2 + 2 : 0)
     }
 
+    /// Makes more slots that can be given out; `noRoom` where there is none for them. Under `lock`.
+    func addSlots() throws(StoreError) {
+        if slots.backedSlots == slots.slotCount { try addPair() }
+        if slots.backedSlots < slots.slotCount { try backSlots() }
+    }
+
+    /// In a vault that grows, gives the next slots disk blocks, so that what is written there finds room on any host
+    /// that keeps its word. Under `lock`.
+    private func backSlots() throws(StoreError) {
+        let inPair = slots.backedSlots - slotsPerPair * (pairs.count - 1)
+        let count = min(inPair + Self.slotsPerStep, slotsPerPair)
+        guard let pair = pairs.last else { return }
+        for number in [pair.a, pair.b] {
+            try files.preallocate(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+        }
+        slots.back(slotsPerPair * (pairs.count - 1) + count)
+    }
+
+    /// Slots that get their disk at a time: 2 MiB of each copy.
+    static let slotsPerStep = (2 << 20) / Geometry.pageBytes
+
+    /// Once in a mount: files that were copied may have lost disk blocks in which nothing had been written. Where the
+    /// host has no room for them there is nothing to be done. Under `lock`.
+    func makeBackingSure() {
+        guard grows, !isBackingSure else { return }
+        isBackingSure = true
+        for (index, pair) in pairs.enumerated() {
+            let count = min(slotsPerPair, slots.backedSlots - slotsPerPair * index)
+            for number in [pair.a, pair.b] {
+                try? files.preallocate(Int(number), bytes: UInt64(count * Geometry.pageBytes))
+            }
+        }
+    }
+
     /// Sets another pair of segments aside for pages; `noRoom` where none is left. Under `lock`.
-    func addPair() throws(StoreError) {
+    private func addPair() throws(StoreError) {
         guard pairs.count < RootLayout.pairsMax else { throw .noRoom }
         let count = sectors.segmentCount
         if grows {
-            for number in [count, count + 1] {
-                try files.create(number)
-                try files.preallocate(number, bytes: min(4 << 20, files.segmentBytes))
-            }
+            for number in [count, count + 1] { try files.create(number) }
             sectors.addSegments(to: count + 2)
             pairs.append(SegmentPair(a: UInt32(count), b: UInt32(count + 1)))
         } else {
@@ -327,6 +374,7 @@ public final class Space: PageStorage, @unchecked Sendable {
             pairs.append(SegmentPair(a: UInt32(unused[0]), b: UInt32(unused[1])))
         }
         slots.addPair()
+        if !grows { slots.back(slots.slotCount) }
         updateExcluded()
     }
 
@@ -364,6 +412,8 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// Disk of the host that content leaves alone, so that the catalogue can still be written.
     static let hostReserveBytes: UInt64 = 1 << 20
+    /// With more the catalogue takes disk before it needs it.
+    static let hostPlentyBytes: UInt64 = 1 << 30
 
     /// Takes segments into use that `grow` has added since. Under `lock`.
     func noticeGrowth() {

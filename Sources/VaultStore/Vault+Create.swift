@@ -61,10 +61,12 @@ extension Vault {
     /// is removed again.
     /// - Parameters:
     ///   - bytesPerSpace: rounded up to whole segments; nil only for one space, which grows on demand.
-    ///   - progress: bytes written so far, and in all.
+    ///   - progress: bytes written so far, and in all. Called every MiB and between the steps; what it throws ends
+    ///     the making like any other error.
     public static func create(
         at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
-        calls: any FileSystemCalls = LinuxCalls.shared, progress: (_ done: UInt64, _ total: UInt64) -> Void
+        calls: any FileSystemCalls = LinuxCalls.shared,
+        progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let segmentBytes = try checkedSegmentBytes(path, spaces: spaces, bytesPerSpace: bytesPerSpace)
         let segments = spaces == 1 ? 0 : Int(((bytesPerSpace ?? 0) + segmentBytes - 1) / segmentBytes)
@@ -83,6 +85,7 @@ extension Vault {
                 guard try made.hostStatus().availableBytes > total else { throw VaultError.noRoom }
                 try fill(directory, spaces, 0..<segments, segmentBytes, calls, progress)
             }
+            try progress(total, total)
             let file = try made.headerFile()
             let vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
             try vault.lockHeader()
@@ -95,6 +98,7 @@ extension Vault {
             do throws(Errno) { try calls.sync(directory) } catch {
                 throw VaultError.system(error, "cannot write the vault")
             }
+            try progress(total, total)
         } catch {
             made.remove()
             throw error
@@ -128,57 +132,36 @@ extension Vault {
     /// files it made for the unfinished number are gone again.
     private static func fill(
         _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64,
-        _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) -> Void
+        _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let stream = RandomStream()
         let total = UInt64(spaces * numbers.count) * segmentBytes
         var done: UInt64 = 0
-        var made: [String] = []
-        do throws(Errno) {
+        var (made, wholeCount) = ([String](), 0)
+        do throws(VaultError) {
             for number in numbers {
-                made = []
+                (made, wholeCount) = ([], 0)
                 var order = Array(0..<spaces)
                 for index in stride(from: order.count - 1, to: 0, by: -1) {
                     order.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))
                 }
                 for space in order {
                     let path = "\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))"
-                    if try complete(directory, path, segmentBytes, stream, calls) { made.append(path) }
+                    let segment = try Segment(directory, path, calls)
+                    if segment.size == 0 { made.append(path) }
+                    try segment.complete(segmentBytes, stream) { (bytes) throws(VaultError) in
+                        try progress(done + bytes, total)
+                    }
+                    wholeCount += 1
+                    try segment.sync()
                     done += segmentBytes
-                    progress(done, total)
                 }
             }
         } catch {
-            for path in made { try? calls.unlink(directory, path) }
-            if error.meansNoRoom { throw VaultError.noRoom }
-            throw VaultError.system(error, "cannot write the vault's segments")
-        }
-    }
-
-    /// Fills one segment from where it ends. True when the file was made here.
-    private static func complete(
-        _ directory: Int32, _ path: String, _ segmentBytes: UInt64, _ stream: RandomStream,
-        _ calls: any FileSystemCalls
-    ) throws(Errno) -> Bool {
-        let file = try calls.open(directory, path, flags: O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
-        defer { calls.close(file) }
-        let size = try calls.status(file).size
-        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-        defer { block.deallocate() }
-        var offset = size
-        do throws(Errno) {
-            while offset < segmentBytes {
-                stream.fill(block)
-                let count = Int(min(segmentBytes - offset, UInt64(block.count)))
-                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: offset)
-                offset += UInt64(count)
-            }
-            if size < segmentBytes { try calls.dataSync(file) }
-        } catch {
-            if size == 0 { try? calls.unlink(directory, path) }
+            // A number that every space has whole may be in use by a mount already: it stays.
+            if wholeCount < spaces { for path in made { try? calls.unlink(directory, path) } }
             throw error
         }
-        return size == 0
     }
 
     // MARK: Growing
@@ -197,11 +180,9 @@ extension Vault {
         }
         let lock = try lockSpaces(vault)
         defer { calls.close(lock) }
-        let spaces = 0..<header.spaceCount
-        let count = vault.segmentCount(
-            spaces: spaces, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
+        let count = try completeSegments(vault, header)
         let wanted = Int((bytesPerSpace + header.segmentBytes - 1) / header.segmentBytes)
-        guard wanted > count else {
+        guard wanted >= count else {
             throw .invalidSize(
                 "a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
         }
@@ -230,21 +211,94 @@ extension Vault {
 
     /// Completes what an interrupted `grow` left, unless one is at work: all spaces have as many segments again.
     static func levelSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) {
-        let spaces = 0..<header.spaceCount
-        let count = vault.segmentCount(
-            spaces: spaces, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
-        guard spaces.contains(where: { vault.segmentBytes(space: $0, number: count) != nil }) else { return }
+        guard hasMore(vault, header, than: wholeSegments(vault, header)) else { return }
         do throws(VaultError) {
             let lock = try lockSpaces(vault)
             defer { vault.calls.close(lock) }
-            try fill(
-                vault.directory, header.spaceCount, count..<count + 1, header.segmentBytes, vault.calls
-            ) { _, _ in }
+            _ = try completeSegments(vault, header)
         } catch {
             // Without room the spaces stay as large as the smallest; with another at work it will do this.
             if error == .inUse || error == .noRoom { return }
             throw error
         }
+    }
+
+    /// Makes the segments that some spaces have and others lack; returns how many each has then. Under the lock of
+    /// `lockSpaces`.
+    ///
+    /// An interrupted `grow` leaves one number unfinished; after a power cut, directories may have lost several.
+    private static func completeSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int
+    {
+        var count = wholeSegments(vault, header)
+        while hasMore(vault, header, than: count) {
+            try fill(
+                vault.directory, header.spaceCount, count..<count + 1, header.segmentBytes, vault.calls
+            ) { _, _ in }
+            let now = wholeSegments(vault, header)
+            // A file longer than a segment is none, and stays what it is.
+            if now == count { break }
+            count = now
+        }
+        return count
+    }
+
+    /// How many segments every space has whole.
+    private static func wholeSegments(_ vault: VaultDirectory, _ header: Header) -> Int {
+        vault.segmentCount(
+            spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
+    }
+
+    /// Whether some space has a file, whole or not, of the number after the first `count`.
+    private static func hasMore(_ vault: VaultDirectory, _ header: Header, than count: Int) -> Bool {
+        (0..<header.spaceCount).contains { vault.segmentBytes(space: $0, number: count) != nil }
+    }
+}
+
+/// A segment being filled with random bytes from where it ends.
+private final class Segment {
+    /// Bytes it had when it was opened; 0 for one made by that.
+    let size: UInt64
+    private let file: Int32
+    private let calls: any FileSystemCalls
+
+    /// Opens it, made if need be.
+    init(_ directory: Int32, _ path: String, _ calls: any FileSystemCalls) throws(VaultError) {
+        self.calls = calls
+        do throws(Errno) {
+            file = try calls.open(directory, path, flags: O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+            do throws(Errno) { size = try calls.status(file).size } catch {
+                calls.close(file)
+                throw error
+            }
+        } catch { throw Self.failure(error) }
+    }
+
+    deinit { calls.close(file) }
+
+    /// Fills it up to `bytes`. `progress` is told before every MiB how far it has come.
+    func complete(
+        _ bytes: UInt64, _ stream: RandomStream, _ progress: (UInt64) throws(VaultError) -> Void
+    ) throws(VaultError) {
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { block.deallocate() }
+        var offset = size
+        while offset < bytes {
+            try progress(offset)
+            stream.fill(block)
+            let count = Int(min(bytes - offset, UInt64(block.count)))
+            do throws(Errno) {
+                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: offset)
+            } catch { throw Self.failure(error) }
+            offset += UInt64(count)
+        }
+    }
+
+    func sync() throws(VaultError) {
+        do throws(Errno) { try calls.dataSync(file) } catch { throw Self.failure(error) }
+    }
+
+    private static func failure(_ error: Errno) -> VaultError {
+        error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's segments")
     }
 }
 
@@ -307,8 +361,8 @@ private struct MadeFiles {
 
     /// Removes everything, as far as it can be.
     func remove() {
-        guard root >= 0, let again = try? calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
-        else {
+        defer { if madeRoot { _ = rmdir(path) } }
+        guard let again = try? calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0) else {
             return
         }
         defer { calls.close(again) }
@@ -320,6 +374,5 @@ private struct MadeFiles {
             _ = unlinkat(again, name, Int32(AT_REMOVEDIR))
         }
         if !directories.isEmpty { try? calls.unlink(again, VaultDirectory.headerName) }
-        if madeRoot { _ = rmdir(path) }
     }
 }

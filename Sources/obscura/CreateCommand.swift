@@ -65,14 +65,16 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
     let password = try passwords.toCreate(vault)
     if !isPrompting { warn(vault) }
     let progress = ProgressLine("Filling the vault")
-    let interruption = Failure(
-        .interrupted, vault, "interrupted while it was being made: delete it before trying again")
-    try sayingOnInterruption(interruption) { () throws(Failure) in
+    try notingInterruption { () throws(Failure) in
         defer { progress.end() }
         try onVault(vault) { () throws(VaultError) in
             try Vault.create(
                 at: vault, spaces: settings.spaces, bytesPerSpace: bytesPerSpace, kdf: settings.kdf,
-                password: password, progress: { progress.show(done: $0, total: $1) })
+                password: password
+            ) { (done, total) throws(VaultError) in
+                if wasInterrupted { throw .interrupted }
+                progress.show(done: done, total: total)
+            }
         }
     }
     say("\(vault): made, \(describe(spaces: settings.spaces, bytesPerSpace: bytesPerSpace))")

@@ -78,6 +78,8 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(.damaged, vault, "damage found: \(part)")
     case .invalidSize(let reason):
         Failure(.usage, vault, "this size cannot be had: \(reason)")
+    case .interrupted:
+        Failure(.interrupted, vault, "interrupted: what was made of the vault has been removed again")
     case .system(let code, let doing):
         Failure(vault, doing, code)
     }

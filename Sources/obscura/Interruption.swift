@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// What the signal handler puts right before the program ends. Plain memory: the handler may not allocate or lock.
 private struct InterruptionState {
@@ -6,6 +7,7 @@ private struct InterruptionState {
     var settings = termios()
     var lastWords: UnsafeMutablePointer<CChar>?
     var lastWordsCount = 0
+    var isOnlyNoted = false
 }
 
 // Written only by the main thread, with a value that is whole before `terminal` or `lastWords` says so.
@@ -14,6 +16,12 @@ private nonisolated(unsafe) let state: UnsafeMutablePointer<InterruptionState> =
     pointer.initialize(to: InterruptionState())
     return pointer
 }()
+
+/// Set by the signal handler while interruptions are only noted.
+private let interruptionNoted = Atomic<Bool>(false)
+
+/// Whether the user wants what `notingInterruption` runs to end.
+var wasInterrupted: Bool { interruptionNoted.load(ordering: .relaxed) }
 
 /// Makes ^C and the like end the program with status 130 and the terminal as it was.
 ///
@@ -43,6 +51,7 @@ func unblockSignals() {
 
 /// Called in the signal handler: only async-signal-safe functions (signal-safety(7)).
 private func endInterrupted() {
+    if state.pointee.isOnlyNoted { return interruptionNoted.store(true, ordering: .relaxed) }
     if state.pointee.terminal >= 0 {
         tcsetattr(state.pointee.terminal, TCSADRAIN, &state.pointee.settings)
         _ = write(state.pointee.terminal, "\n", 1)
@@ -58,6 +67,14 @@ func restoringOnInterruption<R, E: Error>(
     state.pointee.settings = settings
     state.pointee.terminal = terminal
     defer { state.pointee.terminal = -1 }
+    return try body()
+}
+
+/// Runs `body`, which looks at `wasInterrupted` and cleans up: meanwhile an interruption is noted and nothing else.
+func notingInterruption<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+    interruptionNoted.store(false, ordering: .relaxed)
+    state.pointee.isOnlyNoted = true
+    defer { state.pointee.isOnlyNoted = false }
     return try body()
 }
 

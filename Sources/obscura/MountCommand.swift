@@ -45,9 +45,18 @@ func mount(_ request: MountRequest) throws(Failure) {
     if request.creation == nil { try requireVault(vault) }
     try checkApart(vault: vault, directory: directory)
     try clearMountPoint(directory)
-    if request.creation != nil { try makeMountPoint(directory) }
-    try checkMayMount(directory, request.words)
+    let isDirectoryMade = request.creation != nil ? try makeMountPoint(directory) : false
+    do {
+        try checkMayMount(directory, request.words)
+        try unlockAndMount(request)
+    } catch {
+        if isDirectoryMade { rmdir(directory) }
+        throw error
+    }
+}
 
+private func unlockAndMount(_ request: MountRequest) throws(Failure) {
+    let (vault, directory) = (request.vault, request.directory)
     let passwords = Passwords(source: request.source)
     let password: SecretBytes
     if let creation = request.creation, !Vault.isVault(vault) {

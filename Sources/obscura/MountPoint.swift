@@ -2,11 +2,11 @@ import FuseBridge
 import Glibc
 import LinuxIO
 
-/// Makes the mount point where there is nothing of that name.
-func makeMountPoint(_ directory: String) throws(Failure) {
-    guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
-        throw Failure(directory, "making the directory", .last)
-    }
+/// Makes the mount point where there is nothing of that name; true when it was made.
+func makeMountPoint(_ directory: String) throws(Failure) -> Bool {
+    if mkdir(directory, 0o700) == 0 { return true }
+    if errno == EEXIST { return false }
+    throw Failure(directory, "making the directory", .last)
 }
 
 /// Takes a mount away whose daemon died, which the user is told.

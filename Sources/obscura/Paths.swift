@@ -33,11 +33,3 @@ func isInside(_ path: String, _ directory: String) -> Bool {
 func lastComponent(_ path: String) -> String {
     String(path.split(separator: "/").last ?? "")
 }
-
-/// The bytes of a small file, as those below /proc; nil where it cannot be read.
-func contents(ofFile path: String) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    if descriptor < 0 { return nil }
-    defer { close(descriptor) }
-    return readAll(descriptor, countMax: 4 << 20)
-}

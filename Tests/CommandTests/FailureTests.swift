@@ -20,6 +20,7 @@ import VaultStore
         (.notEmpty("/v"), 1, "a new or an empty one"),
         (.damaged("the page map"), 6, "the page map"),
         (.invalidSize("less than before"), 2, "less than before"),
+        (.interrupted, 130, "has been removed"),
         (.system(Errno(EACCES), "opening it"), 1, "opening it: Permission denied"),
         (.system(Errno(ENOSPC), "filling it"), 7, "No space left"),
         (.system(Errno(EDQUOT), "filling it"), 7, "filling it"),

@@ -1,11 +1,12 @@
 import Foundation
 import Glibc
+import LinuxIO
 import Testing
 
 @testable import obscura
 
 /// The built program, run as a user runs it but without a terminal.
-private struct Program {
+struct Program {
     let status: Int32
     let output: String
     let errors: String

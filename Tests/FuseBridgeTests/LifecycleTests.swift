@@ -33,6 +33,18 @@ extension RealMounts {
             try mount.finish()
         }
 
+        @Test func aSignalBeforeItRunsUnmountsInOrder() throws {
+            try withEmptyDirectory { directory throws in
+                let made = try TestLibrary()
+                let session = try MountSession.mount(made.library, at: directory, options: MountOptions())
+                kill(getpid(), SIGTERM)
+                #expect(isMountPoint(directory))
+                #expect(try session.run {} == .signal(SIGTERM))
+                #expect(!isMountPoint(directory))
+                try made.library.close()
+            }
+        }
+
         @Test func aBusyMountIsTakenOutOfTheTreeAndItsFilesServedForAWhile() throws {
             let mount = try MountedLibrary { $0.handlesSignals = true }
             try write("busy", to: mount.path("file"))

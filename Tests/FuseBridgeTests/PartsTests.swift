@@ -6,26 +6,6 @@ import Testing
 
 @testable import FuseBridge
 
-@Suite struct MountTableTests {
-    @Test func aLineIsRead() throws {
-        let line = "42 27 0:39 / /mnt/my\\040photos rw,noatime shared:7 - fuse.obscura obscura rw,user_id=0"
-        let entry = try #require(MountTableEntry(line: line[...]))
-        #expect(entry.device == "0:39")
-        #expect(entry.directory == "/mnt/my photos")
-        #expect(entry.type == "fuse.obscura")
-    }
-
-    @Test(arguments: [("\\134040", "\\040"), ("\\0", "\\0"), ("a\\011b\\012", "a\tb\n"), ("\\999", "\\999")])
-    func escapesAreUndone(written: String, meant: String) throws {
-        let line = "1 2 0:3 / \(written) rw - tmpfs t rw"
-        #expect(try #require(MountTableEntry(line: line[...])).directory == meant)
-    }
-
-    @Test(arguments: ["", "-", "1 2 3 4 5 6", "1 2 0:3 / /m rw -"]) func brokenLinesAreSkipped(line: String) {
-        #expect(MountTableEntry(line: line[...]) == nil)
-    }
-}
-
 @Suite struct AttributeChangesTests {
     @Test func onlyWhatTheMaskNamesIsTaken() {
         var status = stat()
@@ -78,6 +58,14 @@ import Testing
 }
 
 @Suite struct OptionTests {
+    @Test(arguments: [
+        ("", false), ("user_allow_other", true), ("# c\n\t user_allow_other  # ours\nmount_max = 5\n", true),
+        ("#user_allow_other\n", false), ("user_allow_others\n", false), ("user allow_other\n", false),
+    ])
+    func fuseConfIsReadAsFusermountReadsIt(text: String, isPermitted: Bool) {
+        #expect(permitsAllowOther(Array(text.utf8)) == isPermitted)
+    }
+
     @Test func commasInNamesDoNotBecomeOptions() {
         var options = MountOptions()
         options.subtype = "a,ro\\"

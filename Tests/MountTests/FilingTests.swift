@@ -84,11 +84,17 @@ import Testing
     @Test func `the date and its source are to be had as attributes that nothing lists`() throws {
         let place = try Place()
         try place.mount()
-        try place.source("a.jpg", Photo().bytes)
+        try place.source("a.jpg", Photo(orientation: 6).bytes)
         try place.shell("cp source/a.jpg D/albums")
         let get = "getfattr --only-values -n user.obscura.captured"
         #expect(try place.shell("\(get) D/albums/a.jpg") == "2019-03-04 05:06:07")
         #expect(try place.shell("\(get).source D/albums/a.jpg") == "DateTimeOriginal")
+        for (name, value) in [("width", "64"), ("height", "48"), ("orientation", "6")] {
+            #expect(try place.shell("getfattr --only-values -n user.obscura.\(name) D/albums/a.jpg") == value)
+        }
+        for name in ["camera", "latitude", "longitude", "aperture"] {
+            #expect(try place.run(["getfattr", "-n", "user.obscura.\(name)", "D/albums/a.jpg"]).status == 1)
+        }
         #expect(try place.shell("getfattr -d D/albums/a.jpg").isEmpty)
         #expect(
             try place.run(["setfattr", "-n", "user.obscura.captured", "-v", "x", "D/albums/a.jpg"]).status

@@ -69,6 +69,9 @@ import Testing
     static let otherFacts: [String: String] = [
         "cameras/exiv2/exiv2-bug855.jpg": "a JPEG with DNG's tags in its EXIF block",
         "video/exiv2/issue_2340_poc.mp4": "begins with QuickTime's preview atom",
+        "raw/exiftool/CanonRaw.cr2": "the raw picture's size, not the preview's",
+        "raw/exiftool/FujiFilm.raf": "the raw picture's size, not the preview's",
+        "raw/exiftool/Panasonic.rw2": "the raw picture's size, not the preview's",
         "raw/exiftool/DNG.dng": "the raw picture's size, not the preview's",
         "raw/exiftool/Nikon.nef": "the raw picture's size, not the preview's",
         "raw/photoprism/canon_eos_6d.dng": "the raw picture's size, not the preview's",

@@ -93,6 +93,28 @@ import Testing
         ("IMG_20240501_101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
         ("IMG_20240501_101112345.jpg", civil(2024, 5, 1, 10, 11, 12, 345_000_000)),
         ("VID_20240501_101112.mp4", civil(2024, 5, 1, 10, 11, 12)),
+        ("VID_20240501_101112_HDR10.mp4", civil(2024, 5, 1, 10, 11, 12)),
+        ("MVIMG_20240501_101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("00000IMG_00000_BURST20240501101112345_COVER.jpg", civil(2024, 5, 1, 10, 11, 12, 345_000_000)),
+        ("IMG20240501101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("DJI_20240501101112_0001_D.JPG", civil(2024, 5, 1, 10, 11, 12)),
+        ("VID-20240501-WA0001.mp4", civil(2024, 5, 1)),
+        ("IMG-20240501-WA0001(2).jpg", civil(2024, 5, 1)),
+        ("WhatsApp Video 2024-05-01 at 10.11.12.mp4", civil(2024, 5, 1, 10, 11, 12)),
+        ("Screenshot from 2024-05-01 10-11-12.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("Screenshot_20240501-101112_Chrome.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("Screenshot_20240501_101112_Chrome.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("signal-2024-05-01-10-11-12-345.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("signal-2024-05-01-101112_002.jpeg", civil(2024, 5, 1, 10, 11, 12)),
+        ("Screen Shot 2024-05-01 at 3.11.12 PM.png", civil(2024, 5, 1, 15, 11, 12)),
+        ("Screenshot 2024-05-01 at 10.11.12\u{202F}PM.png", civil(2024, 5, 1, 22, 11, 12)),
+        ("Screenshot 2024-05-01 at 12.11.12\u{202F}AM (2).png", civil(2024, 5, 1, 0, 11, 12)),
+        ("2024-05-01 13.11 pm.png", civil(2024, 5, 1, 13, 11)),
+        ("2024-05-01 10.11.12 pmc.png", civil(2024, 5, 1, 10, 11, 12)),
+        ("2024-05-01 3.11.12.png", civil(2024, 5, 1)),
+        ("2024-05-01T10:11:12+02:00.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("2024-05-01T101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
+        ("20240501T101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
         ("20240501_101112(1).jpg", civil(2024, 5, 1, 10, 11, 12)),
         ("20240501-101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
         ("20240501101112.jpg", civil(2024, 5, 1, 10, 11, 12)),
@@ -204,6 +226,22 @@ import Testing
         facts.dates[0].source = .xmp
         facts.dates[0].offsetSeconds = 0
         #expect(capture(facts, hoursEast: 9).time == time)
+    }
+
+    /// The zone of the wall clock that is not plausible, else of DateTime, moves the GPS date.
+    @Test func gpsDatesBecomeLocal() {
+        var facts = MediaFacts(type: .jpeg)
+        facts.dates = [DateCandidate(source: .gps, time: civil(2020, 5, 11, 23, 30), isUTC: true)]
+        #expect(capture(facts, hoursEast: 2).time == civil(2020, 5, 12, 1, 30))
+        facts.dates.append(
+            DateCandidate(source: .dateTime, time: civil(2021, 1, 1), offsetSeconds: -8 * 3600))
+        #expect(capture(facts, hoursEast: 2).time == civil(2020, 5, 11, 15, 30))
+        #expect(capture(facts, hoursEast: 2).source == .gps)
+        // A receiver that has heard no satellite.
+        facts.dates[0].time = civil(1980, 1, 6, 0, 0, 4)
+        #expect(capture(facts).source == .dateTime)
+        facts.dates[0] = DateCandidate(source: .dateTimeOriginal, time: civil(1980, 1, 6))
+        #expect(capture(facts).source == .dateTimeOriginal)
     }
 
     @Test func universalTimeBecomesLocal() {

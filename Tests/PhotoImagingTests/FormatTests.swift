@@ -360,21 +360,12 @@ import Testing
 
     @Test func inflateReadsEveryKindOfBlock() throws {
         let keyword = Array("XML:com.adobe.xmp\0".utf8) + [1, 0, 0, 0]
-        let packed = try #require(Data(base64Encoded: FormatTests.dynamicBlock))
+        let packed = try #require(Data(base64Encoded: Samples.dynamicBlock))
         let facts = try read(Picture.png([("iTXt", keyword + [UInt8](packed))]))
         #expect(facts.dates.map(\.time) == [civil(2009, 8, 7, 6, 5, 4)])
         let fixed = try #require(Data(base64Encoded: FormatTests.fixedBlock))
         #expect(try read(Picture.png([("iTXt", keyword + [UInt8](fixed))])).dates.count == 1)
     }
 
-    static let dynamicBlock = """
-        eNqF181q20AYheFb0S6rkPn+5kcoXnWfTW7AtZWiUttBUYkvv9m1nQM6W6EXBA/SGU338X55v8zb8TCt57fx2/xxWpf3bbld\
-        h/m+fF04bvPrcplf1uXHcj3+en7QlNpjqo+pvKY8phiTPxym82n8+P3953zaDp+39ZyG4/U8XG7rPNzehmUb0vT0zy1Df3+T\
-        1heyX1SrfaH7RYnSF7Zf5JL7wveLaNEXQQrxvsj7hZv1RdkvLLQv6n6hRfqi7RfSwFwIuiREJ+oK6ELUm4O6EPaagV2Ie6ng\
-        LgS+JIAXIp8V5IXQhwO9EHvPYC8E3yrgK8HXBvjK8AVfeaIvBvpK9APwleC3AvhK8GsDfCX4VQBfCX4xwFeCnwPwleBHAXwj\
-        +F4B3wi+J8A3gm+KH3yCrw76RvQlg74xfcA3gg/0RuibAr1V9lRAb4S+ZKD3xDYV6F3YqAK9K1tVoHdjs4pj72xXgd6DDSvY\
-        e2bLCvpO9EVA34m+Ab4T/BaAH4ktK+CHsGUF/GAHvQT4wU56CvjBjnqOR71gywr4wV78CvjBTnsJ8IMd9xT043/96an7Pfi6\
-        8vff4Q+0uiH0
-        """
     static let fixedBlock = "eAGzSVRIrchMs3JJLEkNycxN9S/KTM/MS8yxVTcyMLDUNbDQNTAPMTCzMjC1MjBRt1NIxAEANvUW0g=="
 }

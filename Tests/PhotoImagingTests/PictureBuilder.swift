@@ -303,13 +303,25 @@ enum Picture {
         return file.bytes + outer
     }
 
-    static func raf() -> [UInt8] {
+    /// With a directory of the raw picture where its size is given.
+    static func raf(rawWidth: Int? = nil, rawHeight: Int = 0) -> [UInt8] {
         let picture = jpeg([exifSegment(camera().bytes)])
         var out = ByteBuilder()
         out.add("FUJIFILMCCD-RAW 0201FF389501")
         out.add([UInt8](repeating: 0, count: 84 - out.bytes.count))
         out.u32(160)
         out.u32(picture.count)
+        if let rawWidth {
+            out.u32(160 + picture.count)
+            out.u32(24)
+            var directory = ByteBuilder()
+            directory.u32(2)
+            for (tag, height, width) in [(0x0100, 1, 1), (0x0111, rawHeight, rawWidth)] {
+                for value in [tag, 4, height, width] { directory.u16(value) }
+            }
+            out.add([UInt8](repeating: 0, count: 160 - out.bytes.count))
+            return out.bytes + picture + directory.bytes
+        }
         out.add([UInt8](repeating: 0, count: 160 - out.bytes.count))
         return out.bytes + picture + [UInt8](repeating: 9, count: 500)
     }

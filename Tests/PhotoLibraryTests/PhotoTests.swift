@@ -286,6 +286,17 @@ import Testing
 }
 
 @Suite struct SidecarTests {
+    /// Many names may begin with the photo's stem, and come before it and its sidecar.
+    @Test func aSidecarIsFoundAmongMany() throws {
+        let rig = try Rig()
+        for number in 0..<20 { try rig.put("albums/scan.\(100 + number).txt", [1]) }
+        try rig.put("albums/scan.xmp", xmp("2001-02-03"))
+        try rig.put("albums/scan.jpg", jpeg("2024-05-01"))
+        #expect(try rig.moments() == ["2001-02-03/scan.jpg"])
+        try rig.put("albums/scan.xmp", xmp("2001-02-04"))
+        #expect(try rig.moments() == ["2001-02-04/scan.jpg"])
+    }
+
     @Test(arguments: ["x.jpg.xmp", "x.xmp"]) func aSidecarsDateComesFirst(name: String) throws {
         let rig = try Rig()
         try rig.put("albums/" + name, xmp("2010-10-10"))

@@ -309,13 +309,12 @@ final class Rig: @unchecked Sendable {
         try rmdir(path)
     }
 
-    func captured(_ path: String) throws -> String {
-        let name = Array("user.obscura.captured".utf8)
-        return String(decoding: try library.getExtendedAttribute(try ino(path), name: name), as: UTF8.self)
-    }
+    func captured(_ path: String) throws -> String { try own("captured", path) }
+    func source(_ path: String) throws -> String { try own("captured.source", path) }
 
-    func source(_ path: String) throws -> String {
-        let name = Array("user.obscura.captured.source".utf8)
+    /// The value of `user.obscura.NAME`.
+    func own(_ name: String, _ path: String) throws -> String {
+        let name = Array("user.obscura.\(name)".utf8)
         return String(decoding: try library.getExtendedAttribute(try ino(path), name: name), as: UTF8.self)
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import LinuxIO
 import Testing
 import VaultFormat
@@ -111,6 +112,69 @@ import VaultFormat
         let info = try Vault.info(path)
         #expect(info.segmentsPerSpace == 5)
         #expect(info.bytesOnDisk == 131_072 + 10 * 4 << 20)
+    }
+
+    @Test func whatAPowerCutLeftOfAGrowIsEvenedOutByTheNextMountOrGrow() throws {
+        let path = try makeVault(directory, spaces: 3, bytes: 16 << 20)
+        func leave(_ space: Int, _ number: Int, _ count: Int) throws {
+            let file = path + "/spaces/\(space)/" + SegmentFiles.name(number)
+            try Data(count: count).write(to: URL(fileURLWithPath: file))
+        }
+        // Directories lost what they were told last; one file lost its end.
+        try leave(0, 4, 4 << 20)
+        try leave(0, 5, 4 << 20)
+        try leave(1, 5, 0)
+        try leave(2, 4, 1000)
+        _ = try openSpace(path)
+        #expect(try Vault.info(path).segmentsPerSpace == 6)
+        #expect(try segmentFiles(path) == [6, 6, 6])
+        try leave(1, 6, 77)
+        // The same command again is done at once, where the mount before it did its work.
+        try Vault.grow(path, bytesPerSpace: 28 << 20) { _, _ in }
+        #expect(try segmentFiles(path) == [7, 7, 7])
+        try Vault.grow(path, bytesPerSpace: 28 << 20) { _, _ in }
+        #expect(try segmentFiles(path) == [7, 7, 7])
+        #expect(throws: VaultError.self) { try Vault.grow(path, bytesPerSpace: 24 << 20) { _, _ in } }
+        // What is no segment is left alone, and nobody waits for it for ever.
+        try leave(0, 7, 5 << 20)
+        _ = try openSpace(path)
+        #expect(try Vault.info(path).segmentsPerSpace == 7)
+    }
+
+    private func segmentFiles(_ path: String) throws -> [Int] {
+        try (0..<3).map {
+            try FileManager.default.contentsOfDirectory(atPath: path + "/spaces/\($0)").count
+        }
+    }
+
+    @Test(arguments: [1, 3]) func aCreateThatIsEndedAnywhereLeavesNothing(spaces: Int) throws {
+        let root = URL(fileURLWithPath: directory.path)
+        for isThere in [false, true] {
+            let path = directory.path + "/ended"
+            if isThere { #expect(mkdir(path, 0o755) == 0) }
+            var calls = 0
+            var endAt = 0
+            while true {
+                calls = 0
+                let verdict = verdict {
+                    try Vault.create(
+                        at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : 16 << 20, kdf: quickKDF,
+                        password: secret("x")
+                    ) { (_, _) throws(VaultError) in
+                        calls += 1
+                        if calls > endAt { throw .interrupted }
+                    }
+                }
+                if verdict == nil { break }
+                #expect(verdict == .interrupted)
+                let left = try FileManager.default.subpathsOfDirectory(atPath: root.path)
+                #expect(left == (isThere ? ["ended"] : []))
+                // Early, in the middle, and each of the last steps.
+                endAt = endAt == 0 && spaces > 1 ? 45 : endAt + 1
+            }
+            #expect(calls == endAt)
+            try FileManager.default.removeItem(atPath: path)
+        }
     }
 
     @Test func createRefusesWhatIsThereAndLeavesNothingBehind() throws {

@@ -27,6 +27,7 @@ public func captured(
 
     func plausible(_ candidate: DateCandidate) -> CivilTime? {
         var time = candidate.time
+        if candidate.source == .gps, time.day == satelliteEpoch { return nil }
         if candidate.isUTC {
             let offset = candidate.offsetSeconds ?? fileOffset ?? localOffset(time.secondsSince1970)
             guard !isUnsetClock(time) else { return nil }
@@ -62,6 +63,9 @@ private let captureOrder: [DateSource] = [
 
 /// Niépce's view from the window at Le Gras.
 private let firstPhotographYear = 1826
+
+/// Where the satellites' time begins: what a receiver says that has not heard one.
+private let satelliteEpoch = CivilDay(year: 1980, month: 1, day: 6)
 
 /// Whether a clock that was never set, or lost its battery, would show this.
 ///

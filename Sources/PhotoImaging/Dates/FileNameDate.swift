@@ -77,14 +77,38 @@ struct FileNameDate {
                 nanosecond: fraction)
             return found ?? CivilTime(day)
         }
-        if start > index, length == 2, isClockSeparator(name[start + 2]), digitCount(at: start + 3) == 2 {
-            let hasSeconds = isClockSeparator(name[start + 5]) && digitCount(at: start + 6) >= 2
-            let found = CivilTime(
-                day, hour: value(start, 2), minute: value(start + 3, 2),
-                second: hasSeconds ? value(start + 6, 2) : 0)
-            return found ?? CivilTime(day)
+        let minute = start + length + 1
+        if start > index, length == 1 || length == 2, isClockSeparator(name[minute - 1]),
+            digitCount(at: minute) == 2
+        {
+            return clock(of: day, hourDigits: length, minuteAt: minute) ?? CivilTime(day)
         }
         return CivilTime(day)
+    }
+
+    /// `10.11.12`, `10h11`, or `3.11.12 PM`: only where it says which half of the day may the hour be one digit.
+    private func clock(of day: CivilDay, hourDigits: Int, minuteAt minute: Int) -> CivilTime? {
+        let hasSeconds = isClockSeparator(name[minute + 2]) && digitCount(at: minute + 3) >= 2
+        var hour = value(minute - 1 - hourDigits, hourDigits)
+        if let isAfternoon = isAfternoon(at: minute + (hasSeconds ? 5 : 2)) {
+            if (1...12).contains(hour) { hour = hour % 12 + (isAfternoon ? 12 : 0) }
+        } else if hourDigits == 1 {
+            return nil
+        }
+        return CivilTime(
+            day, hour: hour, minute: value(minute, 2), second: hasSeconds ? value(minute + 3, 2) : 0)
+    }
+
+    /// Whether it says PM at `index`, behind a blank or macOS' narrow no-break space; nil where neither AM nor PM
+    /// stands there.
+    private func isAfternoon(at index: Int) -> Bool? {
+        let narrowSpace: StaticString = "\u{202F}"
+        let start =
+            name[index] == UInt8(ascii: " ")
+            ? index + 1 : name.matches(narrowSpace, at: index) ? index + 3 : index
+        guard !ASCII.isLetter(name[start + 2]) else { return nil }
+        if name.matchesIgnoringCase("PM", at: start) { return true }
+        return name.matchesIgnoringCase("AM", at: start) ? false : nil
     }
 
     /// `FB_IMG_1525167072000`, `mmexport1525167072000`.

@@ -6,11 +6,15 @@ enum ASFReader: FormatReader {
             return nil
         }
         var isVideo = false
-        forEachObject(region) { if videoSize($0) != nil { isVideo = true } }
+        forEachObject(region) { object in
+            isVideo = videoSize(object) != nil
+            return !isVideo
+        }
         return isVideo ? .asf : nil
     }
 
-    private static let objectsMax = 64
+    /// A real header has about ten.
+    private static let objectsMax = 16
 
     /// Seconds from 1601 to 1970.
     private static let epochSeconds: UInt64 = 11_644_473_600
@@ -19,25 +23,27 @@ enum ASFReader: FormatReader {
         forEachObject(region) { object in
             if let size = videoSize(object) { facts.setSize(size.width, size.height) }
             guard object.u64(0) == 0xA1DC_AB8C_47A9_CF11, let created = object.u64(48, .little) else {
-                return
+                return true
             }
             let seconds = created / 10_000_000
-            guard seconds > epochSeconds else { return }
+            guard seconds > epochSeconds else { return true }
             facts.add(
                 DateCandidate(
                     source: .quickTimeMovieHeader,
                     time: CivilTime(secondsSince1970: Int64(seconds - epochSeconds)), isUTC: true))
+            return true
         }
     }
 
-    /// The header's objects: identifier, length, contents.
-    private static func forEachObject(_ region: Region, _ body: (Region) -> Void) {
+    /// The header's objects (identifier, length, contents), until `body` returns false or they end.
+    private static func forEachObject(_ region: Region, _ body: (Region) -> Bool) {
         var offset: UInt64 = 30
         for _ in 0..<objectsMax {
-            guard let length = region.u64(offset + 16, .little), length >= 24, length < 1 << 32 else {
-                return
-            }
-            body(region.clipped(offset, length))
+            // In the order in which it lies there: a window is read forwards.
+            guard region.u64(offset) != nil, let length = region.u64(offset + 16, .little), length >= 24,
+                length < 1 << 32
+            else { return }
+            guard body(region.clipped(offset, length)) else { return }
             offset += length
         }
     }

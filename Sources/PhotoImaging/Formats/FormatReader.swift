@@ -18,7 +18,7 @@ let formatReaders: [any FormatReader.Type] = [
 ]
 
 /// What the bytes are, by themselves alone: nil when they are no picture and no video. A read of 4 KiB; TIFF-based
-/// formats whose first directory lies elsewhere cost a second one.
+/// formats whose first directory lies elsewhere cost a second one, hostile bytes at most 20.
 public func identifyMedia(_ source: some ByteSource) -> MediaType? {
     let region = Region(BoundedReader(source, headBytes: ReadLimits.identifyBytes))
     for reader in formatReaders {

@@ -96,6 +96,7 @@ enum QuickTimeReader: FormatReader {
         Box.forEach(in: body) { box in
             switch box.type {
             case fourCC("meta"): QuickTimeMetadata.read(box.body, into: &facts)
+            case fourCC("loci"): readLocation(box.body, &facts)
             case fourCC("XMP_"): XMPScanner.scan(box.body, into: &facts)
             case _ where box.type >> 24 == 0xA9:
                 guard let length = box.body.u16(0) else { return true }
@@ -105,6 +106,26 @@ enum QuickTimeReader: FormatReader {
             }
             return true
         }
+    }
+
+    /// Longer names of places are none.
+    private static let placeNameBytesMax: UInt64 = 256
+
+    /// 3GPP's location (TS 26.244, 8.3): language, name, role, then degrees east and north as 16.16 numbers.
+    private static func readLocation(_ body: Region, _ facts: inout MediaFacts) {
+        let nameEnd = body.withView(6, placeNameBytesMax) { view -> UInt64? in
+            // UTF-16 begins with a mark and ends with two zeros, UTF-8 with one.
+            guard view[0] == 0xFE, view[1] == 0xFF else {
+                return view.firstIndex(of: 0, from: 0, end: view.count).map { UInt64($0) + 1 }
+            }
+            let end = stride(from: 2, to: view.count - 1, by: 2).first { view[$0] == 0 && view[$0 + 1] == 0 }
+            return end.map { UInt64($0) + 2 }
+        }
+        guard let nameEnd, let east = body.u32(6 + nameEnd + 1), let north = body.u32(6 + nameEnd + 5) else {
+            return
+        }
+        let degrees = { (number: UInt32) in Double(Int32(bitPattern: number)) / 65_536 }
+        facts.setPlace(latitude: degrees(north), longitude: degrees(east))
     }
 }
 
@@ -129,9 +150,9 @@ enum QuickTimeMetadata {
                 self = .creationDate
             } else if key.matches("com.apple.quicktime.location.ISO6709") {
                 self = .place
-            } else if key.matches("com.apple.quicktime.make") {
+            } else if key.matches("com.apple.quicktime.make") || key.matches("com.android.manufacturer") {
                 self = .make
-            } else if key.matches("com.apple.quicktime.model") {
+            } else if key.matches("com.apple.quicktime.model") || key.matches("com.android.model") {
                 self = .model
             } else if key.matches("com.apple.quicktime.content.identifier") {
                 self = .contentIdentifier

@@ -16,7 +16,8 @@ enum TIFFReader: FormatReader {
     private static func rawType(_ tiff: TIFFStructure) -> MediaType? {
         var isDNG = false
         var isRaw = false
-        var make = ""
+        // Its text may lie far off: read once, when the directory is done with.
+        var maker: TIFFStructure.Entry?
         _ = tiff.forEachEntry(at: tiff.firstDirectory) { entry in
             switch entry.tag {
             case 0xC612: isDNG = true
@@ -24,12 +25,12 @@ enum TIFFReader: FormatReader {
             // Colour filter array, and Pentax's own compression.
             case 0x0106: isRaw = isRaw || tiff.integer(entry) == 32_803
             case 0x0103: isRaw = isRaw || tiff.integer(entry) == 65_535
-            case 0x010F: make = tiff.text(entry)?.uppercased() ?? ""
+            case 0x010F: maker = maker ?? entry
             default: break
             }
         }
         if isDNG { return .dng }
-        guard isRaw else { return nil }
+        guard isRaw, let make = maker.flatMap({ tiff.text($0) })?.uppercased() else { return nil }
         if make.hasPrefix("NIKON") { return .nef }
         if make.hasPrefix("SONY") { return .arw }
         if make.hasPrefix("PENTAX") || make.hasPrefix("RICOH") || make.hasPrefix("ASAHI") { return .pef }

@@ -19,6 +19,7 @@ struct EXIFScanner {
 
     private var dates = DateFields()
     private var gps = GPSFields()
+    private var frame = FrameFields()
     private var pictures: [Picture] = []
     private var orientation: UInt64?
     private var makerNote: TIFFStructure.Entry?
@@ -55,6 +56,15 @@ struct EXIFScanner {
         var originalOffset: Int?
         var digitizedOffset: Int?
         var modifiedOffset: Int?
+    }
+
+    /// What raw formats say of the full picture besides its directory.
+    private struct FrameFields {
+        /// PixelXDimension and PixelYDimension.
+        var width: UInt64?
+        var height: UInt64?
+        /// Panasonic's sensor borders: top, left, bottom, right.
+        var borders: [UInt64?] = [nil, nil, nil, nil]
     }
 
     private struct GPSFields {
@@ -139,6 +149,8 @@ struct EXIFScanner {
 
     private mutating func readMain(_ entry: TIFFStructure.Entry, _ facts: inout MediaFacts) {
         switch entry.tag {
+        case 0x0004...0x0007 where facts.type == .rw2:
+            frame.borders[Int(entry.tag) - 4] = tiff.integer(entry)
         case 0x002E: embeddedJPEG = embeddedJPEG ?? tiff.region.inside(entry.offset, entry.byteCount)
         case 0x010F: if facts.make == nil { facts.make = tiff.text(entry) }
         case 0x0110: if facts.model == nil { facts.model = tiff.text(entry) }
@@ -171,6 +183,8 @@ struct EXIFScanner {
         case 0x9290: dates.modifiedFraction = fractionOfSecond(entry)
         case 0x9291: dates.originalFraction = fractionOfSecond(entry)
         case 0x9292: dates.digitizedFraction = fractionOfSecond(entry)
+        case 0xA002: frame.width = tiff.integer(entry)
+        case 0xA003: frame.height = tiff.integer(entry)
         case 0x927C: makerNote = makerNote ?? entry
         default: break
         }
@@ -206,7 +220,8 @@ struct EXIFScanner {
         }
         addDates(&facts)
         addPlace(&facts)
-        addPictures(&facts)
+        addSize(&facts)
+        addPreviews(&facts)
         if let makerNote { AppleMakerNote.scan(tiff.region, makerNote, into: &facts) }
     }
 
@@ -243,14 +258,38 @@ struct EXIFScanner {
     }
 
     /// The size is that of the full picture, which in raw formats is one of the main directory's children.
-    private func addPictures(_ facts: inout MediaFacts) {
+    private func addSize(_ facts: inout MediaFacts) {
+        guard facts.type == .tiff || facts.type.isRaw else { return }
+        if let size = fullSize(facts.type) {
+            facts.setSize(UInt32(clamping: size.width), UInt32(clamping: size.height))
+            return
+        }
         let full = pictures.filter { $0.subfileType == 0 && $0.width != nil && $0.height != nil }
             .max { ($0.width ?? 0) < ($1.width ?? 0) }
         let main = pictures.first { $0.directory == .main }
-        let isOwnFile = facts.type == .tiff || facts.type.isRaw
-        if isOwnFile, let picture = full ?? main, let width = picture.width, let height = picture.height {
+        if let picture = full ?? main, let width = picture.width, let height = picture.height {
             facts.setSize(UInt32(clamping: width), UInt32(clamping: height))
         }
+    }
+
+    /// The size of raw formats whose directories give only the previews'.
+    private func fullSize(_ type: MediaType) -> (width: UInt64, height: UInt64)? {
+        switch type {
+        case .cr2:
+            guard let width = frame.width, let height = frame.height, width > 0, height > 0 else {
+                return nil
+            }
+            return (width, height)
+        case .rw2:
+            guard let top = frame.borders[0], let left = frame.borders[1], let bottom = frame.borders[2],
+                let right = frame.borders[3], bottom > top, right > left
+            else { return nil }
+            return (right - left, bottom - top)
+        default: return nil
+        }
+    }
+
+    private func addPreviews(_ facts: inout MediaFacts) {
         for picture in pictures where facts.type == .jpeg || facts.type.isRaw || picture.directory == .next {
             if let offset = picture.jpegOffset, let length = picture.jpegLength {
                 facts.addPreview(tiff.region, offset, length)

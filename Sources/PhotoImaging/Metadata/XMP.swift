@@ -117,9 +117,11 @@ struct XMPScanner {
         return result
     }
 
-    /// XMP's GPSCoordinate: `DDD,MM,SSk` or `DDD,MM.mmk`, k being one of N, S, E, W.
+    /// XMP's GPSCoordinate: `DDD,MM,SSk` or `DDD,MM.mmk`, k being one of N, S, E, W; or, as some programs write,
+    /// signed degrees without it.
     private static func degrees(_ text: String) -> Double? {
         guard let direction = text.utf8.last, text.utf8.count <= 32 else { return nil }
+        if ASCII.isDigit(direction) { return Double(text) }
         let parts = text.dropLast().split(separator: ",").map { Double($0) }
         guard let first = parts.first, let whole = first, parts.count <= 3 else { return nil }
         var result = whole

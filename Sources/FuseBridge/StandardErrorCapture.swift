@@ -1,0 +1,48 @@
+internal import Glibc
+
+/// What is written to standard error while it exists: fusermount3, which libfuse runs for users other than root,
+/// tells nobody else why it refuses.
+///
+/// Standard error belongs to the whole process, so it exists for one mount(2) and no longer.
+final class StandardErrorCapture {
+    private let readEnd: Int32
+    /// What standard error was; -1 after `end`.
+    private var previous: Int32
+
+    /// Nil as root, for whom no program is run, and where there are no descriptors left.
+    init?() {
+        var ends: [Int32] = [-1, -1]
+        guard geteuid() != 0, pipe(&ends) == 0 else { return nil }
+        let copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
+        (readEnd, previous) = (ends[0], copy)
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            // Whatever fills the pipe is not waited for.
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        if copy >= 0 { dup2(ends[1], STDERR_FILENO) }
+        close(ends[1])
+    }
+
+    deinit {
+        restore()
+        close(readEnd)
+    }
+
+    /// Gives standard error back; returns the last line that was written, without the program's name.
+    func end() -> String {
+        restore()
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = max(0, read(readEnd, &bytes, bytes.count))
+        let last = bytes[..<count].split(separator: UInt8(ascii: "\n")).last ?? []
+        let line = String(decoding: last, as: UTF8.self)
+        return line.hasPrefix("fusermount3: ") ? String(line.dropFirst(13)) : line
+    }
+
+    private func restore() {
+        guard previous >= 0 else { return }
+        dup2(previous, STDERR_FILENO)
+        close(previous)
+        previous = -1
+    }
+}

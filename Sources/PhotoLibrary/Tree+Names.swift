@@ -1,0 +1,51 @@
+import VaultCatalogue
+
+/// What is known of names without asking the tables: most questions that filing asks are whether a name is there that
+/// is not.
+extension Tree {
+    /// Directories with more entries are not read for their names' hashes.
+    private static let readEntriesMax: UInt64 = 256
+    /// Hashes that are kept of one directory.
+    private static let hashesMax = 1 << 18
+
+    /// Adds a row to the table of names, and to what is known of them.
+    func insert(_ row: DentryRow, in directory: Inode, _ child: Inode) throws(FileError) {
+        try sql(tables.insert(row))
+        counters.dentry += 1
+        child.names?.append(row)
+        directory.nameHashes?.insert(row.name.hashValue)
+        if let count = directory.nameHashes?.count, count > Self.hashesMax { directory.nameHashes = nil }
+    }
+
+    /// False where the directory certainly has nothing of that name.
+    func mayHave(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
+        if directory.nameHashes == nil && directory.row.size <= Self.readEntriesMax {
+            try readNames(of: directory)
+        }
+        return directory.nameHashes?.contains(name.hashValue) ?? true
+    }
+
+    /// Whether the directory has something of that name.
+    func has(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
+        guard try mayHave(directory, name) else { return false }
+        return try sql(tables.dentry(directory.ino, name)) != nil
+    }
+
+    private func readNames(of directory: Inode) throws(FileError) {
+        var hashes: Set<Int> = []
+        try sql(
+            tables.eachDentry(in: directory.ino, after: 0) {
+                hashes.insert($0.name.hashValue)
+                return true
+            })
+        directory.nameHashes = hashes
+    }
+
+    /// Every name of a file or node, oldest first.
+    func names(of inode: Inode) throws(FileError) -> [DentryRow] {
+        if let names = inode.names { return names }
+        let names = try sql(tables.dentries(of: inode.ino))
+        inode.names = names
+        return names
+    }
+}

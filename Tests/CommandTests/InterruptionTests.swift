@@ -1,0 +1,102 @@
+import Foundation
+import Glibc
+import Testing
+import VaultStore
+
+@testable import obscura
+
+/// Programs that are interrupted, and programs that find no room: what they leave.
+@Suite(.serialized) final class InterruptionTests {
+    private let directory = "/tmp/obscura-interruption-\(UUID().uuidString)"
+    private var vault: String { directory + "/V" }
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        umount2(directory, Int32(MNT_DETACH))
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Starts a command and sends it a signal once it has made `file`; nil where it was too fast for that.
+    private func interrupt(_ words: [String], _ signal: Int32, when file: String) throws -> (
+        status: Int32, errors: String
+    )? {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: Program.path)
+        process.arguments = words
+        process.currentDirectoryURL = URL(fileURLWithPath: directory)
+        let errors = Pipe()
+        (process.standardInput, process.standardError) = (FileHandle.nullDevice, errors)
+        try process.run()
+        while access(file, F_OK) != 0 && process.isRunning { usleep(500) }
+        kill(process.processIdentifier, signal)
+        process.waitUntilExit()
+        if process.terminationStatus == 0 { return nil }
+        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        return (process.terminationStatus, text)
+    }
+
+    private func create(_ size: String) -> [String] {
+        [
+            "create", "V", "--size=\(size)", "--kdf-memory=8M", "--kdf-passes=1",
+            "--password-command=echo one",
+        ]
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP], [false, true])
+    func `an interrupted create leaves what was there`(signal: Int32, isDirectoryThere: Bool) throws {
+        var ended: (status: Int32, errors: String)?
+        // Large enough for the signal to come in time, on any machine.
+        for size in ["512M", "2G", "4G"] where ended == nil {
+            try? FileManager.default.removeItem(atPath: vault)
+            if isDirectoryThere { #expect(mkdir(vault, 0o755) == 0) }
+            ended = try interrupt(create(size), signal, when: vault + "/spaces/1")
+        }
+        let (status, errors) = try #require(ended)
+        #expect(status == 130, "\(errors)")
+        #expect(errors.split(separator: "\n").last == "obscura: V: \(failure(.interrupted, vault: "V").why)")
+        #expect(
+            try FileManager.default.subpathsOfDirectory(atPath: directory) == (isDirectoryThere ? ["V"] : []))
+        // Nothing is in the way of the next try.
+        #expect(try Program(create("16M"), in: directory).status == 0)
+    }
+
+    @Test func `a create without room leaves what was there`() throws {
+        // A disk that has room for the bytes and not for the files.
+        try #require(mount("none", directory, "tmpfs", 0, "size=256M,nr_inodes=12") == 0)
+        for isDirectoryThere in [false, true] {
+            if isDirectoryThere { #expect(mkdir(vault, 0o755) == 0) }
+            let ended = try Program(create("64M"), in: directory)
+            #expect(ended.status == 7, "\(ended.errors)")
+            #expect(ended.errors.contains("not enough room"))
+            #expect(
+                try FileManager.default.subpathsOfDirectory(atPath: directory)
+                    == (isDirectoryThere ? ["V"] : []))
+        }
+    }
+
+    @Test func `an interrupted grow is finished by the same command`() throws {
+        #expect(try Program(create("16M"), in: directory).status == 0)
+        var ended: (status: Int32, errors: String)?
+        // In MiB; a segment has 4.
+        var (size, next) = (16, 16)
+        while ended == nil, next < 8192 {
+            (size, next) = (next, max(512, next * 4))
+            let file = vault + String(format: "/spaces/0/%06d.seg", size / 4 + 1)
+            ended = try interrupt(["grow", "V", "\(next)M"], SIGINT, when: file)
+        }
+        let (status, errors) = try #require(ended)
+        #expect(status == 130 && errors.contains("run the same command again"), "\(errors)")
+        // To the size that it just passed, so that it does not take long.
+        let reached = try segmentFiles().max() ?? 0
+        let again = try Program(["grow", "V", "\(reached * 4)M"], in: directory)
+        #expect(again.status == 0, "\(again.errors)")
+        #expect(try segmentFiles() == [reached, reached])
+    }
+
+    private func segmentFiles() throws -> [Int] {
+        try (0..<2).map { try FileManager.default.contentsOfDirectory(atPath: vault + "/spaces/\($0)").count }
+    }
+}

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import LinuxIO
+
+@Suite struct MountTableTests {
+    @Test func `reads a line`() throws {
+        let line =
+            "60 22 0:44 / /home/u/My\\040Photos\\134x rw,nosuid shared:5 master:2 "
+            + "- fuse.obscura my\\040vault rw,user_id=0"
+        let entry = try #require(MountEntry(line: line[...]))
+        #expect(entry.device == "0:44")
+        #expect(entry.directory == "/home/u/My Photos\\x")
+        #expect(entry.type == "fuse.obscura")
+        #expect(entry.source == "my vault")
+    }
+
+    @Test func `a source may be empty`() throws {
+        let entry = try #require(MountEntry(line: "1 2 0:3 / /d rw - tmpfs  rw,size=1k"))
+        #expect(entry.type == "tmpfs" && entry.source.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("\\134040", "\\040"), ("\\0", "\\0"), ("a\\011b\\012", "a\tb\n"), ("\\999", "\\999"),
+        ("\\777", "\\777"),
+        ("-", "-"), ("\\303\\244", "ä"),
+    ])
+    func `undoes escapes`(written: String, meant: String) throws {
+        let line = "1 2 0:3 / \(written) rw - tmpfs t rw"
+        #expect(try #require(MountEntry(line: line[...])).directory == meant)
+    }
+
+    @Test(arguments: [
+        "", "-", "1 2 3", "1 2 3 4 5 6", "1 2 0:3 / /m rw -", "1 2 0:3 / /d rw shared:1 ext4 x rw",
+        "1 2 0:3 / /d rw - ext4",
+    ])
+    func `passes over lines of another form`(line: String) { #expect(MountEntry(line: line[...]) == nil) }
+
+    @Test func `knows what is mounted`() {
+        #expect(mountEntry(at: "/proc")?.type == "proc")
+        #expect(mountEntry(at: "/proc/self") == nil)
+    }
+
+    @Test func `reads files whose size nobody tells, and none that is not there`() {
+        #expect((contents(ofFile: "/proc/self/status")?.count ?? 0) > 100)
+        #expect(contents(ofFile: "/proc/self/none") == nil)
+        #expect(contents(ofFile: "/proc") == nil)
+    }
+}
