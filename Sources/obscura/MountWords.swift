@@ -22,7 +22,8 @@ struct MountWords: Equatable {
 
     /// The words that --help names.
     static let helpList =
-        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|off, trash=30, noexec, subtype="
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|off, trash=30,\n"
+        + "noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [

@@ -63,7 +63,10 @@ private let violations: [(rule: String, query: String)] = [
     ),
     (
         "what has no name is an orphan",
-        "SELECT ino FROM inode WHERE nlink = 0 AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)"
+        """
+        SELECT ino FROM inode WHERE nlink = 0
+            AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
+        """
     ),
     (
         "an extent belongs to a file or a thumbnail",
