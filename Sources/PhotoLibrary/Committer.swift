@@ -178,6 +178,14 @@ final class Committer: @unchecked Sendable {
         let isLeft = library?.space.canOverwrite ?? false
         lock.lock()
         overwriteAt = isLeft ? MonotonicClock.milliseconds + Self.pauseMilliseconds : nil
+        if !isLeft { awaitOverwriting() }
+    }
+
+    /// Two durable commits after they were destroyed, photos can be overwritten: sees to it that there will be two.
+    /// `lock` is held.
+    private func awaitOverwriting() {
+        guard durableSince == nil, library?.space.hasDestroyed == true else { return }
+        durableSince = MonotonicClock.milliseconds
     }
 
     /// Goes on emptying the trash of what is too old. `lock` is held, and given up meanwhile.
@@ -233,11 +241,8 @@ final class Committer: @unchecked Sendable {
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
         } else {
             retryAt = 0
-            if durable, let space = library?.space, space.hasDestroyed {
-                if space.canOverwrite { overwriteAt = MonotonicClock.milliseconds }
-                // Two durable commits after they were destroyed, photos can be overwritten.
-                if durableSince == nil { durableSince = MonotonicClock.milliseconds }
-            }
+            if durable, library?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
+            if durable, overwriteAt == nil { awaitOverwriting() }
         }
         if durable {
             if failed != nil { failure = failed }

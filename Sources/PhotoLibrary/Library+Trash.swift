@@ -223,6 +223,27 @@ extension Tree {
     }
 }
 
+/// A number that is counted anew at most once a second, however often it is asked for.
+final class BriefMemory: @unchecked Sendable {
+    private static let keptMilliseconds: Int64 = 1000
+
+    private let lock = Lock()
+    // Both under `lock`.
+    private var known: UInt64 = 0
+    private var until: Int64 = 0
+
+    func value(_ count: () -> UInt64) -> UInt64 {
+        lock.lock()
+        defer { lock.unlock() }
+        let now = MonotonicClock.milliseconds
+        if now >= until {
+            known = count()
+            until = now + Self.keptMilliseconds
+        }
+        return known
+    }
+}
+
 /// The clocks by which the age of what lies in the trash is told; tests have others.
 public struct Clocks: Sendable {
     /// The wall clock: seconds since 1970.

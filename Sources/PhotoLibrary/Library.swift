@@ -16,6 +16,7 @@ public final class Library: @unchecked Sendable {
     let committer: Committer
     let thumbnails: ThumbnailShop?
     let clock: SessionClock
+    private let trashedBytes = BriefMemory()
     /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
@@ -159,9 +160,15 @@ public final class Library: @unchecked Sendable {
         let blockBytes: UInt64 = 4096
         // Inodes are rows: there are as many as there is room for, at some 512 bytes each.
         let made = (try? locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        // What room will be made of when it is asked for.
+        let trashed = trashedBytes.value { [self] in
+            (try? locked { tree throws(FileError) in try sql(tree.tables.trashedPhotoBytes()) }) ?? 0
+        }
         return FilesystemStatistics(
-            blockBytes: blockBytes, blocks: use.total / blockBytes, free: use.free / blockBytes,
-            available: use.available / blockBytes, files: made + use.free / 512, filesFree: use.free / 512,
+            blockBytes: blockBytes, blocks: use.total / blockBytes,
+            free: min(use.total, use.free + trashed) / blockBytes,
+            available: min(use.total, use.available + trashed) / blockBytes, files: made + use.free / 512,
+            filesFree: use.free / 512,
             nameBytesMax: UInt64(nameBytesMax))
     }
 

@@ -30,6 +30,7 @@ struct TrashStatements {
     let delete: Statement
     let move: Statement
     let photoCount: Statement
+    let photoBytes: Statement
     let oldestPhotos: Statement
     let note: Statement
     let takeBack: Statement
@@ -45,6 +46,8 @@ struct TrashStatements {
         delete = try connection.prepare("DELETE FROM trash WHERE ino=? AND id=?")
         move = try connection.prepare("UPDATE trash SET id=?3 WHERE ino=?1 AND id=?2")
         photoCount = try connection.prepare("SELECT count(*) FROM trash WHERE id=0")
+        photoBytes = try connection.prepare(
+            "SELECT sum(allocated) FROM trash JOIN inode ON inode.ino=trash.ino WHERE trash.id=0")
         oldestPhotos = try connection.prepare(
             "SELECT * FROM trash WHERE id=0 AND (since, ino)>(?,?) ORDER BY since, ino LIMIT ?")
         note = try connection.prepare("UPDATE trash SET noted=?2 WHERE since<=?1 AND noted IS NULL")
@@ -95,6 +98,11 @@ extension Tables {
     /// How many photos were taken out of moments and lie in the trash.
     public func trashedPhotoCount() throws(CatalogueError) -> Int64 {
         try trash.photoCount.one { $0.integer(0) } ?? 0
+    }
+
+    /// Plaintext bytes that these have. Walks them all. Reads stored rows only.
+    public func trashedPhotoBytes() throws(CatalogueError) -> UInt64 {
+        try trash.photoBytes.one { $0.unsigned(0) } ?? 0
     }
 
     /// Photos that were taken out of moments, the oldest first, behind a row; at most `limit`.
