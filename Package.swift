@@ -36,7 +36,10 @@ let package = Package(
         .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .executableTarget(
             name: "obscura",
-            dependencies: ["FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"],
+            dependencies: [
+                "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto", "LinuxIO",
+                "CShims",
+            ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
         layer(
@@ -48,7 +51,11 @@ let package = Package(
         tests("WorkerTests", uses: ["PhotoImaging", "obscura-worker", "CTurboJPEG"]),
         tests(
             "CommandTests",
-            uses: ["obscura", "FuseBridge", "PhotoLibrary", "VaultStore", "VaultCrypto", "LinuxIO", "CShims"]),
+            uses: [
+                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto",
+                "LinuxIO",
+                "CShims",
+            ]),
         tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG"]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(

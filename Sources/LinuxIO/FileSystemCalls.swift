@@ -1,3 +1,6 @@
+import CShims
+import Glibc
+
 /// What fstat(2) tells that the vault needs.
 public struct FileStatus: Sendable, Equatable {
     public var device: UInt64
@@ -46,6 +49,17 @@ public protocol FileSystemCalls: AnyObject, Sendable {
 }
 
 extension FileSystemCalls {
+    /// As `open`, so that reading leaves no trace in the access time, where the caller owns the file.
+    public func openTraceless(
+        _ directory: Int32, _ path: String, flags: Int32, mode: UInt32
+    ) throws(Errno) -> Int32 {
+        do throws(Errno) {
+            return try open(directory, path, flags: flags | obscura_no_access_time, mode: mode)
+        } catch  where error == Errno(EPERM) {
+            return try open(directory, path, flags: flags, mode: mode)
+        }
+    }
+
     /// Reads until `bytes` is full or the file ends; returns how many bytes were read.
     public func readFully(
         _ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64

@@ -48,7 +48,8 @@ extension Tree {
         return own.day == row.day || own.isUndated || row.isPinned
     }
 
-    private func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+    /// Lets a file share the content of a photo and stand for it.
+    func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         if inode.isPhoto {
             try removeMoment(inode, now: now)
             try deletePhoto(inode, space)

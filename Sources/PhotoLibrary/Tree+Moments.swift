@@ -61,12 +61,21 @@ extension Tree {
     }
 
     /// The name, or the first numbered form of it that is free. Where very many are taken, some free one.
-    func freeName(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> [UInt8] {
-        if try !has(directory, name) { return name }
+    ///
+    /// - Parameter suits: what else a free name must be good for.
+    func freeName(
+        _ directory: Inode, _ name: [UInt8],
+        suits: ([UInt8]) throws(FileError) -> Bool = { _ throws(FileError) in true }
+    ) throws(FileError) -> [UInt8] {
+        func isFree(_ candidate: [UInt8]) throws(FileError) -> Bool {
+            guard try !has(directory, candidate) else { return false }
+            return try suits(candidate)
+        }
+        if try isFree(name) { return name }
         var number = 2
         while true {
             let candidate = numberedName(name, number)
-            if try !has(directory, candidate) { return candidate }
+            if try isFree(candidate) { return candidate }
             // One by one at first, then in growing steps: no camera roll may make this slow.
             number += number < 32 ? 1 : number / 8
         }

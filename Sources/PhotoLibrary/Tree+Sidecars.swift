@@ -39,7 +39,7 @@ extension Tree {
 /// Whether a name is one that sidecars have.
 func isSidecarName(_ name: [UInt8]) -> Bool { sidecarStem(name) != nil }
 
-/// The names that a sidecar of a photo of this name may have.
+/// The names that a photo's sidecar may have, the one that counts first.
 func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     let stem = stemOf(name)
     var names: [[UInt8]] = []
@@ -49,6 +49,13 @@ func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
         }
     }
     return names
+}
+
+/// What a sidecar beside `shown` is called, if beside `name` it is called `sidecar`.
+func sidecarName(_ sidecar: [UInt8], of name: [UInt8], for shown: [UInt8]) -> [UInt8] {
+    if shown == name { return sidecar }
+    if sidecar.starts(with: name) { return shown + sidecar.dropFirst(name.count) }
+    return stemOf(shown) + sidecar.dropFirst(stemOf(name).count)
 }
 
 private func sidecarStem(_ name: [UInt8]) -> [UInt8]? {

@@ -86,7 +86,11 @@ final class Tree {
     }
 
     /// A new inode without a name, owned as `caller` and the directory it will lie in ask.
-    func makeInode(mode: UInt32, in directory: Inode, _ caller: Caller, now: Timestamp) -> Inode {
+    ///
+    /// - Parameter content: what a regular file's bytes are already sealed as; nil: a new one.
+    func makeInode(
+        mode: UInt32, in directory: Inode, _ caller: Caller, now: Timestamp, content: UInt64? = nil
+    ) -> Inode {
         let inherits = directory.row.mode & setGroupID != 0
         var mode = mode
         if inherits && mode & fileTypeMask == directoryType { mode |= setGroupID }
@@ -95,7 +99,7 @@ final class Tree {
             ino: counters.ino, mode: mode, uid: uid,
             gid: inherits && options.mountedByRoot ? directory.row.gid : gid, now: now)
         counters.ino += 1
-        if mode & fileTypeMask == regularType { row.content = makeContent() }
+        if mode & fileTypeMask == regularType { row.content = content ?? makeContent() }
         let inode = Inode(row)
         if inode.isDirectory { inode.nameHashes = [] } else { inode.names = [] }
         remember(inode)

@@ -104,11 +104,16 @@ extension Library {
 extension PhotoRow {
     /// What the facts say of a file of that name, dated by itself.
     init(_ inode: Inode, _ sighting: Sighting, named name: [UInt8], now: Timestamp) {
-        self.init(ino: inode.ino, day: 0)
+        self.init(ino: inode.ino, modified: inode.row.modified, sighting, named: name, now: now)
+    }
+
+    /// As above, of a file that may have no inode yet.
+    init(ino: UInt64, modified: Timestamp, _ sighting: Sighting, named name: [UInt8], now: Timestamp) {
+        self.init(ino: ino, day: 0)
         let facts = sighting.facts
         let (time, found) = PhotoImaging.captured(
-            facts, fileName: name, modified: inode.row.modified.seconds,
-            modifiedNanoseconds: inode.row.modified.nanoseconds, sidecar: sighting.sidecar, now: now.seconds,
+            facts, fileName: name, modified: modified.seconds, modifiedNanoseconds: modified.nanoseconds,
+            sidecar: sighting.sidecar, now: now.seconds,
             localOffset: localOffset)
         day = dayNumber(time.day)
         captured = time.secondsSince1970

@@ -59,7 +59,7 @@ final class SegmentFiles: @unchecked Sendable {
         let descriptor: Int32
         do throws(Errno) {
             let flags = O_RDWR | O_NOFOLLOW | (creating ? O_CREAT : 0)
-            descriptor = try calls.open(directory, Self.name(number), flags: flags, mode: 0o600)
+            descriptor = try calls.openTraceless(directory, Self.name(number), flags: flags, mode: 0o600)
         } catch {
             if error == .readOnlyFileSystem || error == Errno(EACCES) { return try readOnlySegment(number) }
             throw error == .noEntry ? .damaged : StoreError(error)
@@ -70,7 +70,7 @@ final class SegmentFiles: @unchecked Sendable {
     private func readOnlySegment(_ number: Int) throws(StoreError) -> OpenSegment {
         do throws(Errno) {
             let flags = O_RDONLY | O_NOFOLLOW
-            let descriptor = try calls.open(directory, Self.name(number), flags: flags, mode: 0)
+            let descriptor = try calls.openTraceless(directory, Self.name(number), flags: flags, mode: 0)
             return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
         } catch {
             throw error == .noEntry ? .damaged : StoreError(error)

@@ -159,7 +159,7 @@ private struct OptionParser {
     private func checkOperands() throws(Failure) {
         let expected = command.operands
         let given = result.operands
-        if given.count > expected.count {
+        if given.count > expected.count, !command.takesMore {
             throw Failure(.usage, given[expected.count], "one word too many: obscura \(command.synopsis)")
         }
         if given.count < expected.count {
@@ -167,7 +167,8 @@ private struct OptionParser {
                 .usage, command.rawValue, "\(expected[given.count]) is missing: obscura \(command.synopsis)")
         }
         if let index = given.firstIndex(of: "") {
-            throw Failure(.usage, command.rawValue, "\(expected[index]) is empty: name one")
+            let name = expected[min(index, expected.count - 1)]
+            throw Failure(.usage, command.rawValue, "\(name) is empty: name one")
         }
     }
 }

@@ -12,6 +12,11 @@ enum Option: String, CaseIterable {
     case passwordFile = "password-file"
     case passwordCommand = "password-command"
     case passwordStdin = "password-stdin"
+    case album
+    case albums
+    case dryRun = "dry-run"
+    case move
+    case quiet
     case mountOptions = "o"
     case foreground = "f"
     case help
@@ -27,7 +32,9 @@ enum Option: String, CaseIterable {
         case .passwordFile: "F"
         case .passwordCommand: "CMD"
         case .mountOptions: "OPT,..."
-        case .create, .passwordStdin, .foreground, .help: nil
+        case .album: "NAME"
+        case .albums: "link|copy|none"
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet: nil
         }
     }
 
@@ -43,6 +50,11 @@ enum Option: String, CaseIterable {
         case .passwordFile: "read it from file F, which only its owner may read"
         case .passwordCommand: "read it from the output of the shell command CMD"
         case .passwordStdin: "read it from standard input"
+        case .album: "add the photos to album NAME too, as Trip/Day 2; made where it is missing"
+        case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
+        case .dryRun: "only say what would be done; the vault is not changed"
+        case .move: "remove each source once its bytes are on the disk and were read back equal"
+        case .quiet: "show no progress"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
         case .help: "show this help"
@@ -62,17 +74,24 @@ enum Command: String, CaseIterable {
     case spaceAdd = "space add"
     case spaceRemove = "space remove"
     case grow
+    case `import`
+    case export
     case info
 
     /// Names of the operands; each must be given.
     var operands: [String] {
         switch self {
+        case .import: ["VAULT", "PATH"]
+        case .export: ["VAULT", "DIR"]
         case .create, .passwd, .spaceAdd, .spaceRemove, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
         case .grow: ["VAULT", "SIZE"]
         }
     }
+
+    /// Whether the last operand may be given several times.
+    var takesMore: Bool { self == .import }
 
     /// In the order of --help.
     var options: [Option] {
@@ -81,6 +100,8 @@ enum Command: String, CaseIterable {
         case .mount:
             [.mountOptions, .foreground, .create] + Option.createOptions + Option.passwordOptions + [.help]
         case .passwd, .spaceAdd, .spaceRemove: Option.passwordOptions + [.help]
+        case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
+        case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
         case .unmount, .grow, .info: [.help]
         }
     }
@@ -95,6 +116,8 @@ enum Command: String, CaseIterable {
         case .spaceAdd: "give an unused space a password"
         case .spaceRemove: "destroy the space this password opens"
         case .grow: "enlarge every space to SIZE, used or not (no password)"
+        case .import: "add photos without mounting"
+        case .export: "write the whole tree out, in clear, without mounting"
         case .info: "what anyone can see without a password"
         }
     }
@@ -121,6 +144,17 @@ enum Command: String, CaseIterable {
             """
         case .spaceRemove: "Its photos are gone for good. Other spaces are not touched."
         case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
+        case .import:
+            """
+            PATH is a file or a folder with all below it. Photos go under their days. Those that the space has
+            already are skipped, so that an interrupted import goes on when it is run again. Sidecars (.xmp) come
+            along; working files and what is no photo are left out. What obscura export wrote is restored.
+            """
+        case .export:
+            """
+            DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
+            photos.
+            """
         case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
         }
     }
@@ -132,7 +166,7 @@ enum Command: String, CaseIterable {
             let value = option == .create ? "..." : option.placeholder
             return value.map { "[\(option.spelling) \($0)]" } ?? "[\(option.spelling)]"
         }
-        return ([rawValue] + operands + own).joined(separator: " ")
+        return ([rawValue] + operands + (takesMore ? ["..."] : []) + own).joined(separator: " ")
     }
 }
 

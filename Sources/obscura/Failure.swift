@@ -35,13 +35,7 @@ struct Failure: Error, Equatable {
     }
 
     /// Without a newline. Control characters, which a path may contain, become `?`: it stays one line.
-    var line: String {
-        String(
-            String.UnicodeScalarView(
-                "obscura: \(what): \(why)".unicodeScalars.map {
-                    $0.value < 0x20 || $0.value == 0x7F ? "?" : $0
-                }))
-    }
+    var line: String { printable("obscura: \(what): \(why)") }
 }
 
 /// What the user is told about a vault's error. The one place that gives vault errors their words and status.

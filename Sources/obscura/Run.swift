@@ -54,6 +54,8 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .spaceAdd: try runSpaceAdd(arguments)
     case .spaceRemove: try runSpaceRemove(arguments)
     case .grow: try runGrow(arguments)
+    case .import: try runImport(arguments)
+    case .export: try runExport(arguments)
     case .info: try runInfo(arguments)
     }
 }

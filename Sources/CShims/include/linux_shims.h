@@ -3,11 +3,22 @@
 #ifndef OBSCURA_LINUX_SHIMS_H
 #define OBSCURA_LINUX_SHIMS_H
 
+/// O_NOATIME of open(2).
+extern const int obscura_no_access_time;
+
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length);
 
 /// The f_type of fstatfs(2), -1 on error.
 long long obscura_filesystem_type(int descriptor);
+
+/// flistxattr(2), fgetxattr(2) and fsetxattr(2): bytes, or -1 and errno; 0, or -1 and errno.
+long long obscura_list_attributes(int descriptor, char *names, unsigned long size);
+long long obscura_get_attribute(int descriptor, const char *name, void *value, unsigned long size);
+int obscura_set_attribute(int descriptor, const char *name, const void *value, unsigned long size);
+
+/// syncfs(2).
+int obscura_sync_filesystem(int descriptor);
 
 #endif

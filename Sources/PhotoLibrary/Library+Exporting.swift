@@ -1,0 +1,50 @@
+import Glibc
+
+/// Walking the tree without a mount.
+extension Library {
+    /// Everything that a directory lists but `.` and `..`, with attributes, in the order in which it came.
+    public func entries(of directory: UInt64) throws(FileError) -> [DirectoryEntry] {
+        let handle = try openDirectory(directory)
+        defer { releaseDirectory(handle) }
+        var found: [DirectoryEntry] = []
+        try readDirectory(handle, after: 0, plus: true) { entry in
+            if entry.name != "." && entry.name != ".." { found.append(entry) }
+            return true
+        }
+        return found
+    }
+
+    /// Whether a file is a photo.
+    public func isPhoto(_ ino: UInt64) throws(FileError) -> Bool {
+        try locked { tree throws(FileError) in try tree.inode(ino).isPhoto }
+    }
+
+    /// The extended attributes that programs gave a file or directory.
+    public func extendedAttributes(of ino: UInt64) throws(FileError) -> [ExtendedAttribute] {
+        try listExtendedAttributes(ino).map { name throws(FileError) in
+            ExtendedAttribute(name: name, value: try getExtendedAttribute(ino, name: name))
+        }
+    }
+
+    /// Hands `body` a regular file's bytes from the beginning, piece by piece, every one of them authenticated.
+    /// Until `body` answers no.
+    public func readAll(
+        _ ino: UInt64, _ caller: Caller, _ body: (UnsafeRawBufferPointer) -> Bool
+    ) throws(FileError) {
+        let handle = try open(ino, flags: O_RDONLY, caller)
+        defer { release(handle) }
+        var offset: UInt64 = 0
+        while true {
+            let (count, goesOn) = try read(handle, offset: offset, count: Chunk.pieceBytes) { bytes in
+                (bytes.count, bytes.isEmpty || body(bytes))
+            }
+            if count == 0 || !goesOn { return }
+            offset += UInt64(count)
+        }
+    }
+}
+
+extension Chunk {
+    /// What is read at once of a whole file.
+    fileprivate static let pieceBytes = 1 << 20
+}

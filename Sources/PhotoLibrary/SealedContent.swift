@@ -1,0 +1,77 @@
+import LinuxIO
+import PhotoImaging
+import VaultFormat
+import VaultStore
+
+/// The bytes of a file that is about to be in the library: sealed and written, but nothing refers to them yet.
+///
+/// A crash forgets them. Whoever made one either adopts it, with the catalogue's lock held, or abandons it.
+final class SealedContent {
+    let content: UInt64
+    private(set) var map = ExtentMap()
+    /// Plaintext bytes so far: whole chunks, until the last piece.
+    private(set) var byteCount: UInt64 = 0
+    private(set) var isAdopted = false
+
+    init(content: UInt64) { self.content = content }
+
+    var runs: [ExtentRun] { map.pieces.map(\.run) }
+
+    /// Where the next piece would best lie.
+    var nextSector: UInt64? { map.pieces.last.map { $0.run.sector + UInt64($0.run.sectorCount) } }
+
+    /// Notes the runs that the next `count` bytes were sealed in.
+    func append(_ runs: [ExtentRun], _ count: Int) {
+        precondition(byteCount % Chunk.bytes == 0)
+        let end = byteCount + UInt64(count)
+        _ = map.replace(byteCount, (end + Chunk.bytes - 1) / Chunk.bytes * Chunk.bytes, with: runs)
+        byteCount = end
+    }
+
+    /// Makes the bytes part of the next commit. Their rows are in the table.
+    func adopt(_ space: Space) {
+        if !runs.isEmpty { space.adopt(runs) }
+        isAdopted = true
+    }
+
+    /// Gives the sectors back, unless they were adopted.
+    func abandon(_ space: Space) {
+        if !isAdopted, !runs.isEmpty { space.abandon(runs) }
+        map = ExtentMap()
+    }
+}
+
+extension Library {
+    /// Seals a file's bytes piece by piece. Nil where it could not be read to its end, changed meanwhile, or
+    /// `proceed`, which is told of the bytes of each piece, answers no: then nothing stays.
+    func seal(_ source: some ImportSource, _ proceed: (Int) -> Bool) throws(FileError) -> SealedContent? {
+        let sealed = SealedContent(content: try changing { tree throws(FileError) in tree.makeContent() })
+        do throws(FileError) {
+            if try fill(sealed, from: source, proceed), source.isUnchanged { return sealed }
+        } catch {
+            sealed.abandon(space)
+            throw error
+        }
+        sealed.abandon(space)
+        return nil
+    }
+
+    private func fill(
+        _ sealed: SealedContent, from source: some ImportSource, _ proceed: (Int) -> Bool
+    ) throws(FileError) -> Bool {
+        let buffer = commons.replies.take()
+        defer { commons.replies.give(buffer) }
+        let end = source.byteCount
+        while sealed.byteCount < end {
+            let wanted = Int(min(UInt64(buffer.count), end - sealed.byteCount))
+            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+            guard source.read(at: sealed.byteCount, into: piece) == wanted else { return false }
+            let runs = try commons.seal(
+                content: sealed.content, offset: sealed.byteCount, UnsafeRawBufferPointer(piece),
+                near: sealed.nextSector, purpose: .user)
+            sealed.append(runs, wanted)
+            guard proceed(wanted) else { return false }
+        }
+        return true
+    }
+}

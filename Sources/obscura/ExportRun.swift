@@ -1,0 +1,245 @@
+import CShims
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// What an export has done.
+struct ExportReport {
+    var photos = 0
+    var otherFiles = 0
+    var links = 0
+    var byteCount: UInt64 = 0
+    /// Files whose extended attributes the target does not take.
+    var withoutAttributes = 0
+    private(set) var damaged = 0
+    private(set) var failures: [Failure] = []
+
+    mutating func addDamaged(_ path: String) {
+        damaged += 1
+        failures.append(Failure(.damaged, path, "damaged: its bytes cannot be read"))
+    }
+
+    mutating func add(_ failure: Failure) { failures.append(failure) }
+
+    /// What is told at the end, a line for each fact.
+    var lines: [String] {
+        var lines = ["\(counted(photos, "photo")) exported, \(sizeText(byteCount))"]
+        func line(_ count: Int, _ text: String) { if count > 0 { lines.append("\(count) \(text)") } }
+        line(links, "\(links == 1 ? "name" : "names") in albums linked")
+        line(otherFiles, "other \(otherFiles == 1 ? "file" : "files") exported")
+        line(withoutAttributes, "without their extended attributes, which the target does not take")
+        line(damaged, "could not be read")
+        return lines
+    }
+}
+
+/// One export: the tree is walked, moments first, and written file by file.
+final class ExportRun {
+    /// What is being written is called so until it is whole. Nothing at the top of a library can have this name.
+    private static let unfinishedName = ".obscura-export"
+
+    private let library: Library
+    private let root: HostPath
+    private let form: AlbumForm
+    private let caller = Caller(uid: geteuid(), gid: getegid())
+    let progress: TransferProgress
+    private(set) var report = ExportReport()
+    /// Files with several names, and the first that was written.
+    private var written: [UInt64: HostPath] = [:]
+    private var unreadable: Set<UInt64> = []
+
+    init(_ library: Library, to root: HostPath, _ form: AlbumForm, quiet: Bool) {
+        self.library = library
+        self.root = root
+        self.form = form
+        progress = TransferProgress(
+            "Exporting", TransferState(photosMax: 0, bytesMax: 0), quiet: quiet)
+    }
+
+    func run() throws(Failure) {
+        let top = entries(of: 1, "")
+        let chosen = ["moments", "albums"].compactMap { name in
+            name == "albums" && form == .none ? nil : top.first { $0.name.description == name }
+        }
+        measure(chosen)
+        for entry in chosen { try export(entry, to: root.appending(entry.name), entry.name.description) }
+        if wasInterrupted { return }
+        if let attributes = try? library.attributes(1).0 { setTimes(root, attributes) }
+        let descriptor = try onHost(root.shown, "opening it") { () throws(Errno) in try root.open(O_RDONLY) }
+        defer { close(descriptor) }
+        guard obscura_sync_filesystem(descriptor) == 0 else {
+            throw Failure(root.shown, "writing it to the disk", .last)
+        }
+    }
+
+    /// Counts what is to come.
+    private func measure(_ chosen: [DirectoryEntry]) {
+        var state = TransferState(photosMax: 0, bytesMax: 0)
+        var seen: Set<UInt64> = []
+        var waiting = chosen.map(\.ino)
+        while let directory = waiting.popLast() {
+            for entry in (try? library.entries(of: directory)) ?? [] {
+                guard let attributes = entry.entry?.attributes else { continue }
+                if attributes.isDirectory { waiting.append(entry.ino) }
+                guard attributes.isRegular,
+                    form == .copy || attributes.nlink < 2 || seen.insert(entry.ino).inserted
+                else { continue }
+                state.photosMax += 1
+                state.bytesMax += attributes.size
+            }
+        }
+        progress.state = state
+    }
+
+    private func entries(of ino: UInt64, _ path: String) -> [DirectoryEntry] {
+        do throws(FileError) { return try library.entries(of: ino) } catch {
+            report.addDamaged(path)
+            return []
+        }
+    }
+
+    /// - Parameter shown: the path in the library, for messages.
+    private func export(_ entry: DirectoryEntry, to path: HostPath, _ shown: String) throws(Failure) {
+        guard !wasInterrupted, let attributes = entry.entry?.attributes else { return }
+        do throws(Errno) {
+            if attributes.isDirectory {
+                try exportDirectory(attributes, to: path, shown)
+            } else if attributes.isRegular {
+                try exportFile(attributes, to: path, shown)
+            } else {
+                try exportSpecial(attributes, to: path)
+            }
+        } catch {
+            if error.meansNoRoom {
+                throw Failure(
+                    .noRoom, root.shown, "no room is left there: free some, or export somewhere else")
+            }
+            report.add(Failure(printable(shown), "writing it", error))
+        }
+    }
+
+    private func exportDirectory(
+        _ attributes: Attributes, to path: HostPath, _ shown: String
+    ) throws(Errno) {
+        guard path.withCString({ mkdir($0, 0o700) }) == 0 else { throw .last }
+        let descriptor = try path.open(O_RDONLY | O_DIRECTORY)
+        defer { close(descriptor) }
+        for entry in entries(of: attributes.ino, shown) {
+            do throws(Failure) {
+                try export(entry, to: path.appending(entry.name), "\(shown)/\(entry.name)")
+            } catch {
+                throw .noSpace
+            }
+        }
+        try setDetails(descriptor, attributes)
+    }
+
+    private func exportFile(_ attributes: Attributes, to path: HostPath, _ shown: String) throws(Errno) {
+        if unreadable.contains(attributes.ino) { return }
+        if form != .copy, let first = written[attributes.ino], link(first, path) {
+            report.links += 1
+            return
+        }
+        // Where names of different case are the same, one must not take the other's place.
+        if (try? path.status()) != nil { throw .exists }
+        let unfinished = root.appending(Self.unfinishedName)
+        let descriptor = try unfinished.open(O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+        var isDone = false
+        defer {
+            close(descriptor)
+            if !isDone { _ = unfinished.withCString { unlink($0) } }
+        }
+        guard try writeBytes(of: attributes, to: descriptor, shown), !wasInterrupted else { return }
+        try setDetails(descriptor, attributes)
+        let isRenamed = unfinished.withCString { old in path.withCString { rename(old, $0) } } == 0
+        guard isRenamed else { throw .last }
+        isDone = true
+        count(attributes, path)
+    }
+
+    private func count(_ attributes: Attributes, _ path: HostPath) {
+        if attributes.nlink > 1, written[attributes.ino] == nil { written[attributes.ino] = path }
+        progress.state.photos += 1
+        if (try? library.isPhoto(attributes.ino)) == true {
+            report.photos += 1
+        } else {
+            report.otherFiles += 1
+        }
+        report.byteCount += attributes.size
+    }
+
+    private func link(_ first: HostPath, _ path: HostPath) -> Bool {
+        first.withCString { old in path.withCString { Glibc.link(old, $0) } } == 0
+    }
+
+    /// False where they cannot be read: then the file is named, and passed over.
+    private func writeBytes(
+        of attributes: Attributes, to descriptor: Int32, _ shown: String
+    ) throws(Errno) -> Bool {
+        var failure: Errno?
+        var offset: UInt64 = 0
+        do throws(FileError) {
+            try library.readAll(attributes.ino, caller) { bytes in
+                do throws(Errno) {
+                    try LinuxCalls.shared.writeFully(descriptor, bytes, at: offset)
+                } catch {
+                    failure = error
+                    return false
+                }
+                offset += UInt64(bytes.count)
+                progress.state.bytes += UInt64(bytes.count)
+                return !wasInterrupted
+            }
+        } catch {
+            unreadable.insert(attributes.ino)
+            report.addDamaged(shown)
+            return false
+        }
+        if let failure { throw failure }
+        return true
+    }
+
+    private func exportSpecial(_ attributes: Attributes, to path: HostPath) throws(Errno) {
+        let isMade: Bool
+        if attributes.mode & UInt32(S_IFMT) == UInt32(S_IFLNK) {
+            guard let target = try? library.readLink(attributes.ino) else { throw .inputOutput }
+            isMade = HostPath(target).withCString { to in path.withCString { symlink(to, $0) } } == 0
+        } else {
+            isMade =
+                path.withCString { mknod($0, mode_t(attributes.mode), dev_t(attributes.rdev)) } == 0
+                && path.withCString { chmod($0, mode_t(attributes.mode & 0o7777)) } == 0
+        }
+        guard isMade else { throw .last }
+        if geteuid() == 0 { _ = path.withCString { lchown($0, attributes.uid, attributes.gid) } }
+        setTimes(path, attributes)
+    }
+
+    /// Attributes, owner, mode and times of an open file or directory, times last.
+    private func setDetails(_ descriptor: Int32, _ attributes: Attributes) throws(Errno) {
+        let extended = (try? library.extendedAttributes(of: attributes.ino)) ?? []
+        var isKept = true
+        for attribute in extended {
+            let result = HostPath(attribute.name).withCString {
+                obscura_set_attribute(descriptor, $0, attribute.value, UInt(attribute.value.count))
+            }
+            if result != 0 { isKept = false }
+        }
+        if !isKept { report.withoutAttributes += 1 }
+        // Where the target knows no owners, the files are the user's: that is all it can do.
+        if geteuid() == 0 { _ = fchown(descriptor, attributes.uid, attributes.gid) }
+        guard fchmod(descriptor, mode_t(attributes.mode & 0o7777)) == 0 else { throw .last }
+        let times = [attributes.accessed.timespec, attributes.modified.timespec]
+        guard futimens(descriptor, times) == 0 else { throw .last }
+    }
+
+    /// As well as the target can.
+    private func setTimes(_ path: HostPath, _ attributes: Attributes) {
+        let times = [attributes.accessed.timespec, attributes.modified.timespec]
+        _ = path.withCString { utimensat(AT_FDCWD, $0, times, AT_SYMLINK_NOFOLLOW) }
+    }
+}
+
+/// Runs a call on the host, its error becoming words.
+private func onHost<R>(_ what: String, _ doing: String, _ body: () throws(Errno) -> R) throws(Failure) -> R {
+    do throws(Errno) { return try body() } catch { throw Failure(what, doing, error) }
+}

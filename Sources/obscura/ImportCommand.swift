@@ -1,0 +1,104 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+import VaultStore
+
+/// How `obscura import` was asked to work.
+struct ImportSettings {
+    /// The path of an album, made where it is missing; empty: none.
+    var album: [Name] = []
+    var isDry = false
+    var moves = false
+    var quiet = false
+
+    init(_ arguments: Arguments) throws(Failure) {
+        isDry = arguments.has(.dryRun)
+        moves = arguments.has(.move)
+        quiet = arguments.has(.quiet)
+        guard let text = arguments[.album] else { return }
+        album = text.split(separator: "/").map { Name(String($0)) }
+        for name in album where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
+            throw Failure(
+                .usage, "--album \(text)", "what lies in \(name) is never shown: name another album")
+        }
+        guard !album.isEmpty, album.allSatisfy({ $0.bytes.count <= 255 }) else {
+            throw Failure(.usage, "--album \(text)", "not a name: as Trip or Trip/Day 2")
+        }
+    }
+}
+
+func runImport(_ arguments: Arguments) throws(Failure) {
+    let vault = arguments.operands[0]
+    let settings = try ImportSettings(arguments)
+    try requireVault(vault)
+    let library = try openLibrary(vault, arguments, readOnly: settings.isDry)
+    let paths = outermost(arguments.operands.dropFirst().map { HostPath(realPath($0)) })
+    let sources = SourceList(
+        paths, vault: (try? HostPath(vault).status())?.identity, restores: settings.album.isEmpty)
+    let run = ImportRun(library, sources, settings)
+    var end: Failure?
+    notingInterruption {
+        do throws(FileError) { try run.run() } catch { end = failure(error, vault: vault) }
+        do throws(FileError) { try library.close() } catch { end = end ?? failure(error, vault: vault) }
+    }
+    run.progress.end()
+    for line in run.report.lines { say(line) }
+    for failure in run.report.failures { note(failure.line) }
+    if let end { throw end }
+    try conclude(run.report, vault)
+}
+
+/// Opens the space that the password opens, as a mount does, but in this process.
+func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws(Failure) -> Library {
+    let password = try Passwords(arguments).toOpen(vault)
+    return try onVault(vault) { () throws(VaultError) in
+        let space = try Vault.unlock(vault, password: password, readOnly: readOnly)
+        var options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
+        options.readOnly = readOnly
+        options.thumbnails = false
+        let library = try Library.open(space, options: options)
+        library.didGoLive()
+        return library
+    }
+}
+
+/// What the user is told where the vault itself refused.
+func failure(_ error: FileError, vault: String) -> Failure {
+    switch error {
+    case .noRoom:
+        failure(.noRoom, vault: vault, why: "no room is left in the vault: make some, then run this again")
+    case .damaged: failure(.damaged, vault: vault, why: "damage found: what it touches cannot be read")
+    case .notDirectory:
+        failure(.failed, vault: vault, why: "a file has the name of an album: choose another name")
+    default: failure(.failed, vault: vault, why: "the vault refused (\(error)): try again")
+    }
+}
+
+private func failure(_ status: ExitStatus, vault: String, why: String) -> Failure {
+    Failure(status, vault, why)
+}
+
+/// The last word, where not all is well.
+private func conclude(_ report: ImportReport, _ vault: String) throws(Failure) {
+    if wasInterrupted {
+        throw Failure(.interrupted, vault, "interrupted: run the same command again to go on")
+    }
+    guard !report.failures.isEmpty else { return }
+    throw Failure(
+        .failed, vault,
+        report.unreadable > 0
+            ? "\(counted(report.unreadable, "source")) could not be read: the rest has been imported"
+            : "\(counted(report.unremoved, "source")) could not be removed: all has been imported")
+}
+
+/// The paths that lie in none of the others, each once. All are real paths.
+func outermost(_ paths: [HostPath]) -> [HostPath] {
+    var kept: [HostPath] = []
+    for (index, path) in paths.enumerated() where !paths[..<index].contains(path) {
+        let isBelow = paths.contains { other in
+            other != path && path.bytes.starts(with: other.bytes + (other.bytes == [0x2F] ? [] : [0x2F]))
+        }
+        if !isBelow { kept.append(path) }
+    }
+    return kept
+}

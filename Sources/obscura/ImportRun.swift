@@ -1,0 +1,236 @@
+import LinuxIO
+import PhotoImaging
+import PhotoLibrary
+
+/// One import, from the list of sources to the report.
+final class ImportRun {
+    /// Files opened ahead of their turn, so that the disk works while the processor seals.
+    private static let aheadMax = 4
+
+    let library: Library
+    let sources: SourceList
+    let settings: ImportSettings
+    let progress: TransferProgress
+    var report = ImportReport()
+    let removals: Removals?
+    /// Made with the first photo.
+    private var album: UInt64?
+    /// Dry, photos are found that are not in the library yet: the sources of each size.
+    private var seen: [UInt64: [HostPath]] = [:]
+
+    init(_ library: Library, _ sources: SourceList, _ settings: ImportSettings) {
+        self.library = library
+        self.sources = sources
+        self.settings = settings
+        var state = TransferState(photosMax: sources.items.count, bytesMax: sources.byteCount)
+        for export in sources.exports {
+            let size = exportSize(export)
+            state.photosMax += size.files
+            state.bytesMax += size.bytes
+        }
+        progress = TransferProgress("Importing", state, quiet: settings.quiet)
+        removals = settings.moves && !settings.isDry ? Removals(library) : nil
+        report.isDry = settings.isDry
+        report.others = sources.otherCount
+        for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
+    }
+
+    /// Returns at the end, or early where the user interrupts; throws where the vault refuses.
+    func run() throws(FileError) {
+        if !settings.album.isEmpty {
+            // Refused before anything is read, where a file has that name.
+            album = try library.album(settings.album, makes: false)
+        }
+        var ahead = ReadAhead(sources, countMax: Self.aheadMax)
+        var directory: Int?
+        while !wasInterrupted, let (item, opened) = ahead.next() {
+            try removals?.flushIfDue(&report, isDirectoryDone: item.directory != directory)
+            directory = item.directory
+            switch opened {
+            case .success(let source): try take(item, source)
+            case .failure(let error): fail(sources.path(of: item), "\(error)", item.byteCount)
+            }
+        }
+        for export in sources.exports where !wasInterrupted { try Restoration(self, export).run() }
+        if wasInterrupted { try library.makeDurable() } else { try removals?.flush(&report) }
+    }
+
+    private func fail(_ path: HostPath, _ why: String, _ byteCount: UInt64) {
+        report.addUnreadable(path, why)
+        pass(byteCount)
+    }
+
+    /// Notes a file that is not, or no longer, among those to be added.
+    func pass(_ byteCount: UInt64) {
+        progress.state.photosMax -= 1
+        progress.state.bytesMax -= min(byteCount, progress.state.bytesMax)
+    }
+
+    private func take(_ item: SourceItem, _ source: SourceFile) throws(FileError) {
+        let sidecars = openSidecars(of: item)
+        let sidecar = sidecars.first.flatMap { readSidecar($0) }
+        let appraisal = try library.appraise(
+            source, named: item.name, modified: source.modified, sidecar: sidecar)
+        if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
+        switch appraisal {
+        case .notPhoto:
+            report.others += 1 + (item.sidecars.isEmpty ? 0 : 1)
+            pass(item.byteCount)
+        case .duplicate(let ino): try takeDuplicate(ino, item, source, sidecars)
+        case .photo(let candidate):
+            if settings.isDry {
+                preview(candidate, source, sidecars.count)
+            } else {
+                try add(candidate, source, sidecars)
+            }
+        }
+    }
+
+    private func openSidecars(of item: SourceItem) -> [SourceFile] {
+        item.sidecars.compactMap { name in
+            let path = sources.path(of: name, of: item)
+            do throws(Errno) { return try SourceFile(path) } catch {
+                report.addUnreadable(path, "\(error)")
+                return nil
+            }
+        }
+    }
+
+    private func takeDuplicate(
+        _ ino: UInt64, _ item: SourceItem, _ source: SourceFile, _ sidecars: [SourceFile]
+    ) throws(FileError) {
+        report.duplicates += 1
+        pass(item.byteCount)
+        if !settings.album.isEmpty {
+            if settings.isDry {
+                var isThere = false
+                if let album { isThere = try library.lies(ino, in: album) }
+                report.joined += isThere ? 0 : 1
+            } else if try library.addToAlbum(ino, try albumInode(), named: item.name) {
+                report.joined += 1
+            }
+        }
+        for sidecar in sidecars where !settings.isDry {
+            let known = try library.add(
+                sidecar: sidecar.importFile, of: ino, named: item.name, in: album)
+            // What differs from the sidecar that the photo has stays where it is.
+            guard let known else { continue }
+            if known.isNew { report.sidecars += 1 }
+            removals?.add(sidecar: sidecar, known.ino)
+        }
+        removals?.add(source, ino)
+    }
+
+    private func albumInode() throws(FileError) -> UInt64 {
+        if let album { return album }
+        let made = try library.album(settings.album, makes: true)
+        guard let made else { throw .noEntry }
+        album = made
+        return made
+    }
+
+    private func add(
+        _ candidate: Candidate, _ source: SourceFile, _ sidecars: [SourceFile]
+    ) throws(FileError) {
+        let place = ImportPlace(album: settings.album.isEmpty ? nil : try albumInode())
+        let added = try library.add(
+            candidate, source.importFile, sidecars: sidecars.map(\.importFile), to: place,
+            proceed: noteBytes)
+        guard let added else { return failToAdd([source] + sidecars) }
+        note(candidate, day: candidate.day, source)
+        for (sidecar, ino) in zip(sidecars, added.sidecars) {
+            guard let ino else {
+                report.addUnreadable(sidecar.path, "its name is too long beside a numbered photo")
+                continue
+            }
+            report.sidecars += 1
+            removals?.add(sidecar: sidecar, ino)
+        }
+        removals?.add(source, added.photo)
+    }
+
+    /// Shows progress within a file. False: the user wants an end.
+    func noteBytes(_ count: Int) -> Bool {
+        progress.state.bytes += UInt64(count)
+        return !wasInterrupted
+    }
+
+    /// Says of files of which nothing was added why, unless the user interrupted.
+    func failToAdd(_ files: [SourceFile]) {
+        if wasInterrupted { return }
+        for file in files {
+            if let error = file.failure {
+                report.addUnreadable(file.path, "\(error)")
+            } else if !file.isUnchanged {
+                report.addUnreadable(file.path, "it changed while it was read: run this again")
+            }
+        }
+        progress.state.photosMax -= 1
+    }
+
+    /// Counts a photo that was added.
+    func note(_ candidate: Candidate, day: String, _ source: SourceFile) {
+        report.add(day: day, source.byteCount)
+        if candidate.isUndated { report.undated.add(source.path.shown) }
+        progress.state.photos += 1
+    }
+
+    private func preview(_ candidate: Candidate, _ source: SourceFile, _ sidecarCount: Int) {
+        for other in seen[source.byteCount] ?? [] {
+            guard let earlier = try? SourceFile(other), hasEqualBytes(earlier, source) else { continue }
+            report.duplicates += 1
+            return pass(source.byteCount)
+        }
+        seen[source.byteCount, default: []].append(source.path)
+        report.sidecars += sidecarCount
+        progress.state.bytes += source.byteCount
+        note(candidate, day: candidate.day, source)
+    }
+}
+
+extension SourceFile {
+    /// The file under its own name.
+    var importFile: ImportFile<SourceFile> { ImportFile(name: path.name, details: details, source: self) }
+}
+
+/// Whether two files that cost no more than reading have the same bytes.
+func hasEqualBytes(_ one: SourceFile, _ other: SourceFile) -> Bool {
+    guard one.byteCount == other.byteCount else { return false }
+    var offset: UInt64 = 0
+    var (left, right) = ([UInt8](repeating: 0, count: 1 << 20), [UInt8](repeating: 0, count: 1 << 20))
+    while offset < one.byteCount {
+        let first = left.withUnsafeMutableBytes { one.read(at: offset, into: $0) }
+        let second = right.withUnsafeMutableBytes { other.read(at: offset, into: $0) }
+        guard first > 0, first == second, left[..<first] == right[..<first] else { return false }
+        offset += UInt64(first)
+    }
+    return true
+}
+
+/// The items of a list in their order, some of them opened before their turn.
+private struct ReadAhead {
+    private let sources: SourceList
+    private let countMax: Int
+    private var index = 0
+    private var opened: [(SourceItem, Result<SourceFile, Errno>)] = []
+
+    init(_ sources: SourceList, countMax: Int) {
+        self.sources = sources
+        self.countMax = countMax
+    }
+
+    mutating func next() -> (SourceItem, Result<SourceFile, Errno>)? {
+        while opened.count < countMax, index < sources.items.count {
+            let item = sources.items[index]
+            index += 1
+            do throws(Errno) {
+                let source = try SourceFile(sources.path(of: item))
+                source.readAhead()
+                opened.append((item, .success(source)))
+            } catch {
+                opened.append((item, .failure(error)))
+            }
+        }
+        return opened.isEmpty ? nil : opened.removeFirst()
+    }
+}

@@ -1,0 +1,87 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// Sources that are to be removed once their bytes are safe: on the disk, and read back from there equal.
+final class Removals {
+    private static let countMax = 64
+    private static let bytesMax: UInt64 = 256 << 20
+
+    private struct Entry {
+        var path: HostPath
+        var identity: FileIdentity
+        var modified: Timestamp
+        /// The file of the library that has its bytes.
+        var ino: UInt64
+
+        init(_ source: SourceFile, _ ino: UInt64) {
+            path = source.path
+            identity = source.status.identity
+            modified = source.modified
+            self.ino = ino
+        }
+    }
+
+    private let library: Library
+    private var entries: [Entry] = []
+    /// Kept until their directory is done: a raw file and its JPEG share one.
+    private var sidecars: [Entry] = []
+    private var byteCount: UInt64 = 0
+
+    init(_ library: Library) { self.library = library }
+
+    func add(_ source: SourceFile, _ ino: UInt64) {
+        entries.append(Entry(source, ino))
+        byteCount += source.byteCount
+    }
+
+    func add(sidecar: SourceFile, _ ino: UInt64) {
+        if !sidecars.contains(where: { $0.path == sidecar.path }) { sidecars.append(Entry(sidecar, ino)) }
+    }
+
+    /// - Parameter isDirectoryDone: no more photos come that these sidecars might belong to.
+    func flushIfDue(_ report: inout ImportReport, isDirectoryDone: Bool) throws(FileError) {
+        if isDirectoryDone, !sidecars.isEmpty {
+            try flush(&report)
+        } else if entries.count >= Self.countMax || byteCount >= Self.bytesMax {
+            try flush(&entries, &report)
+        }
+    }
+
+    /// Makes the library durable and removes what it then proves to have.
+    func flush(_ report: inout ImportReport) throws(FileError) {
+        entries += sidecars
+        sidecars = []
+        try flush(&entries, &report)
+    }
+
+    private func flush(_ entries: inout [Entry], _ report: inout ImportReport) throws(FileError) {
+        guard !entries.isEmpty else { return }
+        try library.makeDurable()
+        for entry in entries { remove(entry, &report) }
+        entries = []
+        byteCount = 0
+    }
+
+    private func remove(_ entry: Entry, _ report: inout ImportReport) {
+        do throws(Errno) {
+            let source = try SourceFile(entry.path)
+            let isTheSame =
+                source.status.identity == entry.identity
+                && source.modified == entry.modified
+            guard isTheSame, (try? library.holds(entry.ino, source)) == true else {
+                report.addUnremoved(entry.path, "it is not what was imported any more, and stays")
+                return
+            }
+            // The very name that was read, and nothing new.
+            guard source.isSame(try entry.path.status()) else {
+                report.addUnremoved(entry.path, "it changed meanwhile, and stays")
+                return
+            }
+            guard entry.path.withCString({ unlink($0) }) == 0 else { throw .last }
+            report.removed += 1
+        } catch {
+            report.addUnremoved(entry.path, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// A file that may be a photo, with the sidecars that lie beside it.
+struct SourceItem: Equatable {
+    /// Index in `SourceList.directories`.
+    var directory: Int
+    var name: Name
+    var byteCount: UInt64
+    /// The one whose date counts first.
+    var sidecars: [Name] = []
+}
+
+/// What the paths of a command line have below them that is worth a look, in the order of names.
+///
+/// Working files and directories are left out, symbolic links are not followed.
+struct SourceList {
+    private(set) var directories: [HostPath] = []
+    private(set) var items: [SourceItem] = []
+    /// Directories that an export wrote.
+    private(set) var exports: [HostPath] = []
+    private(set) var unreadable: [(path: HostPath, error: Errno)] = []
+    /// Files that are sidecars of nothing.
+    private(set) var otherCount = 0
+    private(set) var byteCount: UInt64 = 0
+
+    /// - Parameters:
+    ///   - vault: a directory to pass over.
+    ///   - restores: whether what an export wrote is to be known as such.
+    init(_ paths: [HostPath], vault: FileIdentity?, restores: Bool) {
+        for path in paths {
+            do throws(Errno) { try add(path, vault, restores) } catch { unreadable.append((path, error)) }
+        }
+    }
+
+    func path(of item: SourceItem) -> HostPath { directories[item.directory].appending(item.name) }
+
+    func path(of sidecar: Name, of item: SourceItem) -> HostPath {
+        directories[item.directory].appending(sidecar)
+    }
+
+    /// Adds a path that the user named: links in it count.
+    private mutating func add(_ path: HostPath, _ vault: FileIdentity?, _ restores: Bool) throws(Errno) {
+        guard let real = path.withCString({ realpath($0, nil) }) else { throw .last }
+        defer { free(real) }
+        let path = HostPath(Name(real).bytes)
+        let status = try path.status()
+        if status.isDirectory {
+            if restores, isExport(path) {
+                exports.append(path)
+            } else {
+                addDirectory(path, vault)
+            }
+        } else if status.isRegular {
+            directories.append(path.parent)
+            let names = Set((try? path.parent.list()) ?? [])
+            append(path.name, status.byteCount, sidecarsAmong: names)
+        } else {
+            throw Errno(EINVAL)
+        }
+    }
+
+    private mutating func addDirectory(_ path: HostPath, _ vault: FileIdentity?) {
+        let names: [Name]
+        do throws(Errno) {
+            if try path.status().identity == vault { return }
+            names = try path.list()
+        } catch {
+            unreadable.append((path, error))
+            return
+        }
+        directories.append(path)
+        let index = directories.count - 1
+        let all = Set(names)
+        var claimed: Set<Name> = []
+        var below: [Name] = []
+        for name in names {
+            guard let status = try? path.appending(name).status() else { continue }
+            if status.isDirectory, !ImportRules.isWorkingDirectory(name) { below.append(name) }
+            guard status.isRegular, !ImportRules.isWorkingFile(name), !ImportRules.isSidecar(name) else {
+                continue
+            }
+            append(name, status.byteCount, sidecarsAmong: all, in: index)
+            claimed.formUnion(items.last?.sidecars ?? [])
+        }
+        otherCount +=
+            names.filter {
+                ImportRules.isSidecar($0) && !ImportRules.isWorkingFile($0) && !claimed.contains($0)
+            }.count
+        for name in below { addDirectory(path.appending(name), vault) }
+    }
+
+    private mutating func append(
+        _ name: Name, _ byteCount: UInt64, sidecarsAmong names: Set<Name>, in directory: Int? = nil
+    ) {
+        let sidecars = ImportRules.sidecars(of: name).filter { names.contains($0) }
+        items.append(
+            SourceItem(
+                directory: directory ?? directories.count - 1, name: name, byteCount: byteCount,
+                sidecars: sidecars))
+        self.byteCount += byteCount
+    }
+}
+
+/// Whether a directory is one that `obscura export` wrote: `moments` with days in it, perhaps `albums`, and no more.
+func isExport(_ path: HostPath) -> Bool {
+    guard let names = try? path.list(), names.contains("moments"),
+        names.allSatisfy({ $0 == "moments" || $0 == "albums" || ImportRules.isWorkingFile($0) }),
+        let days = try? path.appending("moments").list()
+    else { return false }
+    return days.allSatisfy { ImportRules.isDay($0) || ImportRules.isWorkingFile($0) }
+}

@@ -1,0 +1,92 @@
+import Glibc
+import LinuxIO
+
+/// How far an import or export has come.
+struct TransferState: Equatable {
+    var photos = 0
+    var photosMax: Int
+    var bytes: UInt64 = 0
+    var bytesMax: UInt64
+
+    /// Thousandths of the bytes, or of the photos where there are none.
+    var share: Int {
+        if bytesMax > 0 { return Int(Double(min(bytes, bytesMax)) / Double(bytesMax) * 1000) }
+        return photosMax > 0 ? min(photos, photosMax) * 1000 / photosMax : 1000
+    }
+
+    /// `412 of 1023 photos, 1.2 GiB of 3 GiB`.
+    var text: String {
+        "\(photos) of \(photosMax) \(photosMax == 1 ? "photo" : "photos"), \(sizeText(bytes)) of \(sizeText(bytesMax))"
+    }
+
+    /// The line of a terminal: what fits in `width` columns.
+    ///
+    /// - Parameter seconds: since the beginning.
+    func line(_ label: String, seconds: Double, width: Int) -> String {
+        var parts = ["\(label): \(share / 10) %", text]
+        if seconds >= 1, bytes > 0 {
+            parts.append("\(sizeText(UInt64(Double(bytes) / seconds)))/s")
+            let left = UInt64(seconds * Double(bytesMax - min(bytes, bytesMax)) / Double(bytes)) + 1
+            if bytes < bytesMax {
+                parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")
+            }
+        }
+        while parts.count > 1, parts.joined(separator: ", ").count > width { parts.removeLast() }
+        let text = parts.joined(separator: ", ")
+        let room = min(width - text.count - 3, 30)
+        guard room >= 5 else { return String(text.prefix(max(width, 0))) }
+        let done = share * room / 1000
+        return "[" + String(repeating: "#", count: done) + String(repeating: " ", count: room - done) + "] "
+            + text
+    }
+}
+
+/// Shows on standard error how far it has come: a bar on a terminal, else a line at each tenth.
+final class TransferProgress {
+    private static let intervalNanoseconds: Int64 = 100_000_000
+
+    private enum Form { case bar, lines, none }
+
+    private let label: String
+    private let form: Form
+    private let begun = MonotonicClock.nanoseconds
+    private var shownAt: Int64 = 0
+    private var tenthsShown = 0
+    var state: TransferState { didSet { show() } }
+
+    init(_ label: String, _ state: TransferState, quiet: Bool) {
+        self.label = label
+        self.state = state
+        form = quiet ? .none : isatty(STDERR_FILENO) == 1 ? .bar : .lines
+    }
+
+    private func show() {
+        switch form {
+        case .none: return
+        case .lines:
+            // The end is told by what follows.
+            let tenths = state.share / 100
+            guard tenths > tenthsShown, tenths < 10 else { return }
+            tenthsShown = tenths
+            note("\(label): \(tenths)0 %, \(state.text)")
+        case .bar:
+            let now = MonotonicClock.nanoseconds
+            guard now - shownAt >= Self.intervalNanoseconds else { return }
+            shownAt = now
+            let line = state.line(label, seconds: Double(now - begun) / 1e9, width: terminalColumns() - 1)
+            writeText("\r\(line)\u{1B}[K", to: STDERR_FILENO)
+        }
+    }
+
+    /// Takes the bar away, so that what follows begins on a clean line.
+    func end() {
+        if form == .bar, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
+    }
+}
+
+/// The width of the terminal on standard error; 80 where it does not tell.
+private func terminalColumns() -> Int {
+    var size = winsize()
+    guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    return Int(size.ws_col)
+}
