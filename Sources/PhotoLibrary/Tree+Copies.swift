@@ -2,8 +2,8 @@ import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// Copies of photos: files of their own in albums that have a photo's very bytes and stand for it. They have no place in
-/// moments, share its content, and go with it.
+/// Copies of photos: files of their own in albums that have a photo's very bytes and stand for it. They have no place
+/// in moments, share its content, and go with it.
 extension Tree {
     /// The photo that a file is or stands for; nil where it is a plain file.
     func photoStanding(for inode: Inode) throws(FileError) -> Inode? {

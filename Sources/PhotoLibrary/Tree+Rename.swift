@@ -53,7 +53,7 @@ extension Tree {
             try isFileable(request.newName, in: request.to)
         else { return false }
         if !request.source.isPhoto { return true }
-        // Filed already where a program wrote it, in the day itself, and so pinned to that: what is saved is dated anew.
+        // Filed already where a program wrote it, in the day itself, and so pinned to it: what is saved is dated anew.
         guard request.to.isDay, request.target?.inode.isPhoto == true else { return false }
         guard try photo(request.source).isPinned else { return false }
         return try isNewFile(request.source, named: request.sourceID, in: request.from)
