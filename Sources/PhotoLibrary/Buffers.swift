@@ -46,9 +46,11 @@ final class FileCommons: @unchecked Sendable {
     let space: Space
     let chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: 16)
     let replies = BufferPool(bufferBytes: requestBytesMax, keptMax: 4)
-    /// Asks for commits that make freed sectors usable; true if another try is worth it. Set once, at the
-    /// start.
-    var makeRoom: @Sendable () -> Bool = { false }
+    /// Asks for commits that make freed sectors usable, or for the trash to be emptied of so many bytes; true if
+    /// another try is worth it. Set once, at the start.
+    var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
+    /// How often room is asked for before there is none: each time gives some, which another may take.
+    private static let attemptsMax = 16
     /// A new content for a file whose present one others have too; nil where they are gone. Set once, at the start.
     var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
     /// Wakes the committer, which is to save this file within a second. Set once, at the start.
@@ -104,33 +106,31 @@ final class FileCommons: @unchecked Sendable {
 
     /// Sets room aside for bytes that will be sealed later, so that a full space is told at write(2).
     func claim(_ bytes: UInt64) throws(FileError) {
-        for attempt in 0..<2 {
+        for _ in 0..<Self.attemptsMax {
             let available = space.capacity.available
-            let isGranted = lock.withLock {
-                guard claimedBytes + bytes <= available else { return false }
-                claimedBytes += bytes
-                return true
+            let missing = lock.withLock {
+                let wanted = claimedBytes + bytes
+                if wanted <= available { claimedBytes = wanted }
+                return wanted - min(wanted, available)
             }
-            if isGranted { return }
-            if attempt == 0, !makeRoom() { break }
+            if missing == 0 { return }
+            guard makeRoom(missing) else { break }
         }
         throw .noRoom
     }
 
-    /// Seals and writes, trying twice where the space seems full.
+    /// Seals and writes, trying again where the space seems full.
     func seal(
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
     ) throws(FileError) -> [ExtentRun] {
-        do throws(StoreError) {
-            return try space.write(
-                role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
-        } catch .noRoom {
-            guard makeRoom() else { throw .noRoom }
-            return try stored(
-                space.write(
-                    role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose))
-        } catch {
-            throw FileError(error)
+        for _ in 0..<Self.attemptsMax {
+            do throws(StoreError) {
+                return try space.write(
+                    role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
+            } catch {
+                guard error == .noRoom, makeRoom(UInt64(bytes.count)) else { throw FileError(error) }
+            }
         }
+        throw .noRoom
     }
 }

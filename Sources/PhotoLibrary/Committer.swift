@@ -9,6 +9,11 @@ final class Committer: @unchecked Sendable {
     static let durableDelayMilliseconds: Int64 = 5000
     static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
+    private static let expiryMilliseconds: Int64 = 3_600_000
+    /// Work that nobody waits for is done so much at a time, and then again after a pause.
+    private static let expirySliceMilliseconds: Int64 = 200
+    private static let overwriteSliceBytes: UInt64 = 4 << 20
+    private static let pauseMilliseconds: Int64 = 20
 
     weak var library: Library?
 
@@ -20,6 +25,10 @@ final class Committer: @unchecked Sendable {
     private var durableSince: Int64?
     private var unsavedSince: Int64?
     private var retryAt: Int64 = 0
+    /// When the trash is looked at next.
+    private var expiryAt: Int64 = 0
+    /// When sectors of destroyed photos are overwritten next; nil while there are none that can be.
+    private var overwriteAt: Int64?
     /// Durable commits asked for, and done or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
@@ -75,22 +84,33 @@ final class Committer: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// What can be done against a full space: commits, after which freed sectors are free. True if it is
-    /// worth another try.
-    func makeRoom() -> Bool {
+    /// What can be done against a full space: commits, after which freed sectors are free; where none are freed,
+    /// photos of the trash that had `bytes` are destroyed first. True if it is worth another try.
+    func makeRoom(bytes: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
         // The committer itself, saving a file, must not wait for the committer.
         guard isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
         // Also what an earlier session freed waits for two durable commits of this one.
-        guard let space = library?.space, space.pendingBytes > 0 else { return false }
-        do throws(FileError) {
-            try waitForDurable()
-            try waitForDurable()
-            return true
-        } catch {
-            return false
+        guard let library else { return false }
+        if library.space.pendingBytes == 0 {
+            lock.unlock()
+            let isFreed = library.destroyOldestTrash(bytes: bytes)
+            lock.lock()
+            guard isFreed else { return false }
         }
+        if !library.space.canOverwrite {
+            do throws(FileError) {
+                try waitForDurable()
+                try waitForDurable()
+            } catch {
+                return false
+            }
+        }
+        lock.unlock()
+        library.space.overwriteFreed(most: max(bytes, Self.overwriteSliceBytes))
+        lock.lock()
+        return true
     }
 
     /// Commits for the last time and ends the thread.
@@ -122,6 +142,7 @@ final class Committer: @unchecked Sendable {
     private func run() {
         lock.lock()
         thread = pthread_self()
+        expiryAt = MonotonicClock.milliseconds + Self.expiryMilliseconds
         while !isStopping {
             let now = MonotonicClock.milliseconds
             if let since = unsavedSince, now >= since + Self.unsavedMilliseconds {
@@ -137,6 +158,10 @@ final class Committer: @unchecked Sendable {
             let isSoft = softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
+            } else if let at = overwriteAt, now >= at {
+                overwriteSome()
+            } else if now >= expiryAt {
+                expireSome(now)
             } else {
                 wait(now)
             }
@@ -146,18 +171,48 @@ final class Committer: @unchecked Sendable {
         lock.unlock()
     }
 
+    /// Goes on overwriting destroyed photos. `lock` is held, and given up meanwhile.
+    private func overwriteSome() {
+        lock.unlock()
+        library?.space.overwriteFreed(most: Self.overwriteSliceBytes)
+        let isLeft = library?.space.canOverwrite ?? false
+        lock.lock()
+        overwriteAt = isLeft ? MonotonicClock.milliseconds + Self.pauseMilliseconds : nil
+        if !isLeft { awaitOverwriting() }
+    }
+
+    /// Two durable commits after they were destroyed, photos can be overwritten: sees to it that there will be two.
+    /// `lock` is held.
+    private func awaitOverwriting() {
+        guard durableSince == nil, library?.space.hasDestroyed == true else { return }
+        durableSince = MonotonicClock.milliseconds
+    }
+
+    /// Goes on emptying the trash of what is too old. `lock` is held, and given up meanwhile.
+    private func expireSome(_ now: Int64) {
+        lock.unlock()
+        let isLeft = library?.expireTrash(until: now + Self.expirySliceMilliseconds) ?? false
+        lock.lock()
+        let pause = isLeft ? Self.pauseMilliseconds : Self.expiryMilliseconds
+        expiryAt = MonotonicClock.milliseconds + pause
+    }
+
+    /// Looks at the trash soon.
+    func noteTrash() {
+        lock.lock()
+        defer { lock.unlock() }
+        expiryAt = MonotonicClock.milliseconds
+        wake.signalAll()
+    }
+
     /// Waits for the next thing that is due. `lock` is held.
     private func wait(_ now: Int64) {
-        var due = Int64.max
-        if let softSince { due = min(due, softSince + Self.softDelayMilliseconds) }
-        if let durableSince { due = min(due, durableSince + Self.durableDelayMilliseconds) }
-        if due != .max { due = max(due, retryAt) }
+        var due = expiryAt
+        if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
+        if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
-        if due == .max {
-            wake.wait(lock)
-        } else {
-            wake.wait(lock, untilMilliseconds: max(due, now + 1))
-        }
+        if let overwriteAt { due = min(due, overwriteAt) }
+        wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
     /// Publishes a root. `lock` is held, and given up meanwhile.
@@ -186,6 +241,8 @@ final class Committer: @unchecked Sendable {
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
         } else {
             retryAt = 0
+            if durable, library?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
+            if durable, overwriteAt == nil { awaitOverwriting() }
         }
         if durable {
             if failed != nil { failure = failed }

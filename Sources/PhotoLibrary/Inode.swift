@@ -18,7 +18,8 @@ final class Inode: @unchecked Sendable {
     var nameHashes: Set<Int>?
     /// Who last found it by a name in a day: a link that the same thread makes next is a membership.
     var finderInDay: Int32?
-    /// Its names were taken by removing the photo from moments: the kernel may still believe one of them.
+    /// Its names were taken by removing the photo from moments: the kernel may still believe one of them. Until
+    /// it is looked up anew.
     var isTakenAway = false
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
@@ -29,6 +30,8 @@ final class Inode: @unchecked Sendable {
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     var isRegular: Bool { row.mode & fileTypeMask == regularType }
     var isPhoto: Bool { row.flags.contains(.photo) }
+    /// A photo that was taken out of moments: it has no names but in the trash.
+    var isTrashed: Bool { row.flags.contains(.trashed) }
     /// Stands for another inode's photo.
     var isCopy: Bool { row.flags.contains(.copy) }
     /// A day of moments.
@@ -68,6 +71,6 @@ enum Area {
     case moments
     /// A day: photos and plain files.
     case day
-    /// `albums` and all below.
+    /// `albums` and all below; also the trash, where little differs: `Tree.isInTrash` tells them apart.
     case album
 }

@@ -20,6 +20,7 @@ extension Library {
             let found = try tree.find(directory, name.bytes)
             if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
             guard let found else { throw .noEntry }
+            found.inode.isTakenAway = false
             if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
             return tree.entry(found.inode, in: directory.area)
         }
@@ -114,6 +115,9 @@ extension Library {
             let isMember = inode.isPhoto && inode.finderInDay == caller.pid
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
+            if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
+                try tree.restore(photo, now: now)
+            }
             inode.state?.setTimes(modified: nil, changed: now)
             let isFileable = try tree.isFileable(newName.bytes, in: directory)
             let wantsLook =
@@ -127,22 +131,36 @@ extension Library {
         return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
     }
 
-    /// unlink(2). In moments it removes a photo from the space, albums included.
+    /// unlink(2). In moments it takes a photo out of the space, albums included, and into the trash.
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
+        var isDone = false
+        while !isDone {
+            let info = try trashInfo(forRemoving: name, from: parent)
+            defer { giveUp(info) }
+            isDone = try unlinkOnce(parent, name, caller, info)
+        }
+    }
+
+    /// False where the name has become that of a photo, whose removal wants a `TrashInfo`.
+    private func unlinkOnce(
+        _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
+    ) throws(FileError) -> Bool {
         try changing { tree throws(FileError) in
             let directory = try tree.directory(parent)
+            if info == nil, try tree.isForTrash(directory, name.bytes) { return false }
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
             let now = Timestamp.now()
             if directory.isDay && found.inode.isPhoto {
-                try tree.removePhoto(found.inode, now: now)
+                try tree.removePhoto(found.inode, named: name.bytes, info, caller, space, now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 tree.unlinked(found.inode, now: now)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
+            return true
         }
     }
 
@@ -154,7 +172,7 @@ extension Library {
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }
-            guard directory.area != .root else { throw .notPermitted }
+            if directory.area == .root, try !tree.isInTrash(found.inode) { throw .notPermitted }
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
             try tree.removeEntry(directory, found.id, found.inode, now: now)
@@ -205,7 +223,7 @@ extension Tree {
         let type = mode & fileTypeMask
         if try has(directory, name) { throw .exists }
         switch directory.area {
-        case .root: throw .notPermitted
+        case .root: guard type == directoryType, isTrashName(name) else { throw .notPermitted }
         case .moments:
             guard type == directoryType, dayNumber(named: name) != nil else { throw .notPermitted }
         case .day:

@@ -15,7 +15,9 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         for _ in 0..<Self.attemptsMax {
-            if try renameOnce(parent, name, newParent, newName, flags, caller) { return }
+            let info = try trashInfo(forRemoving: newName, from: newParent)
+            defer { giveUp(info) }
+            if try renameOnce(parent, name, newParent, newName, flags, caller, info) { return }
         }
         throw .busy
     }
@@ -29,10 +31,10 @@ extension Library {
 
     private func renameOnce(
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
-        _ caller: Caller
+        _ caller: Caller, _ info: TrashInfo?
     ) throws(FileError) -> Bool {
         let (wanted, unsaved) = try locked { tree throws(FileError) -> (UInt64?, UInt64?) in
-            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
+            let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
             guard let found else { return (nil, nil) }
             let source = found.source
             let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
@@ -45,7 +47,8 @@ extension Library {
         let done = try changing { tree throws(FileError) -> Outcome? in
             tree.actor = caller.pid
             guard
-                var request = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags)
+                var request = try tree.prepareRename(
+                    parent, name.bytes, newParent, newName.bytes, flags, caller)
             else { return .done }
             if flags.contains(.exchange) {
                 try tree.exchange(request)
@@ -56,6 +59,8 @@ extension Library {
                 else { return nil }
                 request.verdict = sight.verdict
             }
+            if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
+            request.info = info
             // Whoever still writes must not find another's bytes under the pen.
             let still = request.source.state
             let isStill = still?.holdStill() ?? false
@@ -64,7 +69,10 @@ extension Library {
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
             request.source.state?.setTimes(modified: nil, changed: request.now)
-            guard wasWorking, try !tree.isWorking(request.source) else { return .done }
+            guard wasWorking else { return .done }
+            // What comes out of the trash may hold photos that were taken out of moments meanwhile.
+            let isRestored = request.isFromTrash && !request.isIntoTrash
+            if !isRestored, try tree.isWorking(request.source) { return .done }
             try sql(tree.tables.addUnfiled(request.source.ino))
             return .sweep(request.source.ino)
         }
@@ -116,8 +124,10 @@ extension Library {
         }
     }
 
-    /// Files a regular file that is no photo yet, if one of its names allows it.
+    /// Files a regular file that is no photo yet, if one of its names allows it; restores one that was in the
+    /// trash.
     func fileIfNeeded(_ ino: UInt64) throws(FileError) {
+        if try restoreIfTrashed(ino) { return }
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
@@ -175,7 +185,7 @@ extension Tree {
         var directories: Set<UInt64> = []
         for row in rows {
             let inode = try inode(row.ino)
-            if inode.isDirectory && !inode.row.flags.contains(.working) { directories.insert(row.ino) }
+            if inode.isDirectory { directories.insert(row.ino) }
         }
         return (rows, directories)
     }

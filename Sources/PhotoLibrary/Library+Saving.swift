@@ -112,7 +112,7 @@ extension Library {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: Self.reapedRowsMax))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-                space.free(runs)
+                space.free(runs, overwriting: inode.isPhoto || inode.isCopy)
             }
             if runs.count == Self.reapedRowsMax { return false }
         }

@@ -15,6 +15,8 @@ public final class Library: @unchecked Sendable {
     let commons: FileCommons
     let committer: Committer
     let thumbnails: ThumbnailShop?
+    let clock: SessionClock
+    private let trashedBytes = BriefMemory()
     /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
@@ -31,6 +33,7 @@ public final class Library: @unchecked Sendable {
         self.space = space
         self.catalogue = catalogue
         self.options = options
+        clock = SessionClock(options.clocks)
         commons = FileCommons(space)
         tree = try catalogue.locked { tables throws(FileError) in
             let tree = try Tree(tables, options)
@@ -43,7 +46,7 @@ public final class Library: @unchecked Sendable {
         committer = Committer()
         thumbnails = options.thumbnails ? ThumbnailShop(options) : nil
         committer.library = self
-        commons.makeRoom = { [committer] in committer.makeRoom() }
+        commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
         commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
         if !options.readOnly { committer.start() }
@@ -68,6 +71,7 @@ public final class Library: @unchecked Sendable {
         try? reapOrphans(ofThisSession: false)
         try? dropEmptyDays()
         try? fileWhatIsUnfiled()
+        if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
         unlocked?.levelTimes()
     }
 
@@ -111,10 +115,12 @@ public final class Library: @unchecked Sendable {
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         guard !options.readOnly else { throw .readOnly }
         var notices: [Tree.Notice] = []
+        var abandoned: [UInt64] = []
         var isChanged = false
         defer {
             committer.noteChange(if: isChanged)
             if !notices.isEmpty { tell(notices) }
+            for ino in abandoned { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
@@ -124,6 +130,7 @@ public final class Library: @unchecked Sendable {
                 tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 swap(&notices, &tree.notices)
+                swap(&abandoned, &tree.abandoned)
             }
             return try body(tree)
         }
@@ -153,14 +160,22 @@ public final class Library: @unchecked Sendable {
         let blockBytes: UInt64 = 4096
         // Inodes are rows: there are as many as there is room for, at some 512 bytes each.
         let made = (try? locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        // What room will be made of when it is asked for.
+        let trashed = trashedBytes.value { [self] in
+            (try? locked { tree throws(FileError) in try sql(tree.tables.trashedPhotoBytes()) }) ?? 0
+        }
         return FilesystemStatistics(
-            blockBytes: blockBytes, blocks: use.total / blockBytes, free: use.free / blockBytes,
-            available: use.available / blockBytes, files: made + use.free / 512, filesFree: use.free / 512,
+            blockBytes: blockBytes, blocks: use.total / blockBytes,
+            free: min(use.total, use.free + trashed) / blockBytes,
+            available: min(use.total, use.available + trashed) / blockBytes, files: made + use.free / 512,
+            filesFree: use.free / 512,
             nameBytesMax: UInt64(nameBytesMax))
     }
 
-    /// How many photos the space has, for `status`.
+    /// How many photos the space has, for `status`: those in the trash do not count.
     public func photoCount() throws(FileError) -> Int {
-        try locked { tree throws(FileError) in Int(try sql(tree.tables.photoCount())) }
+        try locked { tree throws(FileError) in
+            Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
+        }
     }
 }

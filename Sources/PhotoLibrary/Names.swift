@@ -24,15 +24,15 @@ func backupNames(_ name: [UInt8]) -> [[UInt8]] {
     backupSuffixes.map { name + $0 }.filter { $0.count <= nameBytesMax }
 }
 
-/// `NAME (2).jpg`: the name with a number before its extension, the stem cut so that 255 bytes suffice.
-func numberedName(_ name: [UInt8], _ number: Int) -> [UInt8] {
+/// `NAME (2).jpg`: the name with a number before its extension, the stem cut so that `bytesMax` suffice.
+func numberedName(_ name: [UInt8], _ number: Int, bytesMax: Int = nameBytesMax) -> [UInt8] {
     var dot = name.lastIndex(of: UInt8(ascii: ".")) ?? name.count
     // A name that begins with its only dot, or whose extension alone would fill it, has no extension.
     if dot == 0 || name.count - dot > extensionBytesMax { dot = name.count }
     let tail = Array(" (\(number))".utf8) + name[dot...]
     var stem = Array(name[..<dot])
-    if stem.count + tail.count > nameBytesMax {
-        var end = nameBytesMax - tail.count
+    if stem.count + tail.count > bytesMax {
+        var end = bytesMax - tail.count
         // Not within a UTF-8 sequence: continuation bytes are 10xxxxxx.
         while end > 0 && stem[end] & 0xC0 == 0x80 { end -= 1 }
         stem = Array(stem[..<end])

@@ -2,8 +2,8 @@ import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// Copies of photos: files of their own in albums that have a photo's very bytes and stand for it. They have no place in
-/// moments, share its content, and go with it.
+/// Copies of photos: files of their own in albums that have a photo's very bytes and stand for it. They have no place
+/// in moments, share its content, and go with it.
 extension Tree {
     /// The photo that a file is or stands for; nil where it is a plain file.
     func photoStanding(for inode: Inode) throws(FileError) -> Inode? {
@@ -91,6 +91,8 @@ extension Tree {
     /// A photo is about to lose its bytes, or to be none any more: its first copy becomes the photo, under the same
     /// day, and the others stand for that.
     func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
+        // In the trash, the copies without a name must have theirs before they can be photos of their own.
+        if photo.isTrashed, try !copies(of: photo).isEmpty { try restore(photo, now: now) }
         guard let first = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else { return }
         var row = try self.photo(photo)
         row.ino = first.ino
@@ -117,7 +119,7 @@ extension Tree {
         }
     }
 
-    private func handOver(_ photo: Inode, to copy: Inode) throws(FileError) {
+    func handOver(_ photo: Inode, to copy: Inode) throws(FileError) {
         try forgetCopy(copy)
         try sql(tables.moveCopies(of: photo.ino, to: copy.ino))
     }

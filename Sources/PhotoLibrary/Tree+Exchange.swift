@@ -11,6 +11,8 @@ extension Tree {
         guard (from.area == .album && to.area == .album) || (from.area == .day && from.ino == to.ino) else {
             throw .notPermitted
         }
+        // Out of the trash a photo comes by the rules of restoring alone.
+        guard request.isFromTrash == request.isIntoTrash else { throw .notPermitted }
         if first.isDirectory, try isInside(to, first) { throw .invalid }
         if second.isDirectory, try isInside(from, second) { throw .invalid }
         let isMember = try find(to, request.newName)?.isMember ?? false

@@ -87,7 +87,7 @@ extension Tree {
     }
 
     /// The names, by their ids, that stay with a photo's old bytes when `name` in `place` is saved as a new file: its
-    /// backups, and names that are hard links as in any file system. Nil where all of them do, because the saved name is
+    /// backups, names that are hard links as in any file system. Nil where all of them do, because the saved name is
     /// such a link itself: the new file is then a photo of its own.
     func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
         let names = try names(of: old)
@@ -183,7 +183,7 @@ extension Tree {
     }
 
     /// What the kernel may have kept of a name, and of the directory it is in. Of days it keeps nothing.
-    private func noteEntry(_ row: DentryRow, in directory: Inode) {
+    func noteEntry(_ row: DentryRow, in directory: Inode) {
         guard !directory.isDay else { return }
         notices.append(.entry(parent: row.parent, name: row.name))
         notices.append(.attributes(row.parent))

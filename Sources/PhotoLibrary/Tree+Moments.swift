@@ -113,6 +113,7 @@ extension Tree {
 
     /// Makes a photo a plain file, or forgets that it was one.
     func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
+        try leaveTrash(inode)
         try sql(tables.deletePhoto(inode.ino))
         inode.row.flags.remove(.photo)
         touch(inode)
@@ -123,16 +124,16 @@ extension Tree {
         let kept = try sql(tables.thumbnails(of: inode.ino))
         guard !kept.isEmpty else { return }
         for thumbnail in kept where thumbnail.content != 0 {
-            try freeContent(thumbnail.content, space)
+            try freeContent(thumbnail.content, space, overwriting: true)
         }
         try sql(tables.deleteThumbnails(of: inode.ino))
     }
 
     /// Frees a content of few extents.
-    func freeContent(_ content: UInt64, _ space: Space) throws(FileError) {
+    func freeContent(_ content: UInt64, _ space: Space, overwriting: Bool = false) throws(FileError) {
         let runs = try sql(tables.extents(of: content))
         guard let first = runs.first, let last = runs.last else { return }
         try sql(tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-        space.free(runs)
+        space.free(runs, overwriting: overwriting)
     }
 }

@@ -16,13 +16,20 @@ struct RenameRequest {
     /// What a look at the source's bytes found, where it was worth one.
     var verdict: Verdict
     var now: Timestamp
+    /// Whether the directories lie in the trash.
+    var isFromTrash: Bool
+    var isIntoTrash: Bool
+    var caller: Caller
+    /// What is to be written where a photo is removed; see `Tree.isForTrash`.
+    var info: TrashInfo?
 }
 
 /// What renaming means. All has been read before anything is changed.
 extension Tree {
     /// Finds what a rename is about and refuses what is refused everywhere; nil where nothing is to be done.
     func prepareRename(
-        _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags
+        _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
+        _ caller: Caller
     ) throws(FileError) -> RenameRequest? {
         let from = try directory(parent)
         let to = try directory(newParent)
@@ -37,7 +44,7 @@ extension Tree {
         return RenameRequest(
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
             isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, verdict: .unknown,
-            now: .now())
+            now: .now(), isFromTrash: try isInTrash(from), isIntoTrash: try isInTrash(to), caller: caller)
     }
 
     /// Whether the answer may depend on what the source's bytes are.
@@ -46,13 +53,14 @@ extension Tree {
             try isFileable(request.newName, in: request.to)
         else { return false }
         if !request.source.isPhoto { return true }
-        // Filed already where a program wrote it, in the day itself, and so pinned to that: what is saved is dated anew.
+        // Filed already where a program wrote it, in the day itself, and so pinned to it: what is saved is dated anew.
         guard request.to.isDay, request.target?.inode.isPhoto == true else { return false }
         guard try photo(request.source).isPinned else { return false }
         return try isNewFile(request.source, named: request.sourceID, in: request.from)
     }
 
     func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        if try renameInTrash(request, space) { return }
         switch (request.from.area, request.to.area) {
         case (.moments, .moments): try renameDay(request)
         case (.moments, .album): try copyDayToAlbum(request)
@@ -67,7 +75,7 @@ extension Tree {
 
     // MARK: Directories
 
-    private func renameDirectory(_ request: RenameRequest) throws(FileError) {
+    func renameDirectory(_ request: RenameRequest) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if try isInside(request.to, source) { throw .invalid }
         try replaceDirectory(request)
@@ -78,7 +86,7 @@ extension Tree {
     }
 
     /// Removes the empty directory that a directory is renamed over.
-    private func replaceDirectory(_ request: RenameRequest) throws(FileError) {
+    func replaceDirectory(_ request: RenameRequest) throws(FileError) {
         guard let target = request.target else { return }
         guard target.inode.isDirectory else { throw .notDirectory }
         guard target.inode.row.size == 0 else { throw .notEmpty }
@@ -151,7 +159,7 @@ extension Tree {
     // MARK: Files
 
     /// From one name in albums to another, plain POSIX but for what becomes of photos.
-    private func renameInAlbums(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func renameInAlbums(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
@@ -160,7 +168,9 @@ extension Tree {
             unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
-        let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
+        let isNew =
+            request.isFromTrash
+            ? false : try isNewFile(source, named: request.sourceID, in: request.from)
         try move(request)
         if source.isPhoto {
             guard isNew, try isFileable(request.newName, in: request.to),
@@ -176,14 +186,14 @@ extension Tree {
     }
 
     /// From an album into a day: a photo's album link goes, and its moment is this from now on.
-    private func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isRegular else { throw .notPermitted }
         if try save(request, space) { return }
         if source.isCopy, let photo = try photoStanding(for: source) {
             try exchangeRoles(source, photo, space, now: now)
         }
-        let request = try makeWay(request)
+        let request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
             try file(source, request.verdict, space, now: now)
@@ -208,7 +218,7 @@ extension Tree {
     private func renameInDays(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if try save(request, space) { return }
-        let request = try makeWay(request)
+        let request = try makeWay(request, space)
         let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
         if source.isPhoto {
             try noteFollowers(
@@ -238,7 +248,7 @@ extension Tree {
 
     /// Makes room for a file moved over another in a day. A photo that comes from elsewhere never replaces one, but is
     /// numbered; within the day, or by a plain file, one is overwritten as by rm.
-    private func makeWay(_ request: RenameRequest) throws(FileError) -> RenameRequest {
+    func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
         var request = request
         guard let target = request.target else { return request }
         guard !target.inode.isDirectory else { throw .isDirectory }
@@ -246,7 +256,9 @@ extension Tree {
             if request.from.ino != request.to.ino, try isToBePhoto(request) {
                 request.newName = try freeName(request.to, request.newName)
             } else {
-                try removePhoto(target.inode, now: request.now)
+                try removePhoto(
+                    target.inode, named: request.newName, request.info, request.caller, space,
+                    now: request.now)
             }
         } else {
             try removeEntry(request.to, target.id, target.inode, now: request.now)
@@ -303,7 +315,9 @@ extension Tree {
     /// working name, and gets a name that photos have.
     private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         let source = request.source
-        guard source.isRegular, try isFileable(request.newName, in: request.to) else { return nil }
+        guard source.isRegular, !request.isFromTrash, try isFileable(request.newName, in: request.to) else {
+            return nil
+        }
         // rsync links what it has to a working name, to rename that over another.
         let isWorking = try !isFileable(request.name, in: request.from)
         if !source.isPhoto || !isWorking {
@@ -318,7 +332,7 @@ extension Tree {
     }
 
     /// Moves the name itself.
-    private func move(_ request: RenameRequest) throws(FileError) {
+    func move(_ request: RenameRequest) throws(FileError) {
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         let isMember = request.isMember && request.to.area == .album
         try addEntry(request.to, request.newName, request.source, isMember: isMember, now: request.now)

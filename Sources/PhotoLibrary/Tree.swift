@@ -26,6 +26,8 @@ final class Tree {
     var followers: [UInt64: Follower] = [:]
     /// The thread whose request is served; -1 where it is nobody's.
     var actor: Int32 = -1
+    /// Orphans that the kernel may not know of, so that it will not say that it forgot them.
+    var abandoned: [UInt64] = []
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
@@ -230,7 +232,11 @@ final class Tree {
         inode.row.nlink = inode.isDirectory ? 0 : inode.row.nlink - 1
         inode.row.changed = now
         touch(inode)
-        guard inode.row.nlink == 0 else { return }
+        if inode.row.nlink == 0 { orphan(inode) }
+    }
+
+    /// An inode without a name waits for its last user.
+    func orphan(_ inode: Inode) {
         orphans.insert(inode.ino)
         newOrphans.append(inode.ino)
     }

@@ -159,6 +159,10 @@ public struct LibraryOptions: Sendable {
     public var workerPath: String?
     /// Worker processes at most.
     public var workerCount = 2
+    /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.
+    public var trashDays = 30
+    /// By which the age of what lies in the trash is told.
+    public var clocks = Clocks()
 
     public init(owner: (uid: UInt32, gid: UInt32), mountedByRoot: Bool) {
         self.owner = owner

@@ -71,6 +71,7 @@ public final class Tables {
     let extents: ExtentStatements
     let details: DetailStatements
     let photos: PhotoStatements
+    let trash: TrashStatements
     let copies: CopyStatements
     private let connection: Connection
 
@@ -81,6 +82,7 @@ public final class Tables {
         extents = try ExtentStatements(connection)
         details = try DetailStatements(connection)
         photos = try PhotoStatements(connection)
+        trash = try TrashStatements(connection)
         copies = try CopyStatements(connection)
     }
 

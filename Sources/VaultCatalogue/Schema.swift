@@ -16,6 +16,10 @@ import VaultFormat
 /// - `thumbnail`: sealed pictures of photos; `length` -1 remembers that none can be made of this `version`.
 /// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
 ///   to be looked at, after they were renamed out of a working name.
+/// - `trash`: what lies in the trash, and since when. With `id` 0 a photo that was taken out of moments, which
+///   was called `name` there; else the entry `id` of an inode. `noted` is when it was first seen to be too old.
+/// - `trash_name`: the names in albums that were taken from a photo when it was taken out of moments: its own and
+///   those of its copies, which have none until they are given back.
 enum Schema {
     static let version = 1
 
@@ -53,6 +57,14 @@ enum Schema {
             version INTEGER NOT NULL, PRIMARY KEY(ino, box)) STRICT, WITHOUT ROWID;
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE unfiled(ino INTEGER PRIMARY KEY) STRICT;
+        CREATE TABLE trash(
+            ino INTEGER NOT NULL, id INTEGER NOT NULL, since INTEGER NOT NULL, noted INTEGER,
+            name BLOB NOT NULL, PRIMARY KEY(ino, id)) STRICT, WITHOUT ROWID;
+        CREATE INDEX trash_since ON trash(since, ino);
+        CREATE INDEX trash_noted ON trash(noted) WHERE noted IS NOT NULL;
+        CREATE TABLE trash_name(
+            photo INTEGER NOT NULL, id INTEGER NOT NULL, parent INTEGER NOT NULL, name BLOB NOT NULL,
+            ino INTEGER NOT NULL, member INTEGER NOT NULL, PRIMARY KEY(photo, id)) STRICT, WITHOUT ROWID;
         CREATE TABLE counter(
             id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL,
             dentry INTEGER NOT NULL) STRICT;

@@ -80,6 +80,8 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let copy = InodeFlags(rawValue: 16)
     /// Other inodes have, or have had, the same content: `share` knows.
     public static let shared = InodeFlags(rawValue: 32)
+    /// A photo that was taken out of moments and lies in the trash: it has a row in `trash`.
+    public static let trashed = InodeFlags(rawValue: 64)
 }
 
 /// The ids to be given next.

@@ -111,6 +111,8 @@ struct DeltaEntry: Sendable, Hashable {
     var count: UInt32
     /// First linear sector, or slot.
     var start: UInt64
+    /// Whether sectors given back are to be overwritten first. Only in memory.
+    var isDestroyed = false
 
     func encode(into bytes: UnsafeMutableRawBufferPointer) {
         bytes.zero()

@@ -247,11 +247,14 @@ extension Space {
 
     /// Gives back runs whose rows are gone: in the catalogue's critical section that removed them. Their sectors
     /// are reused when no root refers to them any more.
-    public func free(_ runs: [ExtentRun]) {
+    ///
+    /// - Parameter overwriting: with random bytes, before they are reused: what was there is to be gone.
+    public func free(_ runs: [ExtentRun], overwriting: Bool = false) {
         lock.withLock {
             forEachPart(of: runs) { sector, count in
-                note(DeltaLayout.kindSectorsFreed, sector, count)
+                note(DeltaLayout.kindSectorsFreed, sector, count, isDestroyed: overwriting)
                 pendingSectors += UInt64(count)
+                if overwriting { destroyedSectors += UInt64(count) }
             }
         }
     }
@@ -272,15 +275,18 @@ extension Space {
     }
 
     /// Adds to the coming commit's delta, to its last entry where that goes on. Under `lock`.
-    private func note(_ kind: UInt8, _ sector: UInt64, _ count: Int) {
+    private func note(_ kind: UInt8, _ sector: UInt64, _ count: Int, isDestroyed: Bool = false) {
         isChanged = true
         let perSegment = UInt64(files.sectorsPerSegment)
-        if let last = entries.last, last.kind == kind, last.start + UInt64(last.count) == sector,
+        if let last = entries.last, last.kind == kind, last.isDestroyed == isDestroyed,
+            last.start + UInt64(last.count) == sector,
             last.start / perSegment == sector / perSegment
         {
             entries[entries.count - 1].count += UInt32(count)
         } else {
-            entries.append(DeltaEntry(kind: kind, count: UInt32(count), start: sector))
+            var entry = DeltaEntry(kind: kind, count: UInt32(count), start: sector)
+            entry.isDestroyed = isDestroyed
+            entries.append(entry)
         }
     }
 

@@ -157,6 +157,8 @@ extension Space {
         guard !isReadOnly else { return }
         // A mount may have begun with a soft root and changed nothing: that root is all there is of its state.
         if !isClean { try publish(freeze(), durable: true) }
+        // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
+        try? overwriteAll()
         guard rings.hasSoft else { return }
         for slot in RootLayout.softSlots {
             for copy in 0..<2 {

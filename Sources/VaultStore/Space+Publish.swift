@@ -55,10 +55,11 @@ extension Space {
             let frozen = FrozenCommit(
                 generation: nextGeneration,
                 pages: staged.map { (index: $0.key, page: $0.value) }.sorted { $0.index < $1.index },
-                bitmaps: bitmaps, counts: counts, entries: entries)
+                bitmaps: bitmaps, counts: counts, entries: entries + doomed)
             frozenPages = staged
             staged = [:]
             entries = []
+            doomed = []
             isChanged = false
             nextGeneration += 1
             peakSectors = max(peakSectors, sectors.usedSectors)
@@ -397,7 +398,9 @@ extension Space {
         var count = 0
         while count < pending.count, pending[count].generation <= generation {
             let entry = pending[count].entry
-            if entry.kind == DeltaLayout.kindSectorsFreed {
+            if entry.isDestroyed {
+                doomed.append(entry)
+            } else if entry.kind == DeltaLayout.kindSectorsFreed {
                 try sectors.release(entry.start, Int(entry.count))
                 pendingSectors -= UInt64(entry.count)
             } else {

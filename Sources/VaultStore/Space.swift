@@ -85,6 +85,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var entries: [DeltaEntry] = []
     var pending: [PendingFree] = []
     var pendingSectors: UInt64 = 0
+    /// Of destroyed photos, and no root refers to them: to be overwritten. See `overwriteFreed`.
+    var doomed: [DeltaEntry] = []
+    /// Sectors in `doomed`, and those that will come there.
+    var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.
     var deltaPages: [PendingFree] = []
     var current: RootRecord
@@ -107,6 +111,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.
     var freshBytes: UInt64 = 0
+
+    /// Held by whoever overwrites; taken before `lock`.
+    let overwriting = Lock()
+    let randomStream = RandomStream()
 
     let chunkBuffers = BufferPool(
         bufferBytes: Space.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes, keptMax: 6)

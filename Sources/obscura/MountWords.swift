@@ -15,18 +15,20 @@ struct MountWords: Equatable {
     var umask: UInt32?
     var idleSeconds: Int?
     var thumbnails = true
+    var trashDays = 30
     var subtype = "obscura"
     var passfile: String?
     var askpass: String?
 
     /// The words that --help names.
     static let helpList =
-        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|off, noexec, subtype="
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|off, trash=30,\n"
+        + "noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "passfile=", "askpass=", "thumbs=",
-        "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+        "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that change nothing here.
@@ -94,6 +96,11 @@ struct MountWords: Equatable {
         case "thumbs":
             guard value == "on" || value == "off" else { throw bad("on or off") }
             thumbnails = value == "on"
+        case "trash":
+            guard let days = parseDigits(value).flatMap({ Int(exactly: $0) }), days <= trashDaysMax else {
+                throw bad("a number of days up to \(trashDaysMax)")
+            }
+            trashDays = days
         case "subtype":
             guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
@@ -132,6 +139,7 @@ struct MountWords: Equatable {
         if let umask { words.append("umask=" + String(umask, radix: 8)) }
         if let idleSeconds { words.append("idle=\(idleSeconds)") }
         if !thumbnails { words.append("thumbs=off") }
+        if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }
@@ -160,6 +168,7 @@ struct MountWords: Equatable {
         options.gid = gid
         options.umask = umask
         options.thumbnails = thumbnails
+        options.trashDays = trashDays
         options.workerPath = workerPath
         return options
     }
@@ -185,6 +194,9 @@ func splitOptionList(_ list: String) -> [String] {
     if escaped { words[words.count - 1].append("\\") }
     return words
 }
+
+/// A hundred years.
+private let trashDaysMax = 36_500
 
 private func isSubtypeByte(_ byte: UInt8) -> Bool {
     switch byte {

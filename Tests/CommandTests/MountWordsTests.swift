@@ -48,6 +48,9 @@ import Testing
         ("umask=888", "obscura: -o umask=888: must be an octal number up to 777"),
         ("umask=1777", "obscura: -o umask=1777: must be an octal number up to 777"),
         ("idle=soon", "obscura: -o idle=soon: must be a time, such as 90s, 10m, 2h or 1d"),
+        ("trash=36501", "obscura: -o trash=36501: must be a number of days up to 36500"),
+        ("trash=-1", "obscura: -o trash=-1: must be a number of days up to 36500"),
+        ("trash", "obscura: -o trash: needs a value: trash=..."),
         ("thumbs=listed", "obscura: -o thumbs=listed: must be on or off"),
         ("subtype=a/b", "obscura: -o subtype=a/b: must be a word of letters, digits, '.', '_' and '-'"),
         ("passfile=", "obscura: -o passfile=: must be a file"),
@@ -65,6 +68,7 @@ import Testing
 
     @Test(arguments: [
         "", "ro,idle=90,thumbs=off", "allow_other,uid=0,gid=5,umask=077,noexec,dev,suid,subtype=x",
+        "trash=0",
     ])
     func `the daemon reads what the command wrote`(list: String) throws {
         let words = try applied(list)

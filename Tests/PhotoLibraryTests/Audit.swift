@@ -63,7 +63,10 @@ private let violations: [(rule: String, query: String)] = [
     ),
     (
         "what has no name is an orphan",
-        "SELECT ino FROM inode WHERE nlink = 0 AND ino NOT IN (SELECT ino FROM orphan)"
+        """
+        SELECT ino FROM inode WHERE nlink = 0
+            AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
+        """
     ),
     (
         "an extent belongs to a file or a thumbnail",
@@ -89,7 +92,22 @@ private let violations: [(rule: String, query: String)] = [
         """
         SELECT ino FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry JOIN inode AS d
             ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
-            AND ino NOT IN (SELECT ino FROM orphan)
+            AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
+        """
+    ),
+    (
+        "a photo in the trash stands under no day",
+        """
+        SELECT trash.ino FROM trash JOIN dentry USING(ino) JOIN inode AS d ON d.ino = dentry.parent
+            WHERE trash.id = 0 AND d.day <> 0
+        """
+    ),
+    (
+        "photos that were taken out of moments, and no others, have a row",
+        """
+        SELECT ino FROM inode WHERE (flags & 64 <> 0) <> (ino IN (SELECT ino FROM trash WHERE id = 0))
+            UNION SELECT photo FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)
+            UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
         """
     ),
     (

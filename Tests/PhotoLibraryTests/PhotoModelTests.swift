@@ -28,8 +28,11 @@ import Testing
         var count = 0
         let days = ["2001-01-01", "2002-02-02", "2003-03-03"]
 
+        /// Photos in the trash, by their names there.
+        var trashed: [(name: String, photo: Photo)] = []
+
         init(_ seed: UInt64) throws {
-            rig = try Rig()
+            rig = try Rig(trashDays: 30)
             dice = Dice(seed)
             for album in ["A", "B", "A/C"] { try rig.mkdir("albums/" + album) }
             for day in days { try rig.mkdir("moments/" + day) }
@@ -60,7 +63,7 @@ import Testing
             let target = path()
             let held = holder(target)
             let any = photos.randomElement(using: &dice)
-            switch Int.random(in: 0..<12, using: &dice) {
+            switch Int.random(in: 0..<13, using: &dice) {
             case 0, 1, 2: try write(target, held)
             case 3: try save(target, held)
             case 4, 5: try renameInAlbums(target, held)
@@ -74,8 +77,7 @@ import Testing
                 held.albums.remove(target)
             case 8:
                 guard let any, count % 3 == 0 else { break }
-                try rig.rm(try momentPath(any))
-                photos.removeAll { $0 === any }
+                try trash(any)
             case 9:
                 guard let any else { break }
                 let day = days.randomElement(using: &dice) ?? days[0]
@@ -84,7 +86,8 @@ import Testing
                 count += 1
                 any.day = day
                 any.isPinned = true
-            case 10:
+            case 10: try restore(to: target, held)
+            case 11:
                 guard let any, any !== held else { break }
                 try rig.mv(try momentPath(any), target)
                 held?.albums.remove(target)
@@ -100,6 +103,60 @@ import Testing
                     held.day = day
                 }
             }
+        }
+
+        /// As rm does, or a file manager.
+        private mutating func trash(_ photo: Photo) throws {
+            let path = try momentPath(photo)
+            let before = Set(try files())
+            if count % 2 == 0 || before.isEmpty {
+                try rig.rm(path)
+            } else {
+                try rig.mv(path, ".Trash-0/files/m\(count).jpg")
+            }
+            count += 1
+            photos.removeAll { $0 === photo }
+            for name in Set(try files()).subtracting(before) { trashed.append((name, photo)) }
+        }
+
+        private func files() throws -> [String] {
+            rig.exists(".Trash-0") ? try rig.ls(".Trash-0/files") : []
+        }
+
+        /// Into an album, or its day or another; or it is destroyed.
+        private mutating func restore(to target: String, _ held: Photo?) throws {
+            guard let (name, photo) = trashed.randomElement(using: &dice) else { return }
+            count += 1
+            trashed.removeAll { $0.name == name }
+            let path = ".Trash-0/files/" + name
+            switch count % 4 {
+            case 0:
+                try rig.rm(path)
+                return
+            case 1:
+                // What took its names meanwhile keeps them.
+                guard held == nil else { fallthrough }
+                try rig.mv(path, target)
+                photo.albums.insert(target)
+            default:
+                let day = days.randomElement(using: &dice) ?? days[0]
+                try rig.mv(path, "moments/\(day)/back\(count).jpg")
+                if day != photo.day { (photo.day, photo.isPinned) = (day, true) }
+            }
+            for album in photo.albums {
+                if holder(album) == nil { continue }
+                photo.albums.remove(album)
+                photo.albums.insert(try newName(like: album))
+            }
+            photos.append(photo)
+        }
+
+        /// The one name in an album that no photo is known by.
+        private func newName(like path: String) throws -> String {
+            let album = folder(path)
+            let known = Set(photos.flatMap(\.albums))
+            let names = try rig.ls(album).filter { $0 != "C" }.map { album + "/" + $0 }
+            return try #require(names.first { !known.contains($0) && $0.contains("(") })
         }
 
         private func folder(_ path: String) -> String {
@@ -193,6 +250,7 @@ import Testing
             }
         }
         for photo in world.photos { try world.rig.rm(try world.momentPath(photo)) }
+        if world.rig.exists(".Trash-0") { try world.rig.rmrf(".Trash-0") }
         try world.rig.expectNothingLeft("seed \(seed)")
     }
 }

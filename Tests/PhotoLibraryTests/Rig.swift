@@ -47,11 +47,15 @@ final class Rig: @unchecked Sendable {
 
     /// - Parameter isFragmented: no free run in the space is long enough for a whole chunk.
     init(
-        bytes: UInt64 = 64 << 20, byRoot: Bool = true, uid: UInt32 = 0, isFragmented: Bool = false
+        bytes: UInt64 = 64 << 20, byRoot: Bool = true, uid: UInt32 = 0, isFragmented: Bool = false,
+        trashDays: Int = 0, clocks: Clocks = Clocks()
     ) throws {
         vault = try TestVault(bytesPerSpace: bytes)
         var options = LibraryOptions(owner: (uid, uid), mountedByRoot: byRoot)
         options.workerPath = workerPath
+        // Most tests look at what is left when all is removed.
+        options.trashDays = trashDays
+        options.clocks = clocks
         self.options = options
         self.isFragmented = isFragmented
         fresh = try vault.unlock().openSpace(readOnly: true).capacity

@@ -1,0 +1,322 @@
+import Glibc
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// What is written into the trash, and what leaves it again.
+extension Library {
+    /// What is to be written beside a photo whose name this is in its day; nil where the name's removal wants
+    /// nothing of the kind. Whoever gets it calls `giveUp` at last.
+    func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
+        guard !options.readOnly else { return nil }
+        let day = try locked { tree throws(FileError) -> Int64? in
+            let directory = try tree.directory(parent)
+            return try tree.isForTrash(directory, name.bytes) ? directory.row.day : nil
+        }
+        guard let day else { return nil }
+        let content = try changing { tree throws(FileError) in tree.makeContent() }
+        let path = Array("moments/".utf8) + dayName(day) + [UInt8(ascii: "/")] + name.bytes
+        let text = trashInfoText(path: path, deleted: options.clocks.wall())
+        // Without room the photo is kept all the same.
+        let runs = try? text.withUnsafeBytes { bytes in
+            try space.write(
+                role: .content, content: content, offset: 0, bytes, near: nil, purpose: .system)
+        }
+        return TrashInfo(content: content, runs: runs ?? [], byteCount: text.count)
+    }
+
+    /// Gives back what was not used.
+    func giveUp(_ info: TrashInfo?) {
+        if let info, !info.isAdopted { space.abandon(info.runs) }
+    }
+
+    /// Makes a photo of what has come out of the trash, if it was one; false if it was not.
+    func restoreIfTrashed(_ ino: UInt64) throws(FileError) -> Bool {
+        guard try locked({ tree throws(FileError) in try tree.trashedPhoto(behind: tree.inode(ino)) != nil })
+        else { return false }
+        return try changing { tree throws(FileError) in
+            guard let photo = try tree.trashedPhoto(behind: tree.inode(ino)) else { return false }
+            try tree.restore(photo, now: .now())
+            return true
+        }
+    }
+
+    // MARK: Age
+
+    /// What has been noted is destroyed when it is seen so much later, in seconds, and still too old.
+    private static let noteSeconds: Int64 = 86_400
+    private static let rowsMax = 100
+
+    /// Destroys what has been in the trash for too long. What is found too old is only noted at first: a clock that
+    /// is wrong for once destroys nothing. True if some is left at the time `end`, by the monotonic clock.
+    @discardableResult
+    func expireTrash(until end: Int64 = .max) -> Bool {
+        // What fails is tried again when the trash is looked at next.
+        (try? expireWhatIsDue(until: end)) ?? false
+    }
+
+    private func expireWhatIsDue(until end: Int64) throws(FileError) -> Bool {
+        let now = clock.wall
+        if clock.hasJumped {
+            // What came since the session began was dated by the clock as it was before it was set.
+            let (start, expected) = (clock.start, clock.expected)
+            try changing { tree throws(FileError) in
+                try sql(tree.tables.redateTrash(from: start, through: expected, to: now))
+            }
+            return false
+        }
+        let limit = now - Int64(options.trashDays) * Self.noteSeconds
+        try changing { tree throws(FileError) in
+            try sql(tree.tables.takeTrashNotesBack(now: now, since: limit))
+            try sql(tree.tables.noteTrash(since: limit, now: now))
+        }
+        var last: TrashRow?
+        repeat {
+            let rows = try locked { tree throws(FileError) in
+                try sql(
+                    tree.tables.dueTrash(
+                        notedBy: now - Self.noteSeconds, after: last, limit: Self.rowsMax))
+            }
+            for row in rows { try destroy(row, since: limit, until: end) }
+            last = rows.last
+        } while last != nil && MonotonicClock.milliseconds < end
+        return last != nil
+    }
+
+    /// Destroys what a row is about, but for what came into the trash after `limit`.
+    private func destroy(_ row: TrashRow, since limit: Int64, until end: Int64) throws(FileError) {
+        if row.id != 0, let directory = try trashedDirectory(row) {
+            for below in try directories(below: directory).reversed() {
+                guard MonotonicClock.milliseconds < end else { return }
+                try clear(below, since: limit)
+            }
+        }
+        try destroyNow { tree, doomed throws(FileError) in
+            try tree.discard(row, since: limit, &doomed)
+        }
+    }
+
+    /// The directory that an entry in the trash names; nil where it is something else or gone.
+    private func trashedDirectory(_ row: TrashRow) throws(FileError) -> UInt64? {
+        try locked { tree throws(FileError) in
+            guard try tree.trashedName(row) != nil else { return nil }
+            return try tree.inode(row.ino).isDirectory ? row.ino : nil
+        }
+    }
+
+    /// A directory and all below, each before what lies in it.
+    private func directories(below top: UInt64) throws(FileError) -> [UInt64] {
+        var found = [top]
+        var next = 0
+        while next < found.count {
+            try eachPage(of: found[next]) { page throws(FileError) in found += page.directories.sorted() }
+            next += 1
+        }
+        return found
+    }
+
+    /// Removes what lies in a directory of the trash, but for what came there after `limit` and for directories
+    /// that are not empty.
+    private func clear(_ directory: UInt64, since limit: Int64) throws(FileError) {
+        try eachPage(of: directory) { page throws(FileError) in
+            try destroyNow { tree, doomed throws(FileError) in
+                for row in page.rows { try tree.discard(row, since: limit, &doomed) }
+            }
+        }
+    }
+
+    private func eachPage(
+        of directory: UInt64,
+        _ body: ((rows: [DentryRow], directories: Set<UInt64>)) throws(FileError) -> Void
+    ) throws(FileError) {
+        var cookie: UInt64 = 0
+        while true {
+            let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie) }
+            guard let last = page.rows.last else { return }
+            try body(page)
+            cookie = last.id
+        }
+    }
+
+    /// Runs `body`, which removes names, and destroys what it says has none left and is not open.
+    private func destroyNow(_ body: (Tree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
+        let doomed = try changing { tree throws(FileError) in
+            var doomed: [UInt64] = []
+            try body(tree, &doomed)
+            return doomed
+        }
+        // The kernel may not know of them, so it will not say that it forgot them.
+        for ino in doomed { forget(ino) }
+    }
+
+    // MARK: Room
+
+    /// Destroys photos of the trash, the oldest first, until they had so many bytes. False if there was none. For
+    /// the committer, when nothing else gives room.
+    func destroyOldestTrash(bytes: UInt64) -> Bool {
+        var freed: UInt64 = 0
+        var last: TrashRow?
+        while freed < max(bytes, 1) {
+            guard
+                let row = try? locked({ tree throws(FileError) in
+                    try sql(tree.tables.oldestTrashedPhotos(after: last, limit: 1)).first
+                })
+            else { break }
+            last = row
+            try? destroyNow { tree, doomed throws(FileError) in
+                // Whoever has it open would keep its room.
+                guard let inode = try tree.existing(row.ino), inode.openCount == 0, inode.state == nil else {
+                    return
+                }
+                let bytes = inode.row.allocated
+                try tree.discard(row, since: .max, &doomed)
+                if doomed.contains(row.ino) { freed += max(bytes, 1) }
+            }
+        }
+        return freed > 0
+    }
+}
+
+extension Tree {
+    /// The name in the trash that a row is about; nil where it is gone.
+    func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
+        guard let name = try sql(tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
+            try isInTrash(inode(name.parent))
+        else { return nil }
+        return name
+    }
+
+    /// Removes what a row is about, if it came into the trash at `limit` or before, and the row.
+    func discard(_ row: TrashRow, since limit: Int64, _ doomed: inout [UInt64]) throws(FileError) {
+        if row.id != 0 {
+            if let name = try trashedName(row) {
+                try discard(name, since: limit, &doomed)
+            } else {
+                try sql(tables.deleteTrash(row.ino, row.id))
+            }
+            return
+        }
+        guard let inode = try existing(row.ino), inode.isTrashed, row.since <= limit else { return }
+        let names = try sql(tables.dentries(of: row.ino))
+        for name in names {
+            guard try isInTrash(self.inode(name.parent)) else {
+                // A directory was restored, and the daemon killed before it had seen this file.
+                try restore(inode, now: .now())
+                return
+            }
+        }
+        for name in names { try discard(name, now: .now(), &doomed) }
+    }
+
+    /// Removes a name in the trash, unless it is of something that came there after `limit`, or of a directory
+    /// that is not empty.
+    func discard(_ name: DentryRow, since limit: Int64, _ doomed: inout [UInt64]) throws(FileError) {
+        // Gone since it was read.
+        guard try sql(tables.dentry(name.parent, name.name))?.id == name.id else { return }
+        let inode = try self.inode(name.ino)
+        if inode.isDirectory && inode.row.size > 0 { return }
+        if let row = try sql(tables.trashRow(name.ino, name.id)), row.since > limit { return }
+        if inode.isTrashed, let row = try sql(tables.trashRow(name.ino, 0)), row.since > limit { return }
+        try sql(tables.deleteTrash(name.ino, name.id))
+        try discard(name, now: .now(), &doomed)
+    }
+}
+
+/// A number that is counted anew at most once a second, however often it is asked for.
+final class BriefMemory: @unchecked Sendable {
+    private static let keptMilliseconds: Int64 = 1000
+
+    private let lock = Lock()
+    // Both under `lock`.
+    private var known: UInt64 = 0
+    private var until: Int64 = 0
+
+    func value(_ count: () -> UInt64) -> UInt64 {
+        lock.lock()
+        defer { lock.unlock() }
+        let now = MonotonicClock.milliseconds
+        if now >= until {
+            known = count()
+            until = now + Self.keptMilliseconds
+        }
+        return known
+    }
+}
+
+/// The clocks by which the age of what lies in the trash is told; tests have others.
+public struct Clocks: Sendable {
+    /// The wall clock: seconds since 1970.
+    public var wall: @Sendable () -> Int64 = { Timestamp.now().seconds }
+    /// Seconds since the machine was started, sleep included: a clock that nobody sets.
+    public var boot: @Sendable () -> Int64 = {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec)
+    }
+
+    public init() {}
+}
+
+/// The wall clock as one session has known it.
+struct SessionClock: Sendable {
+    /// By how many seconds the clocks may disagree: a clock that is kept right is set by less.
+    private static let jumpSecondsMax: Int64 = 600
+
+    private let clocks: Clocks
+    /// The wall clock when the session began.
+    let start: Int64
+    private let bootStart: Int64
+
+    init(_ clocks: Clocks) {
+        self.clocks = clocks
+        start = clocks.wall()
+        bootStart = clocks.boot()
+    }
+
+    var wall: Int64 { clocks.wall() }
+    /// What the wall clock would show had nobody set it.
+    var expected: Int64 { start + clocks.boot() - bootStart }
+    var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
+}
+
+/// A `.trashinfo` file of the freedesktop trash specification.
+///
+/// - Parameters:
+///   - path: from the root of the mount.
+///   - deleted: seconds since 1970; shown as local time.
+func trashInfoText(path: [UInt8], deleted: Int64) -> [UInt8] {
+    let time = civilTime(deleted)
+    return Array("[Trash Info]\nPath=".utf8) + percentEncoded(path)
+        + Array("\nDeletionDate=\(time)\n".utf8)
+}
+
+/// `YYYY-MM-DDThh:mm:ss` in the mount's time zone.
+private func civilTime(_ seconds: Int64) -> String {
+    var seconds = time_t(seconds)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    func digits(_ number: Int32, _ count: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, count - text.count)) + text
+    }
+    let day = [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
+    let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
+    return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
+}
+
+/// As in a URI (RFC 3986), slashes kept.
+private func percentEncoded(_ path: [UInt8]) -> [UInt8] {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var encoded: [UInt8] = []
+    for byte in path {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"), UInt8(ascii: "/"):
+            encoded.append(byte)
+        default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+    }
+    return encoded
+}

@@ -1,0 +1,268 @@
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// The trash: `.Trash-UID` at the root, as the freedesktop specification has it. What lies there is plain POSIX;
+/// a photo that was taken out of moments has its only names there, and a row that knows what it was.
+extension Tree {
+    /// Whether a directory is a trash, or lies in one.
+    func isInTrash(_ directory: Inode) throws(FileError) -> Bool {
+        var current = directory
+        while current.row.parent != Place.root {
+            guard current.row.parent != 0 else { return false }
+            current = try inode(current.row.parent)
+        }
+        return ![Place.root, Place.moments, Place.albums].contains(current.ino)
+    }
+
+    // MARK: Out of moments, and back
+
+    /// Takes a photo out of moments, where it was called `name`, and out of every album, its copies too, restorably. It
+    /// must have a name in the trash already; those there stay. A copy that has none stays without any name.
+    func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
+        for inode in [photo] + (try copies(of: photo)) {
+            inode.isTakenAway = true
+            for row in try sql(tables.dentries(of: inode.ino)) {
+                let directory = try self.inode(row.parent)
+                if !directory.isDay {
+                    if try isInTrash(directory) { continue }
+                    try sql(tables.addTrashName(row, of: photo.ino))
+                }
+                try removeEntry(directory, row.id, inode, now: now)
+                // Not `unlinked`: a copy without a name waits for its photo, and for nobody else.
+                inode.row.nlink -= 1
+                noteEntry(row, in: directory)
+            }
+            inode.row.changed = now
+            touch(inode)
+            notices.append(.attributes(inode.ino))
+        }
+        try sql(tables.store(TrashRow(ino: photo.ino, id: 0, since: options.clocks.wall(), name: name)))
+        photo.row.flags.insert(.trashed)
+    }
+
+    /// The photo in the trash that a file there is, or stands for.
+    func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
+        guard let photo = try photoStanding(for: inode), photo.isTrashed else { return nil }
+        return photo
+    }
+
+    /// Makes a photo of one that was taken out: under its own day, unless it has been given a name in one, and
+    /// in the albums that are still there.
+    func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
+        guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
+        let names = try sql(tables.trashNames(of: photo.ino))
+        try forgetTrashed(photo)
+        photo.isTakenAway = false
+        if try moment(of: photo) == nil {
+            try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
+        }
+        for row in names { try giveBack(row, now: now) }
+        try giveUpNameless(names)
+        notices.append(.attributes(photo.ino))
+    }
+
+    private func giveBack(_ row: DentryRow, now: Timestamp) throws(FileError) {
+        guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
+            !album.isDay, album.row.nlink > 0
+        else { return }
+        inode.isTakenAway = false
+        // It may have been restored to this very place.
+        if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
+        let name = try freeName(album, row.name)
+        try addEntry(album, name, inode, isMember: row.isMember, now: now)
+        linked(inode, now: now)
+        notices.append(.attributes(album.ino))
+        notices.append(.attributes(inode.ino))
+    }
+
+    /// Copies that got no name back are nobody's any more.
+    private func giveUpNameless(_ names: [DentryRow]) throws(FileError) {
+        for ino in Set(names.map(\.ino)) {
+            guard let inode = try existing(ino), inode.row.nlink == 0, !orphans.contains(ino) else {
+                continue
+            }
+            orphan(inode)
+            abandoned.append(ino)
+        }
+    }
+
+    /// Forgets what a photo was before it was taken out.
+    private func forgetTrashed(_ inode: Inode) throws(FileError) {
+        try sql(tables.deleteTrash(inode.ino, 0))
+        try sql(tables.deleteTrashNames(of: inode.ino))
+        inode.row.flags.remove(.trashed)
+        touch(inode)
+    }
+
+    /// A photo of the trash is about to be none any more. A copy of it that has a name there is the photo from now on;
+    /// copies without a name go with it.
+    func leaveTrash(_ photo: Inode) throws(FileError) {
+        guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
+        let names = try sql(tables.trashNames(of: photo.ino))
+        try forgetTrashed(photo)
+        guard let heir = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else {
+            try giveUpNameless(names)
+            return
+        }
+        var row = try self.photo(photo)
+        row.ino = heir.ino
+        try handOver(photo, to: heir)
+        try storePhoto(heir, row)
+        try sql(tables.store(TrashRow(ino: heir.ino, id: 0, since: kept.since, name: kept.name)))
+        for name in names where name.ino != photo.ino { try sql(tables.addTrashName(name, of: heir.ino)) }
+        heir.row.flags.insert(.trashed)
+    }
+
+    /// The inode of that number; nil if there is none.
+    func existing(_ ino: UInt64) throws(FileError) -> Inode? {
+        do throws(FileError) { return try inode(ino) } catch {
+            if error == .stale { return nil }
+            throw error
+        }
+    }
+
+    // MARK: Removal by a program that knows of no trash
+
+    /// Whether removing that name is removing a photo from moments, which a trash is to keep.
+    func isForTrash(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
+        guard options.trashDays > 0, directory.isDay else { return false }
+        return try find(directory, name)?.inode.isPhoto ?? false
+    }
+
+    /// Removes a photo from its day and from all albums: into the trash of the caller with what lets a file
+    /// manager restore it, or for good where nothing is kept.
+    func removePhoto(
+        _ inode: Inode, named name: [UInt8], _ info: TrashInfo?, _ caller: Caller, _ space: Space,
+        now: Timestamp
+    ) throws(FileError) {
+        guard options.trashDays > 0 else {
+            try removePhoto(inode, now: now)
+            return
+        }
+        let (files, infos) = try trashPlace(caller, now: now)
+        let kept = try freeTrashName(name, files, infos)
+        try addEntry(files, kept, inode, now: now)
+        linked(inode, now: now)
+        try takeOut(inode, named: name, now: now)
+        if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
+        for directory in [files, infos] { notices.append(.attributes(directory.ino)) }
+    }
+
+    /// `files` and `info` of the caller's trash, made where there is none.
+    private func trashPlace(
+        _ caller: Caller, now: Timestamp
+    ) throws(FileError) -> (files: Inode, infos: Inode) {
+        let uid = options.mountedByRoot ? caller.uid : options.owner.uid
+        let top = try privateDirectory(
+            trashPrefix + Array(String(uid).utf8), in: inode(Place.root), caller, now)
+        return (
+            try privateDirectory(filesName, in: top, caller, now),
+            try privateDirectory(infosName, in: top, caller, now)
+        )
+    }
+
+    private func privateDirectory(
+        _ name: [UInt8], in parent: Inode, _ caller: Caller, _ now: Timestamp
+    ) throws(FileError) -> Inode {
+        if let found = try find(parent, name) {
+            guard found.inode.isDirectory else { throw .notDirectory }
+            return found.inode
+        }
+        let made = makeInode(mode: directoryType | 0o700, in: parent, caller, now: now)
+        made.row.nlink = 2
+        try addEntry(parent, name, made, now: now)
+        notices.append(.attributes(parent.ino))
+        return made
+    }
+
+    /// The name, or the first numbered form of it, that neither directory has yet.
+    private func freeTrashName(
+        _ name: [UInt8], _ files: Inode, _ infos: Inode
+    ) throws(FileError) -> [UInt8] {
+        let bytesMax = nameBytesMax - infoSuffix.count
+        var number = 1
+        while true {
+            let candidate = number == 1 ? name : numberedName(name, number, bytesMax: bytesMax)
+            if candidate.count <= bytesMax, try sql(tables.dentry(files.ino, candidate)) == nil,
+                try sql(tables.dentry(infos.ino, candidate + infoSuffix)) == nil
+            {
+                return candidate
+            }
+            number += number < 32 ? 1 : number / 8
+        }
+    }
+
+    private func add(
+        _ info: TrashInfo, named name: [UInt8], to directory: Inode, _ caller: Caller, _ space: Space,
+        now: Timestamp
+    ) throws(FileError) {
+        guard !info.runs.isEmpty else { return }
+        let file = makeInode(mode: regularType | 0o600, in: directory, caller, now: now)
+        file.row.nlink = 1
+        file.row.content = info.content
+        file.row.size = UInt64(info.byteCount)
+        file.row.allocated = UInt64(info.byteCount)
+        try addEntry(directory, name, file, now: now)
+        for run in info.runs { try sql(tables.insert(run, of: info.content)) }
+        space.adopt(info.runs)
+        info.isAdopted = true
+    }
+
+    // MARK: Names that go behind the kernel's back
+
+    /// Removes a name in the trash, and what says how to restore it. Adds to `doomed` what has no name left.
+    func discard(_ row: DentryRow, now: Timestamp, _ doomed: inout [UInt64]) throws(FileError) {
+        let directory = try inode(row.parent)
+        try drop(row, in: directory, now: now, &doomed)
+        guard let top = try existing(directory.row.parent), top.row.parent == Place.root,
+            try find(top, filesName)?.inode.ino == directory.ino,
+            let infos = try find(top, infosName)?.inode, infos.isDirectory,
+            let info = try find(infos, row.name + infoSuffix), !info.inode.isDirectory
+        else { return }
+        let infoRow = DentryRow(
+            parent: infos.ino, id: info.id, name: row.name + infoSuffix, ino: info.inode.ino)
+        try drop(infoRow, in: infos, now: now, &doomed)
+    }
+
+    private func drop(
+        _ row: DentryRow, in directory: Inode, now: Timestamp, _ doomed: inout [UInt64]
+    ) throws(FileError) {
+        let inode = try self.inode(row.ino)
+        try removeEntry(directory, row.id, inode, now: now)
+        unlinked(inode, now: now)
+        noteEntry(row, in: directory)
+        notices.append(.attributes(inode.ino))
+        guard inode.row.nlink == 0 else { return }
+        inode.isTakenAway = true
+        doomed.append(inode.ino)
+    }
+}
+
+/// What says where a photo was removed from, sealed before the catalogue is locked. Empty where there was no room
+/// for it: the photo is kept all the same.
+final class TrashInfo {
+    let content: UInt64
+    let runs: [ExtentRun]
+    let byteCount: Int
+    /// Whether it is in the tree, so that its sectors are not to be given back.
+    var isAdopted = false
+
+    init(content: UInt64, runs: [ExtentRun], byteCount: Int) {
+        (self.content, self.runs, self.byteCount) = (content, runs, byteCount)
+    }
+}
+
+/// Whether a directory of that name may be made at the root.
+func isTrashName(_ name: [UInt8]) -> Bool {
+    guard name.starts(with: trashPrefix) else { return false }
+    let digits = name.dropFirst(trashPrefix.count)
+    guard let uid = UInt32(String(decoding: digits, as: UTF8.self)) else { return false }
+    return Array(String(uid).utf8) == Array(digits)
+}
+
+private let trashPrefix = Array(".Trash-".utf8)
+private let filesName = Array("files".utf8)
+private let infosName = Array("info".utf8)
+private let infoSuffix = Array(".trashinfo".utf8)

@@ -1,0 +1,167 @@
+import LinuxIO
+import VaultCatalogue
+import VaultStore
+
+/// What renaming means where the source or the target lies in the trash.
+extension Tree {
+    /// False where it has nothing to do with the trash.
+    func renameInTrash(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        guard request.isFromTrash || request.isIntoTrash else { return false }
+        switch (request.from.area, request.to.area) {
+        case (.album, .album): try renameTrashed(request, space)
+        case (.day, .album): try trashFromDay(request)
+        case (.moments, .album): try trashDay(request)
+        case (.album, .day): try restoreIntoDay(request, space)
+        case (.album, .moments): try restoreDay(request, space)
+        default: throw .notPermitted
+        }
+        return true
+    }
+
+    // MARK: Into the trash
+
+    /// Between albums and the trash, or within it, names are moved as everywhere; a photo that was taken out of
+    /// moments is one again where it comes into an album. What lies below a directory is looked at afterwards.
+    private func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        var request = request
+        // As when it is moved there from moments: where it was put in at first it has a name of its own again.
+        if request.source.isTrashed && !request.isIntoTrash { request.isMember = true }
+        if request.source.isDirectory {
+            try renameDirectory(request)
+        } else {
+            try renameInAlbums(request, space)
+        }
+        try noteAge(request)
+        if !request.isIntoTrash, let photo = try trashedPhoto(behind: request.source) {
+            try restore(photo, now: request.now)
+        }
+    }
+
+    /// Keeps since when a name has been in the trash.
+    private func noteAge(_ request: RenameRequest) throws(FileError) {
+        let ino = request.source.ino
+        guard request.isIntoTrash else {
+            try sql(tables.deleteTrash(ino, request.sourceID))
+            return
+        }
+        guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
+        if request.isFromTrash {
+            try sql(tables.moveTrash(ino, request.sourceID, to: id))
+        } else {
+            try sql(tables.store(TrashRow(ino: ino, id: id, since: options.clocks.wall())))
+        }
+    }
+
+    /// A photo goes from its day and from all albums; any other file is moved.
+    private func trashFromDay(_ request: RenameRequest) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        if let target = request.target {
+            guard !target.inode.isDirectory else { throw .isDirectory }
+            try removeEntry(request.to, target.id, target.inode, now: now)
+            unlinked(target.inode, now: now)
+            notices.append(.attributes(target.inode.ino))
+        }
+        guard source.isPhoto else {
+            try move(request)
+            try noteAge(request)
+            return
+        }
+        try addEntry(request.to, request.newName, source, now: now)
+        linked(source, now: now)
+        try takeOut(source, named: request.name, now: now)
+    }
+
+    /// A whole day: the directory that the kernel knows is moved, its photos in it.
+    private func trashDay(_ request: RenameRequest) throws(FileError) {
+        let (day, now) = (request.source, request.now)
+        try replaceDirectory(request)
+        let rows = try entries(of: day)
+        try removeEntry(request.from, request.sourceID, day, now: now)
+        day.row.day = 0
+        day.row.flags.remove(.madeByHand)
+        day.row.changed = now
+        try addEntry(request.to, request.newName, day, now: now)
+        try noteAge(request)
+        for row in rows {
+            let inode = try self.inode(row.ino)
+            if inode.isPhoto { try takeOut(inode, named: row.name, now: now) }
+        }
+        notices.append(.attributes(day.ino))
+    }
+
+    // MARK: Out of the trash
+
+    /// From the trash into a day, which is the file's from now on.
+    private func restoreIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        try sql(tables.deleteTrash(source.ino, request.sourceID))
+        guard source.isTrashed else {
+            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
+            try moveIntoDay(request, space)
+            return
+        }
+        try move(makeWay(request, space))
+        try restore(source, now: now)
+        try pin(source, to: request.to.row.day)
+    }
+
+    /// A directory of the trash becomes a day of moments, if nothing but files lies in it.
+    private func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
+        let rows = try entries(of: source)
+        for row in rows {
+            guard try inode(row.ino).isRegular else { throw .notPermitted }
+        }
+        try replaceDirectory(request)
+        try removeEntry(request.from, request.sourceID, source, now: now)
+        try sql(tables.deleteTrash(source.ino, request.sourceID))
+        source.row.day = number
+        if rows.isEmpty { source.row.flags.insert(.madeByHand) }
+        source.row.changed = now
+        try addEntry(request.to, request.newName, source, now: now)
+        for row in rows { try settle(row, in: source, space, now: now) }
+        notices.append(.attributes(source.ino))
+    }
+
+    /// Makes the name of a file its place in the day that its directory has become.
+    private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        let inode = try self.inode(row.ino)
+        if inode.isCopy, let photo = try photoStanding(for: inode) {
+            if photo.isTrashed { try restore(photo, now: now) }
+            try exchangeRoles(inode, photo, space, now: now)
+        }
+        guard inode.isPhoto else { return }
+        if inode.isTrashed {
+            try restore(inode, now: now)
+        } else {
+            // It stands elsewhere, or here by another name: moments has it once.
+            for other in try sql(tables.dentries(of: inode.ino)) where other.id != row.id {
+                let directory = try self.inode(other.parent)
+                guard directory.isDay else { continue }
+                try removeEntry(directory, other.id, inode, now: now)
+                unlinked(inode, now: now)
+            }
+            notices.append(.attributes(inode.ino))
+        }
+        try pin(inode, to: day.row.day)
+    }
+
+    /// Pins a photo to a day, unless that is its own.
+    private func pin(_ inode: Inode, to day: Int64) throws(FileError) {
+        var row = try photo(inode)
+        guard row.day != day else { return }
+        row.pin(to: day)
+        try storePhoto(inode, row)
+    }
+
+    private func entries(of directory: Inode) throws(FileError) -> [DentryRow] {
+        var rows: [DentryRow] = []
+        try sql(
+            tables.eachDentry(in: directory.ino, after: 0) {
+                rows.append($0)
+                return true
+            })
+        return rows
+    }
+}

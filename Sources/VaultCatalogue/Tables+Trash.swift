@@ -1,0 +1,178 @@
+/// A row of table `trash`; see `Schema`.
+public struct TrashRow: Sendable, Equatable {
+    public var ino: UInt64
+    /// The entry in the trash that was moved there, or 0: the inode is a photo that was taken out of moments,
+    /// whatever its names in the trash are.
+    public var id: UInt64
+    /// When, by the wall clock: seconds since 1970.
+    public var since: Int64
+    /// When it was first seen to be older than what lies in the trash may get; nil while it is not.
+    public var noted: Int64?
+    /// What a photo was called in its day.
+    public var name: [UInt8]
+
+    public init(ino: UInt64, id: UInt64, since: Int64, name: [UInt8] = []) {
+        (self.ino, self.id, self.since, self.name) = (ino, id, since, name)
+    }
+
+    init(_ row: Statement) {
+        ino = row.unsigned(0)
+        id = row.unsigned(1)
+        since = row.integer(2)
+        noted = row.isNull(3) ? nil : row.integer(3)
+        name = row.bytes(4)
+    }
+}
+
+struct TrashStatements {
+    let find: Statement
+    let store: Statement
+    let delete: Statement
+    let move: Statement
+    let photoCount: Statement
+    let photoBytes: Statement
+    let oldestPhotos: Statement
+    let note: Statement
+    let takeBack: Statement
+    let due: Statement
+    let redate: Statement
+    let names: Statement
+    let addName: Statement
+    let deleteNames: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        find = try connection.prepare("SELECT * FROM trash WHERE ino=? AND id=?")
+        store = try connection.prepare("REPLACE INTO trash VALUES(?,?,?,NULL,?)")
+        delete = try connection.prepare("DELETE FROM trash WHERE ino=? AND id=?")
+        move = try connection.prepare("UPDATE trash SET id=?3 WHERE ino=?1 AND id=?2")
+        photoCount = try connection.prepare("SELECT count(*) FROM trash WHERE id=0")
+        photoBytes = try connection.prepare(
+            "SELECT sum(allocated) FROM trash JOIN inode ON inode.ino=trash.ino WHERE trash.id=0")
+        oldestPhotos = try connection.prepare(
+            "SELECT * FROM trash WHERE id=0 AND (since, ino)>(?,?) ORDER BY since, ino LIMIT ?")
+        note = try connection.prepare("UPDATE trash SET noted=?2 WHERE since<=?1 AND noted IS NULL")
+        takeBack = try connection.prepare(
+            "UPDATE trash SET noted=NULL WHERE noted IS NOT NULL AND (noted>?1 OR since>?2)")
+        due = try connection.prepare(
+            "SELECT * FROM trash WHERE noted<=?1 AND (ino, id)>(?2,?3) ORDER BY ino, id LIMIT ?4")
+        redate = try connection.prepare(
+            "UPDATE trash SET since=?3, noted=NULL WHERE since BETWEEN ?1 AND ?2")
+        names = try connection.prepare(
+            "SELECT parent, id, name, ino, member FROM trash_name WHERE photo=? ORDER BY id")
+        addName = try connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?,?,?)")
+        deleteNames = try connection.prepare("DELETE FROM trash_name WHERE photo=?")
+    }
+}
+
+/// What lies in the trash, and since when.
+extension Tables {
+    public func trashRow(_ ino: UInt64, _ id: UInt64) throws(CatalogueError) -> TrashRow? {
+        trash.find.bind(1, ino)
+        trash.find.bind(2, id)
+        return try trash.find.one { TrashRow($0) }
+    }
+
+    /// Inserts or replaces the row; nothing is noted of it yet.
+    public func store(_ row: TrashRow) throws(CatalogueError) {
+        trash.store.bind(1, row.ino)
+        trash.store.bind(2, row.id)
+        trash.store.bind(3, row.since)
+        trash.store.bind(4, row.name)
+        try trash.store.run()
+    }
+
+    public func deleteTrash(_ ino: UInt64, _ id: UInt64) throws(CatalogueError) {
+        trash.delete.bind(1, ino)
+        trash.delete.bind(2, id)
+        try trash.delete.run()
+    }
+
+    /// An entry got another id by a rename within the trash: its age stays.
+    public func moveTrash(_ ino: UInt64, _ id: UInt64, to newID: UInt64) throws(CatalogueError) {
+        trash.move.bind(1, ino)
+        trash.move.bind(2, id)
+        trash.move.bind(3, newID)
+        try trash.move.run()
+    }
+
+    /// How many photos were taken out of moments and lie in the trash.
+    public func trashedPhotoCount() throws(CatalogueError) -> Int64 {
+        try trash.photoCount.one { $0.integer(0) } ?? 0
+    }
+
+    /// Plaintext bytes that these have. Walks them all. Reads stored rows only.
+    public func trashedPhotoBytes() throws(CatalogueError) -> UInt64 {
+        try trash.photoBytes.one { $0.unsigned(0) } ?? 0
+    }
+
+    /// Photos that were taken out of moments, the oldest first, behind a row; at most `limit`.
+    public func oldestTrashedPhotos(after last: TrashRow?, limit: Int) throws(CatalogueError) -> [TrashRow] {
+        trash.oldestPhotos.bind(1, last?.since ?? Int64.min)
+        trash.oldestPhotos.bind(2, last?.ino ?? 0)
+        trash.oldestPhotos.bind(3, Int64(limit))
+        return try trash.oldestPhotos.all { TrashRow($0) }
+    }
+
+    // MARK: Age
+
+    /// Notes what has been in the trash since `limit` or longer as seen at `now`, where nothing is noted yet.
+    public func noteTrash(since limit: Int64, now: Int64) throws(CatalogueError) {
+        trash.note.bind(1, limit)
+        trash.note.bind(2, now)
+        try trash.note.run()
+    }
+
+    /// Takes notes back that were made later than `now`, or of what has come after `limit`.
+    public func takeTrashNotesBack(now: Int64, since limit: Int64) throws(CatalogueError) {
+        trash.takeBack.bind(1, now)
+        trash.takeBack.bind(2, limit)
+        try trash.takeBack.run()
+    }
+
+    /// What was noted at `time` or before, behind a row; at most `limit`.
+    public func dueTrash(
+        notedBy time: Int64, after last: TrashRow?, limit: Int
+    ) throws(CatalogueError) -> [TrashRow] {
+        trash.due.bind(1, time)
+        trash.due.bind(2, last?.ino ?? 0)
+        trash.due.bind(3, last?.id ?? 0)
+        trash.due.bind(4, Int64(limit))
+        return try trash.due.all { TrashRow($0) }
+    }
+
+    /// Gives all that came between two times, by a clock that was wrong, another age.
+    public func redateTrash(from first: Int64, through last: Int64, to now: Int64) throws(CatalogueError) {
+        trash.redate.bind(1, first)
+        trash.redate.bind(2, last)
+        trash.redate.bind(3, now)
+        try trash.redate.run()
+    }
+
+    // MARK: Names that were taken
+
+    /// Keeps a name that a photo, or a copy of it, had in an album.
+    public func addTrashName(_ row: DentryRow, of photo: UInt64) throws(CatalogueError) {
+        trash.addName.bind(1, photo)
+        trash.addName.bind(2, row.id)
+        trash.addName.bind(3, row.parent)
+        trash.addName.bind(4, row.name)
+        trash.addName.bind(5, row.ino)
+        trash.addName.bind(6, row.isMember ? 1 : 0 as Int64)
+        try trash.addName.run()
+    }
+
+    /// The names that were kept of a photo and its copies, oldest first.
+    public func trashNames(of photo: UInt64) throws(CatalogueError) -> [DentryRow] {
+        trash.names.bind(1, photo)
+        return try trash.names.all {
+            DentryRow(
+                parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: $0.unsigned(3),
+                isMember: $0.integer(4) != 0)
+        }
+    }
+
+    public func deleteTrashNames(of photo: UInt64) throws(CatalogueError) {
+        trash.deleteNames.bind(1, photo)
+        try trash.deleteNames.run()
+    }
+}
