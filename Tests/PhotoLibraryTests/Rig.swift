@@ -319,7 +319,10 @@ final class Rig: @unchecked Sendable {
     }
 
     func utimes(_ path: String, modified: Int64) throws {
-        let time = Timestamp(seconds: modified, nanoseconds: 5)
+        try setModified(path, Timestamp(seconds: modified, nanoseconds: 5))
+    }
+
+    func setModified(_ path: String, _ time: Timestamp) throws {
         _ = try library.setAttributes(
             try ino(path), AttributeChanges(accessed: .set(time), modified: .set(time)), caller)
     }
