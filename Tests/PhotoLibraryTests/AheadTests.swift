@@ -17,7 +17,7 @@ import Testing
         maker.letGo()
         try #require(eventually { maker.orders.count == 3 })
         #expect(maker.orders.map(\.source) == [1, 3, 2].map { jpeg(more: $0) })
-        #expect(maker.orders.allSatisfy { $0.size == .square(256) && $0.format == .jpeg })
+        #expect(maker.orders.allSatisfy { $0.size == PictureSize(fitting: 256) && $0.format == .jpeg })
         for number in 1...3 { _ = try rig.get("albums/.thumbs/\(number).jpg") }
         #expect(maker.orders.count == 3)
         // Other bytes, another picture.

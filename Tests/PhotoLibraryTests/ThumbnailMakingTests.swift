@@ -16,7 +16,7 @@ import VaultCatalogue
             _ = try rig.get("albums/.thumbs/a.jpg")
             _ = try rig.get("moments/2024-05-01/.thumbs/512/a.jpg")
         }
-        #expect(maker.orders.map(\.size) == [.square(256), .square(512)])
+        #expect(maker.orders.map(\.size) == [PictureSize(fitting: 256), PictureSize(fitting: 512)])
     }
 
     @Test func allWhoAskAtTheSameTimeShareOneDecode() throws {
@@ -25,7 +25,9 @@ import VaultCatalogue
         let photo = try rig.ino("albums/a.jpg")
         maker.holdUp()
         let askers = (0..<4).map { _ in
-            Background { (try? rig.library.thumbnail(of: photo, .sized(.square(512))).byteCount) ?? 0 }
+            Background {
+                (try? rig.library.thumbnail(of: photo, .sized(PictureSize(fitting: 512))).byteCount) ?? 0
+            }
         }
         try #require(eventually { !maker.orders.isEmpty })
         maker.letGo()

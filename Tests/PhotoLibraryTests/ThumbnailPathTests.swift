@@ -12,7 +12,8 @@ import Testing
         let (rig, maker) = try Rig.withStandIn()
         try rig.put("albums/a.jpg", jpeg())
         for (name, size) in [
-            ("512", PictureSize.square(512)), ("16", .square(16)), ("4096", .square(4096)),
+            ("512", PictureSize(fitting: 512)), ("16", PictureSize(fitting: 16)),
+            ("4096", PictureSize(fitting: 4096)),
             ("1024x768", PictureSize(width: 1024, height: 768, isFilled: false)),
             ("64x48-fill", PictureSize(width: 64, height: 48, isFilled: true)),
         ] {

@@ -1,10 +1,10 @@
-/// What a thumbnail is to be like. Never enlarged.
+/// What a thumbnail is to be like. It is never larger than the picture.
 public struct PictureSize: Hashable, Sendable {
-    /// Pixels across.
+    /// Pixels across, at most.
     public var width: Int
-    /// Pixels down.
+    /// Pixels down, at most.
     public var height: Int
-    /// Whether the picture is cropped to fill that box, rather than made to fit inside.
+    /// Whether the picture fills the box, its edges cut off evenly; else all of it fits inside.
     public var isFilled: Bool
 
     /// A box of `width` by `height` pixels.
@@ -13,30 +13,20 @@ public struct PictureSize: Hashable, Sendable {
         self.height = height
         self.isFilled = isFilled
     }
+
+    /// A square box to fit in.
+    public init(fitting side: Int) {
+        self.init(width: side, height: side)
+    }
+
+    /// The box without its manner.
+    package var box: PixelSize { PixelSize(width: width, height: height) }
 }
 
-/// How a thumbnail is encoded: PNG for the freedesktop repository.
+/// How a thumbnail is written.
 public enum PictureFormat: Sendable {
-    case jpeg, png
-}
-
-extension ThumbnailWorkers {
-    /// As the others. Only pictures that fit inside, as JPEG.
-    public func makeThumbnail(
-        of source: some ByteSource, type: MediaType, size: PictureSize, format: PictureFormat = .jpeg
-    ) throws(ThumbnailError) -> [UInt8] {
-        guard !size.isFilled, format == .jpeg else { throw .unavailable }
-        return try makeThumbnail(
-            of: source, type: type, box: PixelSize(width: size.width, height: size.height))
-    }
-
-    public func composeStack(_ pictures: [[UInt8]], size: PictureSize) throws(ThumbnailError) -> [UInt8] {
-        throw .unavailable
-    }
-
-    public func composeSheet(
-        _ pictures: [(jpeg: [UInt8], label: String)], title: String
-    ) throws(ThumbnailError) -> [UInt8] {
-        throw .unavailable
-    }
+    /// On white where the picture is transparent.
+    case jpeg
+    /// What the freedesktop repositories hold. Transparency is kept.
+    case png
 }

@@ -80,7 +80,7 @@ extension Library {
             do throws(FileError) {
                 let found = try shop.picture(key) { () throws(FileError) in
                     switch kind {
-                    case .fast: .held(try embeddedPreview(of: sitter))
+                    case .fast: .held(try cameraPreview(of: sitter))
                     case .sized(let size): try make(size, format, of: sitter, shop)
                     }
                 }
@@ -196,10 +196,10 @@ extension Library {
     }
 
     /// The preview that the camera embedded, told how it is to be turned; no bytes where there is none.
-    private func embeddedPreview(of sitter: Sitter) throws(FileError) -> [UInt8] {
+    private func cameraPreview(of sitter: Sitter) throws(FileError) -> [UInt8] {
         try withState(of: sitter.ino) { file throws(FileError) in
             let source = FileSource(file)
-            let range = readFacts(source)?.embeddedPreview
+            let range = embeddedPreview(in: source)
             guard let range, range.count <= previewBytesMax else {
                 if source.hasFailed { throw .damaged }
                 return []

@@ -30,7 +30,7 @@ extension ThumbnailKind {
         switch numbers.count {
         case 1 where !isFilled:
             guard let side = numbers[0] else { return nil }
-            self = .sized(PictureSize(width: side, height: side, isFilled: false))
+            self = .sized(PictureSize(fitting: side))
         case 2:
             guard let width = numbers[0], let height = numbers[1] else { return nil }
             self = .sized(PictureSize(width: width, height: height, isFilled: isFilled))
@@ -50,11 +50,7 @@ extension ThumbnailKind {
 
 extension PictureSize {
     /// What `.thumbs/NAME` fits in, and what is made ahead.
-    static let standard = square(256)
-
-    static func square(_ side: Int) -> PictureSize {
-        PictureSize(width: side, height: side, isFilled: false)
-    }
+    static let standard = PictureSize(fitting: 256)
 
     /// Whether a picture that was made to fit in this box has all the pixels that one of the other box needs.
     func serves(_ other: PictureSize) -> Bool {
@@ -72,7 +68,7 @@ enum Composition: Hashable, Sendable {
     static let stackName = Array("stack.jpg".utf8)
     static let sheetName = Array("sheet.jpg".utf8)
     /// The box that the pile fits in.
-    static let stackSize = PictureSize.square(512)
+    static let stackSize = PictureSize(fitting: 512)
 
     init?(named name: [UInt8]) {
         switch name {
@@ -112,5 +108,5 @@ enum RepositorySize: Int, Hashable, Sendable, CaseIterable {
         self = found
     }
 
-    var pictureSize: PictureSize { .square(rawValue) }
+    var pictureSize: PictureSize { PictureSize(fitting: rawValue) }
 }
