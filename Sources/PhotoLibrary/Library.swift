@@ -52,7 +52,7 @@ public final class Library: @unchecked Sendable {
             committer.noteUnsaved()
             thumbnails?.ahead.noteWrite()
         }
-        thumbnails?.ahead.make = { [weak self] photo in _ = try? self?.thumbnail(of: photo, .standard) }
+        thumbnails?.ahead.make = { [weak self] photo in self?.makeAhead(photo) }
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean

@@ -6,6 +6,7 @@ import Testing
 import VaultCatalogue
 
 @testable import PhotoLibrary
+@testable import VaultStore
 
 /// What is made, of what, how often, and what of it is kept.
 @Suite struct ThumbnailMakingTests {
@@ -142,6 +143,22 @@ import VaultCatalogue
         #expect(maker.orders.count == 2)
         #expect(maker.orders.last?.source == jpeg(more: 5))
         #expect(try rig.get("albums/.thumbs/a.jpg") == bytes)
+    }
+
+    @Test func theLastRoomIsLeftToPhotos() throws {
+        let (rig, _) = try Rig.withStandIn()
+        try rig.put("albums/a.jpg", jpeg())
+        var number = 0
+        while rig.space.capacity.available >= rig.space.capacity.total / 32 {
+            try rig.put("albums/\(number).bin", noise(1 << 20, seed: number + 1))
+            number += 1
+        }
+        let picture = try rig.get("albums/.thumbs/a.jpg")
+        #expect(try rig.thumbnailRows(of: rig.ino("albums/a.jpg")).isEmpty)
+        for done in 0..<number { try rig.rm("albums/\(done).bin") }
+        try rig.library.fsyncDirectory(rig.library.openDirectory(1))
+        _ = try rig.get("albums/.thumbs/512/a.jpg")
+        #expect(try rig.get("albums/.thumbs/a.jpg") == picture)
     }
 
     @Test func aReadOnlyMountShowsThemAndKeepsNothing() throws {

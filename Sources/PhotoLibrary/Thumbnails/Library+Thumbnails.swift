@@ -64,6 +64,9 @@ extension ThumbnailRow {
 extension Library {
     /// How often a photo is looked at again that changed while its picture was made.
     private static let attemptsMax = 4
+    /// The part of a space that thumbnails leave free.
+    private static let spareFraction: UInt64 = 32
+    private static let spareBytesMax: UInt64 = 64 << 20
 
     /// The photo's picture of that kind. `noEntry` where it cannot be decoded, or not now.
     func thumbnail(
@@ -137,6 +140,13 @@ extension Library {
 
     // MARK: Making
 
+    /// Makes a photo's standard picture before anybody asks for it, if it would be kept.
+    func makeAhead(_ photo: UInt64) {
+        guard hasRoomToSpare else { return }
+        // What fails now is tried again when it is asked for.
+        _ = try? thumbnail(of: photo, .standard)
+    }
+
     /// Makes a picture and keeps it, if it is one to keep. Throws `busy` where the photo has changed meanwhile.
     private func make(
         _ size: PictureSize, _ format: PictureFormat, of sitter: Sitter, _ shop: ThumbnailShop
@@ -151,7 +161,9 @@ extension Library {
         } else {
             made = try decode(size, format, sitter, shop)
         }
-        guard !options.readOnly, sitter.keeps(size, byteCount: made.count) else { return .held(made) }
+        guard !options.readOnly, hasRoomToSpare, sitter.keeps(size, byteCount: made.count) else {
+            return .held(made)
+        }
         do throws(FileError) {
             return Thumbnail(try keep(made, as: ThumbnailRow(sitter, size, format, length: made.count), shop))
         } catch {
@@ -159,6 +171,12 @@ extension Library {
             guard error == .noRoom else { throw error }
             return .held(made)
         }
+    }
+
+    /// Whether thumbnails may be kept: they are not to take the last room from photos.
+    private var hasRoomToSpare: Bool {
+        let use = space.capacity
+        return use.available >= min(use.total / Self.spareFraction, Self.spareBytesMax)
     }
 
     /// Makes a picture of a larger one that is there; nil where there is none that serves.
@@ -232,8 +250,13 @@ extension Library {
         return row
     }
 
+    /// Remembers that there is no picture. Where there is no room for that, it is found out again.
     private func noteUndecodable(_ sitter: Sitter) throws(FileError) {
-        try store(ThumbnailRow(sitter, .standard, .jpeg, length: -1), [])
+        do throws(FileError) {
+            try store(ThumbnailRow(sitter, .standard, .jpeg, length: -1), [])
+        } catch {
+            guard error == .noRoom else { throw error }
+        }
     }
 
     private func store(_ row: ThumbnailRow, _ runs: [ExtentRun]) throws(FileError) {
