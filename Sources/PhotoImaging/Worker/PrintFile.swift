@@ -67,11 +67,11 @@ package struct SheetLayout: Sendable {
     /// Side of the square that each picture fits in.
     package static let pictureSide = 200
     /// Room below a picture for its label.
-    package static let labelHeight = 30
+    package static let labelHeight = 52
     /// Room between pictures, and around all of them.
     package static let gap = 20
     /// Room above the first row for the title.
-    package static let titleHeight = 52
+    package static let titleHeight = 56
 
     private static let columnsMax = 10
 

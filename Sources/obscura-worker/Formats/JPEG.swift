@@ -104,5 +104,5 @@ func encodeJPEG(_ pixels: borrowing Pixels) -> EncodedJPEG? {
 }
 
 /// libjpeg's scale, of 100.
-private let jpegQuality: Int32 = 94
-private let sharpPixelsMax = 256
+private let jpegQuality: Int32 = 93
+private let sharpPixelsMax = 512
