@@ -76,6 +76,24 @@ import Testing
         }
     }
 
+    @Test func `a cover and a contact sheet, made anew when the directory changes`() throws {
+        let place = try placeWithPhotos()
+        let stack = place.albums + "/Trip/.thumbs/stack.jpg"
+        let sheet = place.mountPoint + "/.thumbs/albums/Trip/sheet.jpg"
+        let first = [try place.bytes(stack), try place.bytes(sheet)]
+        for (path, bytes) in zip([stack, sheet], first) {
+            #expect(Decoded(bytes) != nil)
+            #expect(try status(path).st_size == bytes.count)
+            #expect(try place.bytes(path) == bytes)
+        }
+        try place.shell("cp 'D/albums/Trip/Day 2/c.jpg' D/albums/Trip")
+        #expect(try place.bytes(stack) != first[0])
+        #expect(try place.bytes(sheet) != first[1])
+        try place.shell("rm D/albums/Trip/c.jpg")
+        #expect(try place.bytes(stack) == first[0])
+        #expect(!exists(place.mountPoint + "/.thumbs/albums/stack.jpg"))
+    }
+
     @Test func `listed where the mount says so`() throws {
         let place = try placeWithPhotos(options: "thumbs=listed")
         #expect(try place.shell("ls -A D/albums/Trip") == ".thumbs\nDay 2\na b.jpg\n")

@@ -5,8 +5,8 @@ import VaultCatalogue
 /// computed when somebody asks for one, and kept while it stays as it is.
 final class RepositoryNames: @unchecked Sendable {
     /// Directories with more names have no repository: computing them would take seconds.
-    static let namesMax = 100_000
-    private static let directoriesMax = 4
+    static let namesMax = 50_000
+    private static let directoriesMax = 2
 
     private let lock = Lock()
     // All under `lock`.

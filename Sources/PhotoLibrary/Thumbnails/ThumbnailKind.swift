@@ -67,8 +67,8 @@ enum Composition: Hashable, Sendable {
 
     static let stackName = Array("stack.jpg".utf8)
     static let sheetName = Array("sheet.jpg".utf8)
-    /// The box that the pile fits in.
-    static let stackSize = PictureSize(fitting: 512)
+    /// The box that the pile fits in: standard pictures with their borders, turned a little.
+    static let stackSize = PictureSize(fitting: 360)
 
     init?(named name: [UInt8]) {
         switch name {
