@@ -108,7 +108,9 @@ extension WorkerTests {
                 title: "Día", prints: [.init(jpeg: [1, 2, 3], label: "a"), .init(jpeg: [], label: "")])
             let bytes = prints.bytes
             bytes.withUnsafeBytes { #expect(PrintFile($0) == prints) }
-            for count in 0..<bytes.count { bytes.prefix(count).withUnsafeBytes { #expect(PrintFile($0) == nil) } }
+            for count in 0..<bytes.count {
+                bytes.prefix(count).withUnsafeBytes { #expect(PrintFile($0) == nil) }
+            }
             for word in 0..<6 {
                 for value in [UInt64(1) << 62, .max] {
                     var changed = bytes

@@ -56,7 +56,9 @@ package struct PrintFile: Sendable, Equatable {
         self.title = String(decoding: title, as: UTF8.self)
         prints = []
         for index in 0..<count {
-            guard let jpeg = take(word(2 + 2 * index)), let label = take(word(3 + 2 * index)) else { return nil }
+            guard let jpeg = take(word(2 + 2 * index)), let label = take(word(3 + 2 * index)) else {
+                return nil
+            }
             prints.append(Print(jpeg: Array(jpeg), label: String(decoding: label, as: UTF8.self)))
         }
     }

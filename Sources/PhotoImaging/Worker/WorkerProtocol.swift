@@ -56,7 +56,8 @@ package struct WorkerRequest: Equatable, Sendable {
     package var type: MediaType
 
     package init(
-        _ job: Job, pictureBytes: Int, size: PictureSize, format: PictureFormat = .jpeg, type: MediaType = .jpeg
+        _ job: Job, pictureBytes: Int, size: PictureSize, format: PictureFormat = .jpeg,
+        type: MediaType = .jpeg
     ) {
         self.job = job
         self.pictureBytes = pictureBytes

@@ -40,7 +40,8 @@ final class HEIFDecoder: PictureDecoder {
 
     private static func size(of handle: OpaquePointer) -> PixelSize {
         PixelSize(
-            width: Int(heif_image_handle_get_width(handle)), height: Int(heif_image_handle_get_height(handle)))
+            width: Int(heif_image_handle_get_width(handle)), height: Int(heif_image_handle_get_height(handle))
+        )
     }
 
     private static func profile(_ handle: OpaquePointer) -> [UInt8] {
@@ -103,7 +104,8 @@ final class HEIFDecoder: PictureDecoder {
         let size = PixelSize(
             width: Int(heif_image_get_width(image, heif_channel_interleaved)),
             height: Int(heif_image_get_height(image, heif_channel_interleaved)))
-        guard isWithinLimits(size), let plane = heif_image_get_plane(image, heif_channel_interleaved, &stride),
+        guard isWithinLimits(size),
+            let plane = heif_image_get_plane(image, heif_channel_interleaved, &stride),
             Int(stride) >= size.width * 4,
             var rows = RowReducer(
                 size, channels: 4, hasAlpha: hasAlpha, factor: placement.reduction(of: size))

@@ -19,7 +19,8 @@ func encodePNG(_ pixels: borrowing Pixels, colorProfile: [UInt8]) -> [UInt8] {
     // The checksum of a hostile profile's header, or an odd one, is no reason to have no thumbnail.
     png_set_benign_errors(png, 1)
     let type =
-        pixels.channels == 1 ? PNG_COLOR_TYPE_GRAY : pixels.hasAlpha ? PNG_COLOR_TYPE_RGBA : PNG_COLOR_TYPE_RGB
+        pixels.channels == 1
+        ? PNG_COLOR_TYPE_GRAY : pixels.hasAlpha ? PNG_COLOR_TYPE_RGBA : PNG_COLOR_TYPE_RGB
     png_set_IHDR(
         png, info, UInt32(pixels.size.width), UInt32(pixels.size.height), 8, Int32(type), PNG_INTERLACE_NONE,
         PNG_COMPRESSION_TYPE_BASE, PNG_FILTER_TYPE_BASE)

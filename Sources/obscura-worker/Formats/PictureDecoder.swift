@@ -62,7 +62,9 @@ extension UnsafeMutablePointer<UInt8> {
         for pixel in stride(from: 0, to: count * 4, by: 4) {
             let alpha = UInt32(self[pixel + 3])
             guard alpha < 255 else { continue }
-            for channel in pixel..<pixel + 3 { self[channel] = UInt8((UInt32(self[channel]) * alpha + 127) / 255) }
+            for channel in pixel..<pixel + 3 {
+                self[channel] = UInt8((UInt32(self[channel]) * alpha + 127) / 255)
+            }
         }
     }
 }

@@ -87,7 +87,8 @@ final class TIFFDecoder: PictureDecoder {
     /// Goes to the first directory that is neither a smaller copy nor a mask; to the first where there is none.
     private static func findPicture(_ tiff: OpaquePointer) {
         for _ in 0..<directoriesMax {
-            if shim_tiff_number(tiff, UInt32(TIFFTAG_SUBFILETYPE)) & UInt32(FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)
+            if shim_tiff_number(tiff, UInt32(TIFFTAG_SUBFILETYPE))
+                & UInt32(FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)
                 == 0
             {
                 return
@@ -116,7 +117,9 @@ final class TIFFDecoder: PictureDecoder {
         for top in stride(from: 0, to: size.height, by: bandRows) {
             let count = min(bandRows, size.height - top)
             image.row_offset = Int32(top)
-            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 || top > 0 else { return nil }
+            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 || top > 0 else {
+                return nil
+            }
             for row in 0..<count {
                 // ABGR words, on a machine that stores the lowest byte first: RGBA.
                 (raster + row * size.width).withMemoryRebound(to: UInt8.self, capacity: size.width * 4) {

@@ -60,7 +60,9 @@ final class WebPDecoder: PictureDecoder {
         config.output.u.RGBA.stride = Int32(pixels.rowBytes)
         config.output.u.RGBA.size = pixels.rowBytes * scaled.height
         defer { WebPFreeDecBuffer(&config.output) }
-        guard WebPDecode(frame.fragment.bytes, frame.fragment.size, &config) == VP8_STATUS_OK else { return nil }
+        guard WebPDecode(frame.fragment.bytes, frame.fragment.size, &config) == VP8_STATUS_OK else {
+            return nil
+        }
         return pixels
     }
 }

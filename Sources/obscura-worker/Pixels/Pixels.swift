@@ -38,7 +38,9 @@ struct Pixels: ~Copyable {
         guard hasAlpha else { return }
         for pixel in stride(from: 0, to: rowBytes * size.height, by: 4) {
             let white = 255 - UInt32(start[pixel + 3])
-            for channel in pixel..<pixel + 3 { start[channel] = UInt8(min(UInt32(start[channel]) + white, 255)) }
+            for channel in pixel..<pixel + 3 {
+                start[channel] = UInt8(min(UInt32(start[channel]) + white, 255))
+            }
             start[pixel + 3] = 255
         }
     }
@@ -58,7 +60,10 @@ struct Pixels: ~Copyable {
     /// These pixels as they are meant to be seen; all of them, whatever is covered. Nil when there is no memory.
     consuming func turned(by orientation: Orientation) -> Pixels? {
         if orientation == .upright { return self }
-        guard let turned = Pixels(size: orientation.isTransposed ? size.transposed : size, channels: channels, hasAlpha: hasAlpha)
+        guard
+            let turned = Pixels(
+                size: orientation.isTransposed ? size.transposed : size, channels: channels,
+                hasAlpha: hasAlpha)
         else {
             return nil
         }

@@ -42,10 +42,14 @@ struct Glyph {
         }
         for (accent, letters, bases) in accented {
             for (letter, base) in zip(letters, bases) {
-                if let glyph = glyphs[base] { glyphs[letter] = glyph.with(accent, isCapital: base.isUppercase) }
+                if let glyph = glyphs[base] {
+                    glyphs[letter] = glyph.with(accent, isCapital: base.isUppercase)
+                }
             }
         }
-        for letter in "Çç" { glyphs[letter] = glyphs[letter == "Ç" ? "C" : "c"]?.with(cedilla: [0x04, 0x02]) }
+        for letter in "Çç" {
+            glyphs[letter] = glyphs[letter == "Ç" ? "C" : "c"]?.with(cedilla: [0x04, 0x02])
+        }
         glyphs["\u{A0}"] = glyphs[" "]
         return glyphs
     }()
@@ -90,7 +94,9 @@ struct Glyph {
         ([0x06, 0x06], "Åå", "Aa"),
     ]
 
-    private static let otherCharacters = "¡¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿ÆÐ×ØÞßæð÷øþ…"
+    private static let otherCharacters =
+        "¡¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿"
+        + "ÆÐ×ØÞßæð÷øþ…"
 
     /// ASCII from the space to the tilde, sixteen characters a band.
     private static let ascii = """

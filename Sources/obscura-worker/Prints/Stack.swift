@@ -35,13 +35,15 @@ private struct StackLayout {
     let size: PixelSize
     /// Of white around each picture.
     let border: Int
-    /// How far a shadow reaches; it is also the room left around the pile.
+    /// How far a shadow reaches.
     let shadow: Double
     /// How far a print lies from the middle at most, across and down.
     let scatter: Double
     /// What each picture fits in, so that nothing of its print and shadow is cut off.
     let pictureBox: PixelSize
 
+    /// Left white all around.
+    private static let margin = 2.0
     /// Of the front one first; degrees, clockwise.
     static let angles = [0, -3.4, 2.6, -1.6, 4]
     /// Of the front one first; parts of `scatter`.
@@ -55,7 +57,7 @@ private struct StackLayout {
         scatter = side * 0.014
         // A print turned by the largest angle needs, beside its width, this much of its height.
         let slant = sin(4 * Double.pi / 180)
-        let taken = 2 * (shadow + scatter) + 2 * Double(border) * (1 + slant) + 2
+        let taken = 2 * (shadow + scatter + Self.margin) + 2 * Double(border) * (1 + slant)
         func room(_ length: Int, _ other: Int) -> Double {
             (Double(length) - taken) / (Double(length) + slant * Double(other))
         }
