@@ -72,6 +72,8 @@ public struct Candidate: Sendable {
 
     /// The day it was taken, `YYYY-MM-DD`.
     public var day: String { String(decoding: dayName(row.day), as: UTF8.self) }
+    /// Equal bytes have it in common, and others most likely not.
+    public var fingerprint: UInt64 { row.fingerprint }
     /// Dated by its mtime, for want of anything better.
     public var isUndated: Bool { row.isUndated }
 }

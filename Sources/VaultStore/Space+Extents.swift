@@ -49,7 +49,7 @@ extension Space {
     private func takeFresh(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
         try lock.withLock { () throws(StoreError) in
             let wanted = freshBytes + UInt64(count) + UInt64(count) / 64 + 64 << 10
-            if purpose == .user, try files.hostStatus().availableBytes < Self.hostReserveBytes + wanted {
+            if purpose == .user, try hostAvailable() < Self.hostReserveBytes + wanted {
                 return false
             }
             freshBytes += UInt64(count)
@@ -162,7 +162,7 @@ extension Space {
         guard mayGrow else { return nil }
         noticeGrowth()
         if grows {
-            guard try files.hostStatus().availableBytes > Self.hostReserveBytes + 64 << 10 else { return nil }
+            guard try hostAvailable() > Self.hostReserveBytes + 64 << 10 else { return nil }
             let number = sectors.segmentCount
             try files.create(number)
             sectors.addSegments(to: number + 1)

@@ -239,7 +239,7 @@ extension Space {
     }
 
     private var hasPlenty: Bool {
-        ((try? files.hostStatus())?.availableBytes ?? 0) > Self.hostPlentyBytes
+        ((try? hostAvailable()) ?? 0) > Self.hostPlentyBytes
     }
 
     // MARK: Maps and deltas

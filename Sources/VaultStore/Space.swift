@@ -1,4 +1,5 @@
 import LinuxIO
+import Synchronization
 import VaultCrypto
 import VaultFormat
 
@@ -111,6 +112,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.
     var freshBytes: UInt64 = 0
+
+    /// What the host said last, and until when, by the monotonic clock, that serves.
+    let hostKnown = Mutex<(bytes: UInt64, until: Int64)?>(nil)
 
     /// Held by whoever overwrites; taken before `lock`.
     let overwriting = Lock()
@@ -380,7 +384,7 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// What the space holds and can take.
     public var capacity: SpaceUse {
-        let host = grows ? (try? files.hostStatus())?.availableBytes ?? 0 : 0
+        let host = grows ? (try? hostAvailable()) ?? 0 : 0
         return lock.withLock {
             noticeGrowth()
             let sectorBytes = UInt64(Geometry.sectorBytes)
@@ -415,6 +419,20 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// With more the catalogue takes disk before it needs it.
     static let hostPlentyBytes: UInt64 = 1 << 30
 
+    /// Bytes that the host's disk can still take. Where that is much more than can be written meanwhile, an answer
+    /// serves for a moment: it is asked for several times a file.
+    func hostAvailable() throws(StoreError) -> UInt64 {
+        let now = MonotonicClock.milliseconds
+        if let known = hostKnown.withLock({ $0 }), now < known.until { return known.bytes }
+        let bytes = try files.hostStatus().availableBytes
+        let isAmple = bytes > Self.hostAmpleBytes
+        hostKnown.withLock { $0 = isAmple ? (bytes, now + Self.hostKnownMilliseconds) : nil }
+        return bytes
+    }
+
+    private static let hostAmpleBytes: UInt64 = 8 << 30
+    private static let hostKnownMilliseconds: Int64 = 50
+
     /// Takes segments into use that `grow` has added since. Under `lock`.
     func noticeGrowth() {
         guard !grows else { return }
@@ -431,7 +449,7 @@ public final class Space: PageStorage, @unchecked Sendable {
             if slots.freeSlots + pendingSlotCount >= Self.catalogueReserveSlots + staged.count * 3 {
                 return false
             }
-            if grows { return ((try? files.hostStatus())?.availableBytes ?? 0) < 16 << 20 }
+            if grows { return ((try? hostAvailable()) ?? 0) < 16 << 20 }
             let taken = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
             let unused = (0..<sectors.segmentCount).lazy
                 .filter { !taken.contains($0) && self.sectors.isUnused($0) }.prefix(2)

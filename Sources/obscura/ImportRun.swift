@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import PhotoImaging
 import PhotoLibrary
@@ -15,7 +16,7 @@ final class ImportRun {
     let removals: Removals?
     /// Made with the first photo.
     private var album: UInt64?
-    /// Dry, photos are found that are not in the library yet: the sources of each size.
+    /// Dry, photos are found that are not in the library yet: the sources of each fingerprint.
     private var seen: [UInt64: [HostPath]] = [:]
 
     init(_ library: Library, _ sources: SourceList, _ settings: ImportSettings) {
@@ -176,12 +177,12 @@ final class ImportRun {
     }
 
     private func preview(_ candidate: Candidate, _ source: SourceFile, _ sidecarCount: Int) {
-        for other in seen[source.byteCount] ?? [] {
+        for other in seen[candidate.fingerprint] ?? [] {
             guard let earlier = try? SourceFile(other), hasEqualBytes(earlier, source) else { continue }
             report.duplicates += 1
             return pass(source.byteCount)
         }
-        seen[source.byteCount, default: []].append(source.path)
+        seen[candidate.fingerprint, default: []].append(source.path)
         report.sidecars += sidecarCount
         progress.state.bytes += source.byteCount
         note(candidate, day: candidate.day, source)
@@ -201,7 +202,7 @@ func hasEqualBytes(_ one: SourceFile, _ other: SourceFile) -> Bool {
     while offset < one.byteCount {
         let first = left.withUnsafeMutableBytes { one.read(at: offset, into: $0) }
         let second = right.withUnsafeMutableBytes { other.read(at: offset, into: $0) }
-        guard first > 0, first == second, left[..<first] == right[..<first] else { return false }
+        guard first > 0, first == second, memcmp(left, right, first) == 0 else { return false }
         offset += UInt64(first)
     }
     return true
