@@ -48,8 +48,8 @@ extension Library {
         _ composition: Composition, _ prints: [Print], _ directory: UInt64, _ maker: any PictureMaking
     ) throws(FileError) -> [UInt8] {
         var pictures: [(jpeg: [UInt8], label: String)] = []
-        for print in prints {
-            guard let jpeg = try? bytes(of: thumbnail(of: print.photo, .standard)) else { continue }
+        for (print, jpeg) in zip(prints, standardPictures(of: prints)) {
+            guard let jpeg else { continue }
             pictures.append((jpeg, String(decoding: print.name, as: UTF8.self)))
         }
         guard !pictures.isEmpty else { throw .noEntry }
@@ -63,11 +63,68 @@ extension Library {
         }
     }
 
+    /// The standard picture of each, nil where there is none; as many at a time as there are workers.
+    private func standardPictures(of prints: [Print]) -> [[UInt8]?] {
+        let crew = min(options.workerCount, prints.count)
+        let gathering = Gathering(count: prints.count, crew: crew)
+        let gather: @Sendable () -> Void = { [self] in
+            while let index = gathering.next() {
+                gathering.put(try? bytes(of: thumbnail(of: prints[index].photo, .standard)), at: index)
+            }
+            gathering.leave()
+        }
+        for _ in 1..<max(crew, 1) { startThread(gather) }
+        gather()
+        return gathering.wait()
+    }
+
     /// The directory's name; nothing where it cannot be read.
     private func title(of directory: UInt64) -> String {
         let name = try? locked { tree throws(FileError) in
             try sql(tree.tables.dentries(of: directory)).first?.name
         }
         return String(decoding: name ?? [], as: UTF8.self)
+    }
+}
+
+/// Pictures that several threads bring together.
+private final class Gathering: @unchecked Sendable {
+    private let lock = Lock()
+    private let change = Condition()
+    // All under `lock`.
+    private var pictures: [[UInt8]?]
+    private var taken = 0
+    private var crew: Int
+
+    /// - Parameter crew: how many threads will call `leave`.
+    init(count: Int, crew: Int) {
+        pictures = [[UInt8]?](repeating: nil, count: count)
+        self.crew = crew
+    }
+
+    /// The index of a picture that nobody has begun; nil where there is none.
+    func next() -> Int? {
+        lock.withLock {
+            guard taken < pictures.count else { return nil }
+            taken += 1
+            return taken - 1
+        }
+    }
+
+    func put(_ picture: [UInt8]?, at index: Int) { lock.withLock { pictures[index] = picture } }
+
+    func leave() {
+        lock.withLock {
+            crew -= 1
+            change.signalAll()
+        }
+    }
+
+    /// All pictures, once everybody has left.
+    func wait() -> [[UInt8]?] {
+        lock.withLock {
+            while crew > 0 { change.wait(lock) }
+            return pictures
+        }
     }
 }
