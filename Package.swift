@@ -27,6 +27,11 @@ let package = Package(
         .systemLibrary(
             name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
+        .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
+        .systemLibrary(name: "CWebP", pkgConfig: "libwebpdemux", providers: [.apt(["libwebp-dev"])]),
+        .systemLibrary(name: "CGIF", pkgConfig: "libgif", providers: [.apt(["libgif-dev"])]),
+        .systemLibrary(name: "CTIFF", pkgConfig: "libtiff-4", providers: [.apt(["libtiff-dev"])]),
+        .systemLibrary(name: "CHEIF", pkgConfig: "libheif", providers: [.apt(["libheif-dev"])]),
         .target(name: "CShims"),
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
@@ -46,9 +51,16 @@ let package = Package(
             "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
         layer("PhotoImaging", uses: ["CShims"]),
         .executableTarget(
-            name: "obscura-worker", dependencies: ["PhotoImaging", "CTurboJPEG", "CSeccomp", "CShims"],
+            name: "obscura-worker",
+            dependencies: [
+                "PhotoImaging", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF", "CSeccomp", "CShims",
+            ],
             swiftSettings: settings),
-        tests("WorkerTests", uses: ["PhotoImaging", "obscura-worker", "CTurboJPEG"]),
+        tests(
+            "WorkerTests",
+            uses: [
+                "PhotoImaging", "obscura-worker", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
+            ]),
         tests(
             "CommandTests",
             uses: [

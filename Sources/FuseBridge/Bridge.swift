@@ -29,6 +29,9 @@ final class Bridge: Sendable {
     /// Files and directories that programs hold open now.
     var openCount: Int { opened.load(ordering: .relaxed) }
 
-    func countUse() { uses.wrappingAdd(1, ordering: .relaxed) }
+    func countUse() {
+        uses.wrappingAdd(1, ordering: .relaxed)
+        library.noteRequest()
+    }
     func countOpened(_ change: Int) { opened.wrappingAdd(change, ordering: .relaxed) }
 }

@@ -18,10 +18,7 @@ public final class DirectoryHandle: @unchecked Sendable {
 
 extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
-        if VirtualInode.isVirtual(ino) {
-            guard VirtualInode.isDirectory(ino) else { throw .notDirectory }
-            return DirectoryHandle(ino, end: .max)
-        }
+        if VirtualInode.isVirtual(ino) { return try openVirtualDirectory(ino) }
         return try locked { tree throws(FileError) in
             DirectoryHandle(try tree.directory(ino).ino, end: tree.counters.dentry)
         }
@@ -50,6 +47,10 @@ extension Library {
             if cookie == 0 { handle.end = tree.counters.dentry }
             let end = handle.end
             guard visitDots(directory.ino, directory.row.parent, after: cookie, visit) else { return }
+            if cookie < firstCookie, let thumbs = try tree.thumbsEntry(directory, plus: plus), !visit(thumbs)
+            {
+                return
+            }
             try tree.list(directory, after: cookie, plus: plus) { $0.cookie < end && visit($0) }
         }
     }

@@ -55,6 +55,7 @@ extension Library {
             space.free(file.freed)
             file.freed = []
         }
+        if file.hasNewBytes && inode.isPhoto { try tree.deleteThumbnails(inode, space) }
         file.view.lock()
         defer { file.view.unlock() }
         guard file.isNewer else { return }
@@ -147,6 +148,10 @@ extension Library {
 
     /// FORGET: the kernel holds the inode no more. Only matters where it has no name left.
     public func forget(_ ino: UInt64, count: UInt64 = 1) {
+        if VirtualInode.isVirtual(ino) {
+            thumbnails?.nodes.forget(ino, count: count)
+            return
+        }
         let orphan = try? locked { tree throws(FileError) -> Inode? in
             guard tree.orphans.contains(ino) else { return nil }
             let inode = try tree.inode(ino)

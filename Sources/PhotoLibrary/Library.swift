@@ -44,18 +44,25 @@ public final class Library: @unchecked Sendable {
             return tree
         }
         committer = Committer()
-        thumbnails = options.thumbnails ? ThumbnailShop(options) : nil
+        thumbnails = options.thumbnails == .off ? nil : ThumbnailShop(options)
         committer.library = self
         commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
-        commons.noteUnsaved = { [committer] in committer.noteUnsaved() }
+        commons.noteUnsaved = { [committer, thumbnails] in
+            committer.noteUnsaved()
+            thumbnails?.ahead.noteWrite()
+        }
+        thumbnails?.ahead.make = { [weak self] photo in self?.makeAhead(photo) }
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean
         committer.noteChange(if: try locked { $0.isPlanted } || isSoft)
     }
 
-    deinit { committer.abort() }
+    deinit {
+        committer.abort()
+        thumbnails?.ahead.askToStop()
+    }
 
     /// Who is told of changes that the kernel does not know of. Set before the first request.
     public var observer: (any LibraryObserver)? {
@@ -78,6 +85,8 @@ public final class Library: @unchecked Sendable {
     /// Saves all files, drops what nobody can reach any more, and makes everything durable. All of it is
     /// tried, even where some fails; the first error is thrown.
     public func close() throws(FileError) {
+        // Before all else: what is only made ahead must not be waited for.
+        thumbnails?.close()
         guard !options.readOnly else { return }
         var failed: FileError?
         func attempt(_ body: () throws(FileError) -> Void) {
@@ -92,7 +101,6 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try locked { tree in tree.releaseAll() } }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: true) }
         attempt { () throws(FileError) in try dropEmptyDays() }
-        thumbnails?.close()
         attempt { () throws(FileError) in try committer.stop() }
         attempt { () throws(FileError) in try stored(space.close()) }
         unlocked?.levelTimes()
@@ -144,15 +152,20 @@ public final class Library: @unchecked Sendable {
     }
 
     private func tell(_ notices: [Tree.Notice]) {
-        guard let observer else { return }
+        let observer = self.observer
         for notice in notices {
             switch notice {
-            case .entry(let parent, let name): observer.invalidateEntry(parent: parent, name: Name(name))
-            case .attributes(let ino): observer.invalidateAttributes(ino)
-            case .inode(let ino): observer.invalidateInode(ino)
+            case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
+            case .attributes(let ino): observer?.invalidateAttributes(ino)
+            case .inode(let ino): observer?.invalidateInode(ino)
+            case .photo(let ino): thumbnails?.ahead.noteNew(ino)
             }
         }
     }
+
+    /// To be called with each request that means that somebody uses the files: what is made ahead waits.
+    @inline(__always)
+    public func noteRequest() { thumbnails?.ahead.noteRequest() }
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {

@@ -106,6 +106,7 @@ extension Tree {
 
     func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         try sql(tables.store(row))
+        notices.append(.photo(inode.ino))
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)
         touch(inode)

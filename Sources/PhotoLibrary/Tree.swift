@@ -35,6 +35,8 @@ final class Tree {
         case entry(parent: UInt64, name: [UInt8])
         case attributes(UInt64)
         case inode(UInt64)
+        /// A photo whose bytes are new.
+        case photo(UInt64)
     }
 
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {

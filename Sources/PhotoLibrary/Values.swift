@@ -104,7 +104,7 @@ public struct DirectoryEntry: Sendable {
     public var cookie: UInt64
     public var ino: UInt64
     public var mode: UInt32
-    /// With readdirplus; nil for "." and "..", and for thumbnails that are still to be made.
+    /// With readdirplus; nil for "." and "..", and where the name is to be looked up.
     public var entry: Entry?
 }
 
@@ -141,6 +141,14 @@ public struct FilesystemStatistics: Sendable {
     public var nameBytesMax: UInt64
 }
 
+/// Whether there is a `.thumbs` beside photos.
+public enum ThumbnailOption: String, Sendable {
+    /// It can be entered, but is not listed.
+    case on
+    case listed
+    case off
+}
+
 /// How a library is opened.
 public struct LibraryOptions: Sendable {
     public var readOnly = false
@@ -153,12 +161,15 @@ public struct LibraryOptions: Sendable {
     public var gid: UInt32?
     /// Permission bits never shown.
     public var umask: UInt32?
-    /// Whether `.thumbs` can be entered.
-    public var thumbnails = true
+    public var thumbnails = ThumbnailOption.on
     /// The worker executable; nil: no thumbnails can be made.
     public var workerPath: String?
     /// Worker processes at most.
     public var workerCount = 2
+    /// What makes thumbnails in place of the worker, in tests.
+    var pictureMaker: (any PictureMaking)?
+    /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.
+    var settleMilliseconds = AheadMaker.settleMilliseconds
     /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.
     public var trashDays = 30
     /// By which the age of what lies in the trash is told.

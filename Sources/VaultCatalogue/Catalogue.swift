@@ -73,6 +73,7 @@ public final class Tables {
     let photos: PhotoStatements
     let trash: TrashStatements
     let copies: CopyStatements
+    let thumbnails: ThumbnailStatements
     private let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
@@ -84,6 +85,7 @@ public final class Tables {
         photos = try PhotoStatements(connection)
         trash = try TrashStatements(connection)
         copies = try CopyStatements(connection)
+        thumbnails = try ThumbnailStatements(connection)
     }
 
     /// Rows changed since the connection was opened: whether a call changed anything.

@@ -13,7 +13,8 @@ import VaultFormat
 ///   same clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
 ///   `fingerprint` is of its bytes: equal bytes have equal ones.
 /// - `copy`: inodes that stand for another's photo. `share`: contents that more than one inode has, and how many.
-/// - `thumbnail`: sealed pictures of photos; `length` -1 remembers that none can be made of this `version`.
+/// - `thumbnail`: sealed pictures of photos, made of its `version`: as large as fits in `width` by `height` pixels,
+///   or filling them where `fill` is 1; `format` is 0 for JPEG, 1 for PNG. `length` -1 remembers that none can be made.
 /// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
 ///   to be looked at, after they were renamed out of a working name.
 /// - `trash`: what lies in the trash, and since when. With `id` 0 a photo that was taken out of moments, which
@@ -53,8 +54,10 @@ enum Schema {
         CREATE INDEX copy_photo ON copy(photo);
         CREATE TABLE share(content INTEGER PRIMARY KEY, users INTEGER NOT NULL) STRICT;
         CREATE TABLE thumbnail(
-            ino INTEGER NOT NULL, box INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
-            version INTEGER NOT NULL, PRIMARY KEY(ino, box)) STRICT, WITHOUT ROWID;
+            ino INTEGER NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, fill INTEGER NOT NULL,
+            format INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
+            version INTEGER NOT NULL,
+            PRIMARY KEY(ino, width, height, fill, format)) STRICT, WITHOUT ROWID;
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE unfiled(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE trash(

@@ -49,34 +49,6 @@ public struct PhotoRow: Sendable, Equatable {
     }
 }
 
-/// A row of table `thumbnail`; see `Schema`.
-public struct ThumbnailRow: Sendable, Equatable {
-    public var ino: UInt64
-    /// The square it fits in, in pixels.
-    public var box: Int64
-    public var content: UInt64
-    /// Bytes, or -1 where the photo cannot be decoded.
-    public var length: Int64
-    /// The photo's version it was made of.
-    public var version: UInt64
-
-    public init(ino: UInt64, box: Int64, content: UInt64, length: Int64, version: UInt64) {
-        self.ino = ino
-        self.box = box
-        self.content = content
-        self.length = length
-        self.version = version
-    }
-
-    init(_ row: Statement) {
-        ino = row.unsigned(0)
-        box = row.integer(1)
-        content = row.unsigned(2)
-        length = row.integer(3)
-        version = row.unsigned(4)
-    }
-}
-
 struct PhotoStatements {
     let find: Statement
     let store: Statement
@@ -84,10 +56,6 @@ struct PhotoStatements {
     let count: Statement
     let alike: Statement
     let redate: Statement
-    let thumbnail: Statement
-    let thumbnails: Statement
-    let storeThumbnail: Statement
-    let deleteThumbnails: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
@@ -98,10 +66,6 @@ struct PhotoStatements {
         redate = try connection.prepare(
             "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, "
                 + "source=?4 WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
-        thumbnail = try connection.prepare("SELECT * FROM thumbnail WHERE ino=? AND box=?")
-        thumbnails = try connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
-        storeThumbnail = try connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?)")
-        deleteThumbnails = try connection.prepare("DELETE FROM thumbnail WHERE ino=?")
     }
 }
 
@@ -157,31 +121,5 @@ extension Tables {
         photos.alike.bind(1, fingerprint)
         photos.alike.bind(2, Int64(limit))
         return try photos.alike.all { $0.unsigned(0) }
-    }
-
-    public func thumbnail(_ ino: UInt64, box: Int64) throws(CatalogueError) -> ThumbnailRow? {
-        photos.thumbnail.bind(1, ino)
-        photos.thumbnail.bind(2, box)
-        return try photos.thumbnail.one { ThumbnailRow($0) }
-    }
-
-    /// Every kind of thumbnail kept of a photo.
-    public func thumbnails(of ino: UInt64) throws(CatalogueError) -> [ThumbnailRow] {
-        photos.thumbnails.bind(1, ino)
-        return try photos.thumbnails.all { ThumbnailRow($0) }
-    }
-
-    public func store(_ row: ThumbnailRow) throws(CatalogueError) {
-        photos.storeThumbnail.bind(1, row.ino)
-        photos.storeThumbnail.bind(2, row.box)
-        photos.storeThumbnail.bind(3, row.content)
-        photos.storeThumbnail.bind(4, row.length)
-        photos.storeThumbnail.bind(5, row.version)
-        try photos.storeThumbnail.run()
-    }
-
-    public func deleteThumbnails(of ino: UInt64) throws(CatalogueError) {
-        photos.deleteThumbnails.bind(1, ino)
-        try photos.deleteThumbnails.run()
     }
 }

@@ -1,30 +1,64 @@
 internal import PhotoImaging
 
-/// Decodes `picture` and writes its thumbnail into `result`. False when it cannot be decoded or is beyond the
-/// limits.
-func makeThumbnail(
+/// Does what `request` asks for and writes the picture into `result`. False when it cannot be done or is
+/// beyond the limits.
+func serveRequest(
     _ request: WorkerRequest, picture: UnsafeRawBufferPointer, result: UnsafeMutableRawBufferPointer
 ) -> Bool {
-    guard request.type == .jpeg, let segments = JPEGSegments(picture),
-        let decoder = JPEGDecoder.open(picture),
-        decoder.size.width * decoder.size.height <= WorkerProtocol.pixelsMax
-    else { return false }
-    let isTransposed = segments.orientation.isTransposed
-    let upright = isTransposed ? decoder.size.transposed : decoder.size
-    let fitted = upright.fitted(in: request.box)
-    let target = isTransposed ? fitted.transposed : fitted
+    switch request.job {
+    case .thumbnail:
+        return makeThumbnail(request, picture: picture, result: result)
+    case .stack:
+        guard let prints = PrintFile(picture), let pixels = drawStack(prints, size: request.size.box) else {
+            return false
+        }
+        return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
+    case .sheet:
+        guard let prints = PrintFile(picture), let pixels = drawSheet(prints) else { return false }
+        return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
+    }
+}
 
-    guard let decoded = decoder.decode(atLeast: target, adobeInks: segments.hasAdobeMarker),
-        let resized = decoded.resized(to: target), let turned = resized.turned(by: segments.orientation),
-        let jpeg = encodeJPEG(turned)
+private func makeThumbnail(
+    _ request: WorkerRequest, picture: UnsafeRawBufferPointer, result: UnsafeMutableRawBufferPointer
+) -> Bool {
+    guard let decoder = openPicture(picture, type: request.type), isWithinLimits(decoder.size) else {
+        return false
+    }
+    let placement = Placement(of: decoder.size, turnedBy: decoder.orientation, in: request.size)
+    guard let decoded = decoder.decode(for: placement), let resized = decoded.resized(for: placement),
+        let turned = resized.turned(by: decoder.orientation)
     else { return false }
-    // An ink profile would be wrong on what is no longer CMYK.
-    let profile = decoder.isCMYK ? [] : segments.colorProfile
-    let body = jpeg.bytes
-    guard let head = JPEGSegments.lengthOfHead(body) else { return false }
-    storeResult(
-        [Array(body[..<head])] + profile.map { Array(picture[$0]) } + [Array(body[head...])], into: result)
+    return storePicture(turned, as: request.format, colorProfile: decoder.colorProfile, into: result)
+}
+
+/// Encodes the picture and writes it behind its length. False when there is no memory.
+private func storePicture(
+    _ pixels: borrowing Pixels, as format: PictureFormat, colorProfile: [UInt8],
+    into result: UnsafeMutableRawBufferPointer
+) -> Bool {
+    let profile = isProfile(colorProfile, forChannels: pixels.channels) ? colorProfile : []
+    switch format {
+    case .png:
+        storeResult([encodePNG(pixels, colorProfile: profile)], into: result)
+    case .jpeg:
+        pixels.layOnWhite()
+        guard let jpeg = encodeJPEG(pixels) else { return false }
+        let body = jpeg.bytes
+        guard let head = JPEGSegments.lengthOfHead(body) else { return false }
+        storeResult(
+            [Array(body[..<head]), JPEGSegments.carrying(profile), Array(body[head...])], into: result)
+    }
     return true
+}
+
+/// Whether an ICC profile is about colours of as many channels as the picture now has: its header's bytes 16
+/// to 19 (ICC.1:2010, 7.2.6), where it has one.
+private func isProfile(_ profile: [UInt8], forChannels channels: Int) -> Bool {
+    let headerBytes = 128
+    guard profile.count <= WorkerProtocol.colorProfileBytesMax else { return false }
+    guard profile.count >= headerBytes else { return true }
+    return profile[16..<20].elementsEqual((channels == 1 ? "GRAY" : "RGB ").utf8)
 }
 
 /// Writes the parts one after another behind their length. They fit: the request's size counts them at their

@@ -41,7 +41,7 @@ private func serve(
         for descriptor in packet.descriptors + [socket.descriptor] { close(descriptor) }
         guard filter.install() else { return .unconfined }
         if let trial { return trial.run(into: result.bytes) }
-        guard makeThumbnail(request, picture: UnsafeRawBufferPointer(picture.bytes), result: result.bytes)
+        guard serveRequest(request, picture: UnsafeRawBufferPointer(picture.bytes), result: result.bytes)
         else {
             return .refused
         }

@@ -55,7 +55,7 @@ func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws
         let space = try Vault.unlock(vault, password: password, readOnly: readOnly)
         var options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
         options.readOnly = readOnly
-        options.thumbnails = false
+        options.thumbnails = .off
         let library = try Library.open(space, options: options)
         library.didGoLive()
         return library

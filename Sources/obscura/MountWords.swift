@@ -14,7 +14,7 @@ struct MountWords: Equatable {
     var gid: UInt32?
     var umask: UInt32?
     var idleSeconds: Int?
-    var thumbnails = true
+    var thumbnails = ThumbnailOption.on
     var trashDays = 30
     var subtype = "obscura"
     var passfile: String?
@@ -22,7 +22,7 @@ struct MountWords: Equatable {
 
     /// The words that --help names.
     static let helpList =
-        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|off, trash=30,\n"
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|listed|off, trash=30,\n"
         + "noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
@@ -94,8 +94,8 @@ struct MountWords: Equatable {
             }
             idleSeconds = seconds
         case "thumbs":
-            guard value == "on" || value == "off" else { throw bad("on or off") }
-            thumbnails = value == "on"
+            guard let option = ThumbnailOption(rawValue: value) else { throw bad("on, listed or off") }
+            thumbnails = option
         case "trash":
             guard let days = parseDigits(value).flatMap({ Int(exactly: $0) }), days <= trashDaysMax else {
                 throw bad("a number of days up to \(trashDaysMax)")
@@ -138,7 +138,7 @@ struct MountWords: Equatable {
         if let gid { words.append("gid=\(gid)") }
         if let umask { words.append("umask=" + String(umask, radix: 8)) }
         if let idleSeconds { words.append("idle=\(idleSeconds)") }
-        if !thumbnails { words.append("thumbs=off") }
+        if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")

@@ -1,5 +1,6 @@
 import FuseBridge
 import Glibc
+import PhotoLibrary
 import Testing
 
 @testable import obscura
@@ -17,7 +18,7 @@ import Testing
             "passfile=/etc/obscura key,askpass=echo a\\,b\\\\c")
         #expect(words.readOnly && words.allowOther && words.noExec && words.allowDev && words.allowSuid)
         #expect(words.uid == 1000 && words.gid == 100 && words.umask == 0o27 && words.idleSeconds == 600)
-        #expect(!words.thumbnails)
+        #expect(words.thumbnails == .off)
         #expect(words.subtype == "gocryptfs")
         #expect(words.passfile == "/etc/obscura key")
         #expect(words.askpass == "echo a,b\\c")
@@ -51,7 +52,7 @@ import Testing
         ("trash=36501", "obscura: -o trash=36501: must be a number of days up to 36500"),
         ("trash=-1", "obscura: -o trash=-1: must be a number of days up to 36500"),
         ("trash", "obscura: -o trash: needs a value: trash=..."),
-        ("thumbs=listed", "obscura: -o thumbs=listed: must be on or off"),
+        ("thumbs=yes", "obscura: -o thumbs=yes: must be on, listed or off"),
         ("subtype=a/b", "obscura: -o subtype=a/b: must be a word of letters, digits, '.', '_' and '-'"),
         ("passfile=", "obscura: -o passfile=: must be a file"),
     ])
@@ -67,7 +68,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "ro,idle=90,thumbs=off", "allow_other,uid=0,gid=5,umask=077,noexec,dev,suid,subtype=x",
+        "", "ro,idle=90,thumbs=off", "thumbs=listed",
+        "allow_other,uid=0,gid=5,umask=077,noexec,dev,suid,subtype=x",
         "trash=0",
     ])
     func `the daemon reads what the command wrote`(list: String) throws {

@@ -97,7 +97,7 @@ struct Program {
             (["mount", "V", "D", "--password-stdin"], "\n", 2),
             (["mount", "V", "V", "--password-stdin"], "one\n", 2),
             (["mount", "V", ".", "--password-stdin"], "one\n", 2),
-            (["mount", "V", "D", "-o", "thumbs=listed", "--password-stdin"], "one\n", 2),
+            (["mount", "V", "D", "-o", "thumbs=some", "--password-stdin"], "one\n", 2),
             (["mount", "V", "D", "--size=1G", "--password-stdin"], "one\n", 2),
             (["create", "V2", "--password-stdin"], "one\n", 2),
             (["create", "V", "--size=48M", "--password-stdin"], "one\n", 1),

@@ -104,3 +104,21 @@ private func grayPicture(level: Int) -> [UInt8] {
     }
     return bytes + [0xFF, 0xD9]
 }
+
+/// A real JPEG, taken on 2024-05-01, with an EXIF thumbnail and an orientation.
+public func jpegEmbedding(_ preview: [UInt8], orientation: UInt8) -> [UInt8] {
+    let main: UInt8 = 8
+    let exif = main + 2 + 24 + 4
+    let second = exif + 2 + 12 + 4
+    let text = second + 2 + 24 + 4
+    let start = text + 20
+    func long(_ value: Int) -> [UInt8] { [0, 0, UInt8(value >> 8), UInt8(value & 0xFF)] }
+    var tiff: [UInt8] = [0x4D, 0x4D, 0, 42, 0, 0, 0, main]
+    tiff += [0, 2, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0]
+    tiff += [0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, exif, 0, 0, 0, second]
+    tiff += [0, 1, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, text, 0, 0, 0, 0]
+    tiff += [0, 2, 0x02, 0x01, 0, 4, 0, 0, 0, 1] + long(Int(start))
+    tiff += [0x02, 0x02, 0, 4, 0, 0, 0, 1] + long(preview.count) + [0, 0, 0, 0]
+    tiff += Array("2024:05:01 12:30:00\0".utf8) + preview
+    return [0xFF, 0xD8] + segment(0xE1, Array("Exif\0\0".utf8) + tiff) + grayPicture(level: Int(orientation))
+}

@@ -29,8 +29,8 @@ extension WorkerTests {
 
         @Test func fitsABoxThatIsNotSquare() throws {
             let source = MemorySource(bytes: TestPicture(width: 400, height: 300, orientation: 6).jpeg)
-            let box = PixelSize(width: 200, height: 100)
-            let jpeg = try workers.makeThumbnail(of: source, type: .jpeg, box: box)
+            let size = PictureSize(width: 200, height: 100)
+            let jpeg = try workers.makeThumbnail(of: source, type: .jpeg, size: size)
             #expect(DecodedThumbnail(jpeg)?.size == PixelSize(width: 75, height: 100))
         }
 
@@ -175,7 +175,7 @@ extension WorkerTests {
         @Test func othersAndBoxesBeyondTheLimitsAreRefused() throws {
             let source = MemorySource(bytes: TestPicture().jpeg)
             #expect(throws: ThumbnailError.undecodable) {
-                try workers.makeThumbnail(of: source, type: .png, box: 256)
+                try workers.makeThumbnail(of: source, type: .mp4, box: 256)
             }
             for box in [0, -1, 4097, .max] {
                 #expect(throws: ThumbnailError.undecodable) {

@@ -53,8 +53,8 @@ extension WorkerTests {
                 }
                 if trial != nil {
                     let bytes = TestPicture().jpeg
-                    let box = PixelSize(width: 9, height: 9)
-                    let request = WorkerRequest(pictureBytes: bytes.count, box: box, type: .jpeg)
+                    let request = WorkerRequest(
+                        .thumbnail, pictureBytes: bytes.count, size: PictureSize(fitting: 9))
                     guard
                         let picture = MemoryFile.copy(of: MemorySource(bytes: bytes), byteCount: bytes.count),
                         let result = MemoryFile.forResult(byteCount: request.resultBytes)
@@ -88,15 +88,34 @@ extension WorkerTests {
         }
 
         @Test func requestsAreChecked() {
-            let request = WorkerRequest(pictureBytes: 10, box: PixelSize(width: 3, height: 4), type: .jpeg)
+            let size = PictureSize(width: 3, height: 4, isFilled: true)
+            let request = WorkerRequest(.sheet, pictureBytes: 10, size: size, format: .png, type: .gif)
             #expect(WorkerRequest(words: request.words) == request)
             #expect(WorkerRequest(words: []) == nil)
-            for index in 0..<5 {
+            for index in 0..<7 {
                 for value in [0, UInt64.max] {
                     var words = request.words
                     words[index] = value
-                    let isJPEG = index == 4 && value == UInt64(MediaType.jpeg.rawValue)
-                    #expect((WorkerRequest(words: words) == nil) == !isJPEG)
+                    // Without a job's number and manner it is another request.
+                    let isAnother = value == 0 && (index == 0 || index == 5)
+                    #expect((WorkerRequest(words: words) == nil) == !isAnother)
+                }
+            }
+        }
+
+        @Test func printFilesAreChecked() {
+            let prints = PrintFile(
+                title: "Día", prints: [.init(jpeg: [1, 2, 3], label: "a"), .init(jpeg: [], label: "")])
+            let bytes = prints.bytes
+            bytes.withUnsafeBytes { #expect(PrintFile($0) == prints) }
+            for count in 0..<bytes.count {
+                bytes.prefix(count).withUnsafeBytes { #expect(PrintFile($0) == nil) }
+            }
+            for word in 0..<6 {
+                for value in [UInt64(1) << 62, .max] {
+                    var changed = bytes
+                    withUnsafeBytes(of: value) { changed.replaceSubrange(word * 8..<word * 8 + 8, with: $0) }
+                    changed.withUnsafeBytes { #expect(PrintFile($0) == nil) }
                 }
             }
         }

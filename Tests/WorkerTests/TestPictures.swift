@@ -103,7 +103,8 @@ struct TestPicture {
     }
 
     static func profilePart(_ number: UInt8, of count: UInt8, byteCount: Int) -> [UInt8] {
-        let body = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ Int(number)) }
+        var body = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ Int(number)) }
+        if number == 1 { body.replaceSubrange(16..<20, with: Array("RGB ".utf8)) }
         return segment(0xE2, Array("ICC_PROFILE\0".utf8) + [number, count] + body)
     }
 }

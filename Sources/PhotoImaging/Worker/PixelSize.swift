@@ -25,4 +25,15 @@ public struct PixelSize: Hashable, Sendable {
         }
         return transposed.fitted(in: box.transposed).transposed
     }
+
+    /// The size of a picture of this size that fits inside `size` or fills it. Where it fills it, the part of
+    /// the picture that is seen has this ratio.
+    package func placed(in size: PictureSize) -> PixelSize {
+        guard size.isFilled else { return fitted(in: size.box) }
+        // As large as covers the box, but not larger than the picture.
+        let scale = min(1, max(Double(size.width) / Double(width), Double(size.height) / Double(height)))
+        return PixelSize(
+            width: min(size.width, max(Int((Double(width) * scale).rounded()), 1)),
+            height: min(size.height, max(Int((Double(height) * scale).rounded()), 1)))
+    }
 }

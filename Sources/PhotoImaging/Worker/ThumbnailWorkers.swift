@@ -60,34 +60,73 @@ public final class ThumbnailWorkers: Sendable {
     /// Whether pictures of this type can have a thumbnail at all. Answers without reading or decoding
     /// anything.
     public static func decodes(_ type: MediaType) -> Bool {
-        type == .jpeg
+        switch type {
+        case .jpeg, .heic, .avif, .png, .webp, .tiff, .gif: true
+        default: type.isRaw
+        }
     }
 
-    /// A JPEG of the picture, upright, its ratio kept, fitting inside `box` by `box` pixels, never enlarged,
-    /// with the picture's colour profile. Blocks while all workers are busy (callers are served in order) and
-    /// until it is made.
+    /// A picture of the picture, upright, its ratio kept, fitting inside `size` or filling it, never
+    /// enlarged, with the picture's colour profile. Blocks while all workers are busy (callers are served in
+    /// order) and until it is made.
+    public func makeThumbnail(
+        of source: some ByteSource, type: MediaType, size: PictureSize, format: PictureFormat = .jpeg
+    ) throws(ThumbnailError) -> [UInt8] {
+        guard Self.decodes(type) else { throw .undecodable }
+        return try serve(.thumbnail, source, size: size, format: format, type: type)
+    }
+
+    /// As above: a JPEG that fits inside `box` by `box` pixels.
     public func makeThumbnail(
         of source: some ByteSource, type: MediaType, box: Int
     ) throws(ThumbnailError) -> [UInt8] {
-        try makeThumbnail(of: source, type: type, box: PixelSize(width: box, height: box))
+        try makeThumbnail(of: source, type: type, size: PictureSize(fitting: box))
     }
 
-    /// As above, fitting inside a box that need not be square.
-    public func makeThumbnail(
-        of source: some ByteSource, type: MediaType, box: PixelSize
+    /// A JPEG of a pile of up to ``PrintFile/stackCountMax`` prints, newest first, on white, of exactly
+    /// `size`. `pictures` are JPEGs made before, of 256 pixels and more; those that cannot be decoded are
+    /// left out.
+    public func composeStack(
+        _ pictures: [[UInt8]], size: PictureSize
+    ) throws(ThumbnailError) -> [UInt8] {
+        let prints = PrintFile(
+            title: "",
+            prints: pictures.prefix(PrintFile.stackCountMax).map { PrintFile.Print(jpeg: $0, label: "") })
+        return try serve(.stack, MemoryByteSource(prints.bytes), size: size)
+    }
+
+    /// A JPEG of up to ``PrintFile/sheetCountMax`` pictures in an even grid, each with its label under it,
+    /// below a title. `pictures` are JPEGs made before, of 256 pixels and more.
+    public func composeSheet(
+        _ pictures: [(jpeg: [UInt8], label: String)], title: String
+    ) throws(ThumbnailError) -> [UInt8] {
+        let prints = PrintFile(
+            title: title,
+            prints: pictures.prefix(PrintFile.sheetCountMax).map {
+                PrintFile.Print(jpeg: $0.jpeg, label: $0.label)
+            })
+        let size = SheetLayout(count: prints.prints.count).size
+        return try serve(
+            .sheet, MemoryByteSource(prints.bytes), size: PictureSize(width: size.width, height: size.height))
+    }
+
+    private func serve(
+        _ job: WorkerRequest.Job, _ source: some ByteSource, size: PictureSize, format: PictureFormat = .jpeg,
+        type: MediaType = .jpeg
     ) throws(ThumbnailError) -> [UInt8] {
         let sides = 1...WorkerProtocol.boxPixelsMax
-        guard Self.decodes(type), sides.contains(box.width), sides.contains(box.height),
+        guard sides.contains(size.width), sides.contains(size.height),
             (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(source.byteCount)
         else { throw .undecodable }
         let slot = try takeSlot()
         defer { giveBack(slot) }
-        let request = WorkerRequest(pictureBytes: Int(source.byteCount), box: box, type: type)
+        let request = WorkerRequest(
+            job, pictureBytes: Int(source.byteCount), size: size, format: format, type: type)
         guard let picture = MemoryFile.copy(of: source, byteCount: request.pictureBytes),
             let result = MemoryFile.forResult(byteCount: request.resultBytes)
         else { throw .workerFailed }
         try decode(request, picture: picture, result: result, with: slot)
-        return try Self.thumbnail(in: result)
+        return try Self.thumbnail(in: result, format)
     }
 
     /// Ends all workers, waits until they are gone, and makes every call of `makeThumbnail`, running or to
@@ -187,8 +226,10 @@ public final class ThumbnailWorkers: Sendable {
         isShutDown.load(ordering: .sequentiallyConsistent) ? .cancelled : error
     }
 
-    /// Copies the JPEG out. Whoever wrote it is gone; but it may have written anything.
-    private static func thumbnail(in result: borrowing MemoryFile) throws(ThumbnailError) -> [UInt8] {
+    /// Copies the picture out. Whoever wrote it is gone; but it may have written anything.
+    private static func thumbnail(
+        in result: borrowing MemoryFile, _ format: PictureFormat
+    ) throws(ThumbnailError) -> [UInt8] {
         var length: UInt64 = 0
         guard withUnsafeMutableBytes(of: &length, { result.read(at: 0, into: $0) }),
             (4...UInt64(result.byteCount - WorkerProtocol.resultHeaderBytes)).contains(length)
@@ -199,9 +240,27 @@ public final class ThumbnailWorkers: Sendable {
                 at: WorkerProtocol.resultHeaderBytes, into: UnsafeMutableRawBufferPointer(buffer))
             count = isRead ? buffer.count : 0
         }
-        guard isRead, bytes.starts(with: [0xFF, 0xD8, 0xFF]), bytes.suffix(2) == [0xFF, 0xD9] else {
-            throw .undecodable
-        }
+        guard isRead, bytes.starts(with: format.firstBytes),
+            bytes.suffix(format.lastBytes.count) == format.lastBytes
+        else { throw .undecodable }
         return bytes
+    }
+}
+
+extension PictureFormat {
+    /// How every picture of this format begins.
+    fileprivate var firstBytes: [UInt8] {
+        switch self {
+        case .jpeg: [0xFF, 0xD8, 0xFF]
+        case .png: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+        }
+    }
+
+    /// How every picture of this format ends: EOI; the IEND chunk's name and checksum.
+    fileprivate var lastBytes: ArraySlice<UInt8> {
+        switch self {
+        case .jpeg: [0xFF, 0xD9]
+        case .png: [0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82]
+        }
     }
 }

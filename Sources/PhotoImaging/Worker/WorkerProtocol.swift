@@ -3,21 +3,21 @@
 // through the socket but through memory files that travel with the request:
 //
 //     worker → client   hello    [greeting]    once, when its sandbox has been tried
-//     client → worker   request  [picture bytes, result bytes, box width, box height, type]
+//     client → worker   request  [job, picture bytes, result bytes, width, height, manner, type]
 //                                + picture: memory file, sealed: neither its size nor a byte can change
 //                                + result:  memory file, its size sealed
 //     worker → client   reply    [outcome]
 //
-// The result file begins with the thumbnail's length in one word; the JPEG follows. One request at a time;
+// The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. One request at a time;
 // whoever finds the socket closed ends. There is no other message: a worker that stalls is killed.
 
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
     /// "OBSWORK" and the protocol's version: a worker of another build is not talked to.
-    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B01
+    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B02
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
-    /// Bytes before the JPEG in the result file: its length.
+    /// Bytes before the picture in the result file: its length.
     package static let resultHeaderBytes = 8
 
     /// Files larger than this are not decoded.
@@ -30,53 +30,81 @@ package enum WorkerProtocol {
     package static let colorProfileBytesMax = 4 << 20
 }
 
-/// One picture to be made smaller.
+/// One picture to be made: of another one, or of several.
 package struct WorkerRequest: Equatable, Sendable {
+    /// What the picture file holds and what is to be made of it.
+    package enum Job: UInt64, Sendable {
+        /// A picture, to be made smaller.
+        case thumbnail = 0
+        /// A ``PrintFile``, to be shown as a pile.
+        case stack = 1
+        /// A ``PrintFile``, to be shown as a grid.
+        case sheet = 2
+    }
+
+    /// What is to be done.
+    package var job: Job
     /// Length of the picture file.
     package var pictureBytes: Int
     /// Length of the result file.
     package var resultBytes: Int
-    /// The upright thumbnail fits in here.
-    package var box: PixelSize
-    /// The picture's type.
+    /// The upright result fits in here, or fills it.
+    package var size: PictureSize
+    /// How the result is written.
+    package var format: PictureFormat
+    /// The type of the picture, or of each of several.
     package var type: MediaType
 
-    package init(pictureBytes: Int, box: PixelSize, type: MediaType) {
+    package init(
+        _ job: Job, pictureBytes: Int, size: PictureSize, format: PictureFormat = .jpeg,
+        type: MediaType = .jpeg
+    ) {
+        self.job = job
         self.pictureBytes = pictureBytes
-        // 4:2:0 at its very worst (tjBufSize) takes 3 bytes a pixel, sides padded to 16, and 2048 bytes of
-        // headers.
-        let padded = PixelSize(width: (box.width + 15) & ~15, height: (box.height + 15) & ~15)
+        // 4:4:4 at its very worst (tjBufSize) takes 6 bytes a pixel, sides padded to 16, and 2048 bytes of
+        // headers. PNG stays below that: at most 4 bytes a pixel, 1 a row, and 0.1 % of them (zlib).
+        let padded = PixelSize(width: (size.width + 15) & ~15, height: (size.height + 15) & ~15)
         resultBytes =
-            WorkerProtocol.resultHeaderBytes + padded.width * padded.height * 3 + 2048
-            + WorkerProtocol.colorProfileBytesMax
-        self.box = box
+            WorkerProtocol.resultHeaderBytes + padded.width * padded.height * 6 + 2048
+            + WorkerProtocol.colorProfileBytesMax * 2
+        self.size = size
+        self.format = format
         self.type = type
     }
 
+    private static let isFilledBit: UInt64 = 1
+    private static let isPNGBit: UInt64 = 2
+
     /// The packet's words.
     package var words: [UInt64] {
-        [
-            UInt64(pictureBytes), UInt64(resultBytes), UInt64(box.width), UInt64(box.height),
-            UInt64(type.rawValue),
+        let manner = (size.isFilled ? Self.isFilledBit : 0) | (format == .png ? Self.isPNGBit : 0)
+        return [
+            job.rawValue, UInt64(pictureBytes), UInt64(resultBytes), UInt64(size.width), UInt64(size.height),
+            manner, UInt64(type.rawValue),
         ]
     }
 
     /// The request in a packet, or nil where it is none.
     package init?(words: [UInt64]) {
-        guard words.count == 5, let type = UInt8(exactly: words[4]).flatMap(MediaType.init(rawValue:)),
-            (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(words[0]),
-            (1...UInt64(WorkerProtocol.boxPixelsMax)).contains(words[2]),
-            (1...UInt64(WorkerProtocol.boxPixelsMax)).contains(words[3])
+        let sides = 1...UInt64(WorkerProtocol.boxPixelsMax)
+        guard words.count == 7, let job = Job(rawValue: words[0]),
+            let type = UInt8(exactly: words[6]).flatMap(MediaType.init(rawValue:)),
+            (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(words[1]),
+            sides.contains(words[3]), sides.contains(words[4]),
+            words[5] & ~(Self.isFilledBit | Self.isPNGBit) == 0
         else { return nil }
-        let box = PixelSize(width: Int(words[2]), height: Int(words[3]))
-        self.init(pictureBytes: Int(words[0]), box: box, type: type)
-        guard words[1] == UInt64(resultBytes) else { return nil }
+        self.init(
+            job, pictureBytes: Int(words[1]),
+            size: PictureSize(
+                width: Int(words[3]), height: Int(words[4]), isFilled: words[5] & Self.isFilledBit != 0),
+            format: words[5] & Self.isPNGBit != 0 ? .png : .jpeg, type: type)
+        guard words[2] == UInt64(resultBytes) else { return nil }
     }
 }
 
 /// What became of a request.
 package enum WorkerOutcome: UInt64, Sendable {
-    /// The result file holds a JPEG.
+    /// The result file holds a picture.
     case done = 0
     /// The picture cannot be decoded, or is more than the limits allow.
     case refused = 1

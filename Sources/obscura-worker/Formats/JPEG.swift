@@ -2,23 +2,17 @@ internal import CTurboJPEG
 internal import Glibc
 internal import PhotoImaging
 
-/// A JPEG opened for decoding by libjpeg-turbo (TurboJPEG API 2.x).
-struct JPEGDecoder: ~Copyable {
+/// A JPEG, read by libjpeg-turbo (TurboJPEG API 2.x).
+final class JPEGDecoder: PictureDecoder {
     private let handle: tjhandle
     private let bytes: UnsafeRawBufferPointer
+    private let segments: JPEGSegments
     private let colorSpace: Int32
-    /// As stored, not yet upright.
     let size: PixelSize
 
     /// Reads the header. Nil when libjpeg cannot make sense of it.
-    static func open(_ bytes: UnsafeRawBufferPointer) -> JPEGDecoder? {
-        guard let handle = tjInitDecompress() else { return nil }
-        let decoder = JPEGDecoder(handle: handle, bytes: bytes)
-        guard decoder.size.width > 0, decoder.size.height > 0, decoder.colorSpace >= 0 else { return nil }
-        return decoder
-    }
-
-    private init(handle: tjhandle, bytes: UnsafeRawBufferPointer) {
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard let segments = JPEGSegments(bytes), let handle = tjInitDecompress() else { return nil }
         var width: Int32 = 0
         var height: Int32 = 0
         var subsampling: Int32 = -1
@@ -27,50 +21,46 @@ struct JPEGDecoder: ~Copyable {
         // although it decodes them. What it knows by then it has stored.
         tjDecompressHeader3(
             handle, bytes.bindMemory(to: UInt8.self).baseAddress, UInt(bytes.count), &width, &height,
-            &subsampling,
-            &colorSpace)
+            &subsampling, &colorSpace)
         self.handle = handle
         self.bytes = bytes
+        self.segments = segments
         self.colorSpace = colorSpace
         size = PixelSize(width: Int(width), height: Int(height))
+        guard width > 0, height > 0, colorSpace >= 0 else { return nil }
     }
 
     deinit {
         tjDestroy(handle)
     }
 
-    /// Whether the picture is stored in inks, which no profile of the picture describes after conversion.
-    var isCMYK: Bool { colorSpace == TJCS_CMYK.rawValue || colorSpace == TJCS_YCCK.rawValue }
+    var orientation: Orientation { segments.orientation }
 
-    /// The whole picture, reduced by the transform itself as far as leaves about twice `target` for the
-    /// filter, in grey or RGBX. Damage that libjpeg warns of is passed over; nil for damage that stops it,
-    /// and when there is no memory. `adobeInks`: inks are stored inverted.
-    func decode(atLeast target: PixelSize, adobeInks: Bool) -> Pixels? {
-        let scaled = Self.reducedSize(of: size, atLeast: target)
+    /// None for inks: it would be wrong on what is no longer CMYK.
+    var colorProfile: [UInt8] {
+        isCMYK ? [] : segments.colorProfile.flatMap { bytes[$0].dropFirst(JPEGSegments.profileHeadBytes) }
+    }
+
+    private var isCMYK: Bool { colorSpace == TJCS_CMYK.rawValue || colorSpace == TJCS_YCCK.rawValue }
+
+    /// Reduced by the transform itself. Damage that libjpeg warns of is passed over; nil for damage that
+    /// stops it.
+    func decode(for placement: Placement) -> Pixels? {
+        let divisor = [8, 4, 2].first { $0 <= placement.reduction(of: size) } ?? 1
+        let scaled = PixelSize(
+            width: (size.width + divisor - 1) / divisor, height: (size.height + divisor - 1) / divisor)
         let channels = colorSpace == TJCS_GRAY.rawValue ? 1 : 4
-        guard let pixels = Pixels(size: scaled, channels: channels) else { return nil }
+        guard var pixels = Pixels(size: scaled, channels: channels) else { return nil }
+        pixels.covered = (Double(size.width) / Double(divisor), Double(size.height) / Double(divisor))
         let format = channels == 1 ? TJPF_GRAY : isCMYK ? TJPF_CMYK : TJPF_RGBX
         let result = tjDecompress2(
             handle, bytes.bindMemory(to: UInt8.self).baseAddress, UInt(bytes.count), pixels.start,
             Int32(scaled.width), Int32(pixels.rowBytes), Int32(scaled.height), format.rawValue,
             TJFLAG_LIMITSCANS)
         guard result == 0 || tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return nil }
-        if isCMYK { pixels.convertInksToRGB(areInverted: adobeInks) }
+        // Adobe's programs store inks inverted.
+        if isCMYK { pixels.convertInksToRGB(areInverted: segments.hasAdobeMarker) }
         return pixels
-    }
-
-    /// What the transform makes of `size`, halved up to three times. A little less than twice the target will
-    /// do: 12-megapixel cameras are 4000 pixels wide, and 500 are as good a beginning for 256 as 1000, and 5
-    /// ms cheaper.
-    static func reducedSize(of size: PixelSize, atLeast target: PixelSize) -> PixelSize {
-        for divisor in [8, 4, 2] {
-            let width = (size.width + divisor - 1) / divisor
-            let height = (size.height + divisor - 1) / divisor
-            if width * 8 >= target.width * 15 && height * 8 >= target.height * 15 {
-                return PixelSize(width: width, height: height)
-            }
-        }
-        return size
     }
 }
 
@@ -92,20 +82,27 @@ struct EncodedJPEG: ~Copyable {
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 }
 
-/// Quality 85; colour at half resolution. Nil when there is no memory.
+/// A JPEG of at most ``sharpPixelsMax`` pixels a side keeps colour at full resolution, a larger one at half:
+/// an eye is close to small pictures, and they cost little. Nil when there is no memory.
 func encodeJPEG(_ pixels: borrowing Pixels) -> EncodedJPEG? {
     guard let handle = tjInitCompress() else { return nil }
     defer { tjDestroy(handle) }
     let isGray = pixels.channels == 1
+    let isSmall = max(pixels.size.width, pixels.size.height) <= sharpPixelsMax
+    let subsampling = isGray ? TJSAMP_GRAY : isSmall ? TJSAMP_444 : TJSAMP_420
     var start: UnsafeMutablePointer<UInt8>?
     var count: UInt = 0
     let result = tjCompress2(
         handle, pixels.start, Int32(pixels.size.width), Int32(pixels.rowBytes), Int32(pixels.size.height),
-        (isGray ? TJPF_GRAY : TJPF_RGBX).rawValue, &start, &count,
-        Int32((isGray ? TJSAMP_GRAY : TJSAMP_420).rawValue), 85, TJFLAG_ACCURATEDCT)
+        (isGray ? TJPF_GRAY : TJPF_RGBX).rawValue, &start, &count, Int32(subsampling.rawValue), jpegQuality,
+        TJFLAG_ACCURATEDCT)
     guard result == 0, let start else {
         tjFree(start)
         return nil
     }
     return EncodedJPEG(start: start, count: Int(count))
 }
+
+/// libjpeg's scale, of 100.
+private let jpegQuality: Int32 = 93
+private let sharpPixelsMax = 512

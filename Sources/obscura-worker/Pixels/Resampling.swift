@@ -2,14 +2,16 @@ internal import Glibc
 internal import PhotoImaging
 
 extension Pixels {
-    /// These pixels made smaller, by a cubic filter as wide as the reduction asks for, so that nothing
-    /// aliases. Nil when there is no memory.
-    consuming func resized(to target: PixelSize) -> Pixels? {
-        precondition(target.width <= size.width && target.height <= size.height)
-        if target == size { return self }
-        guard let resized = Pixels(size: target, channels: channels) else { return nil }
-        let columns = ReductionFilter(from: size.width, to: target.width)
-        let rows = ReductionFilter(from: size.height, to: target.height)
+    /// The part of the picture that `placement` shows, made smaller by a filter as wide as the reduction asks
+    /// for, so that nothing aliases. Nil when there is no memory.
+    consuming func resized(for placement: Placement) -> Pixels? {
+        let target = placement.target
+        if target == size, placement.showsAll { return self }
+        guard let resized = Pixels(size: target, channels: channels, hasAlpha: hasAlpha) else { return nil }
+        let columns = ReductionFilter(
+            samples: size.width, covered: covered.width, part: placement.part.width, to: target.width)
+        let rows = ReductionFilter(
+            samples: size.height, covered: covered.height, part: placement.part.height, to: target.height)
         let count = rowBytes
         let row = UnsafeMutablePointer<Float>.allocate(capacity: count)
         defer { row.deallocate() }
@@ -82,22 +84,26 @@ struct ReductionFilter: ~Copyable {
     private let firsts: UnsafeMutableBufferPointer<Int>
     private let weights: UnsafeMutableBufferPointer<Float>
 
-    /// A line of `source` samples made `target` long; `target` is not larger.
-    init(from source: Int, to target: Int) {
-        precondition(0 < target && target <= source)
+    /// The middle `part` (a fraction) of a line that covers `covered` of `samples` samples, made `target`
+    /// long.
+    init(samples: Int, covered: Double, part: Double, to target: Int) {
+        precondition(0 < target && 0 < samples && covered <= Double(samples) && 0 < part && part <= 1)
         count = target
-        let scale = Float(source) / Float(target)
-        let radius = 2 * scale
-        tapsMax = min(Int(2 * radius) + 2, source)
+        let start = Float(covered * (1 - part) / 2)
+        let step = Float(covered * part) / Float(target)
+        // Never sharper than the samples are.
+        let scale = max(step, 1)
+        let radius = Self.lobes * scale
+        tapsMax = min(Int(2 * radius) + 2, samples)
         firsts = .allocate(capacity: target)
         weights = .allocate(capacity: target * tapsMax)
         for index in 0..<target {
-            let center = (Float(index) + 0.5) * scale
-            let first = max(min(Int(center - radius), source - tapsMax), 0)
+            let center = start + (Float(index) + 0.5) * step
+            let first = max(min(Int(center - radius), samples - tapsMax), 0)
             firsts.initializeElement(at: index, to: first)
             var sum: Float = 0
             for tap in 0..<tapsMax {
-                let weight = Self.cubic((Float(first + tap) + 0.5 - center) / scale)
+                let weight = Self.lanczos((Float(first + tap) + 0.5 - center) / scale)
                 weights.initializeElement(at: index * tapsMax + tap, to: weight)
                 sum += weight
             }
@@ -117,11 +123,13 @@ struct ReductionFilter: ~Copyable {
         return (firsts[index], UnsafeBufferPointer(rebasing: part))
     }
 
-    /// Catmull and Rom's cubic (Keys, 1981, a = -1/2): sharp, and 0 from 2 on.
-    private static func cubic(_ distance: Float) -> Float {
-        let x = abs(distance)
-        if x < 1 { return (1.5 * x - 2.5) * x * x + 1 }
-        if x < 2 { return ((-0.5 * x + 2.5) * x - 4) * x + 2 }
-        return 0
+    private static let lobes: Float = 3
+
+    /// Lanczos' window of the ideal filter (Duchon, 1979): 0 from 3 on.
+    private static func lanczos(_ distance: Float) -> Float {
+        let x = abs(distance) * .pi
+        if x < 1e-4 { return 1 }
+        if x >= lobes * .pi { return 0 }
+        return lobes * sinf(x) * sinf(x / lobes) / (x * x)
     }
 }

@@ -11,6 +11,10 @@ struct JPEGSegments {
     /// Adobe's programs store inks inverted, and say so by this segment.
     var hasAdobeMarker = false
 
+    /// Marker, length, signature, number and count: what stands before a part of the profile in its segment.
+    static let profileHeadBytes = 18
+    private static let segmentBytesMax = 65533
+
     /// Nil when `bytes` do not begin like a JPEG. Reads as far as the first scan, and as far as sense goes:
     /// the decoder decides whether it is a picture.
     init?(_ bytes: UnsafeRawBufferPointer) {
@@ -44,6 +48,23 @@ struct JPEGSegments {
         var position = 2
         guard let segment = nextSegment(bytes, after: &position) else { return nil }
         return segment.marker == 0xE0 ? segment.whole.upperBound : 2
+    }
+
+    /// The segments that carry `profile`; none where it is empty.
+    static func carrying(_ profile: [UInt8]) -> [UInt8] {
+        let partMax = segmentBytesMax - (profileHeadBytes - 4)
+        let count = (profile.count + partMax - 1) / partMax
+        guard count <= 255 else { return [] }
+        var segments: [UInt8] = []
+        for number in 0..<count {
+            let part = profile[number * partMax..<min((number + 1) * partMax, profile.count)]
+            let length = part.count + profileHeadBytes - 2
+            segments += [0xFF, 0xE2, UInt8(length >> 8), UInt8(length & 0xFF)]
+            segments += ProfileParts.signature
+            segments += [UInt8(number + 1), UInt8(count)]
+            segments += part
+        }
+        return segments
     }
 
     private struct Segment {

@@ -1,21 +1,28 @@
 internal import Glibc
 internal import PhotoImaging
 
-/// Decoded pixels, rows without gaps: one byte each (grey) or four (red, green, blue, one unused).
+/// Decoded pixels, rows without gaps: one byte each (grey) or four (red, green, blue, opacity).
 struct Pixels: ~Copyable {
     let size: PixelSize
     /// 1 or 4.
     let channels: Int
+    /// Whether the fourth byte is the opacity, the others multiplied by it; else it means nothing.
+    let hasAlpha: Bool
+    /// How much of `size` the picture covers: a little less where the last column and row of pixels were
+    /// made of fewer than the others.
+    var covered: (width: Double, height: Double)
     let start: UnsafeMutablePointer<UInt8>
 
     /// Pixels of no particular colour. Nil when there is no memory for them.
-    init?(size: PixelSize, channels: Int) {
-        precondition(channels == 1 || channels == 4)
+    init?(size: PixelSize, channels: Int, hasAlpha: Bool = false) {
+        precondition(channels == 4 || channels == 1 && !hasAlpha)
         let byteCount = size.width * size.height * channels
         guard let memory = malloc(byteCount) else { return nil }
         lockAsFarAsAllowed(UnsafeRawBufferPointer(start: memory, count: byteCount))
         self.size = size
         self.channels = channels
+        self.hasAlpha = hasAlpha
+        covered = (Double(size.width), Double(size.height))
         start = memory.bindMemory(to: UInt8.self, capacity: byteCount)
     }
 
@@ -25,6 +32,18 @@ struct Pixels: ~Copyable {
 
     /// Bytes from one row to the next.
     var rowBytes: Int { size.width * channels }
+
+    /// Lays what is transparent on white. The fourth byte means nothing from then on.
+    func layOnWhite() {
+        guard hasAlpha else { return }
+        for pixel in stride(from: 0, to: rowBytes * size.height, by: 4) {
+            let white = 255 - UInt32(start[pixel + 3])
+            for channel in pixel..<pixel + 3 {
+                start[channel] = UInt8(min(UInt32(start[channel]) + white, 255))
+            }
+            start[pixel + 3] = 255
+        }
+    }
 
     /// Turns cyan, magenta, yellow, black into red, green, blue. `areInverted`: 255 stands for no ink.
     func convertInksToRGB(areInverted: Bool) {
@@ -38,10 +57,13 @@ struct Pixels: ~Copyable {
         }
     }
 
-    /// These pixels as they are meant to be seen. Nil when there is no memory.
+    /// These pixels as they are meant to be seen; all of them, whatever is covered. Nil when there is no memory.
     consuming func turned(by orientation: Orientation) -> Pixels? {
         if orientation == .upright { return self }
-        guard let turned = Pixels(size: orientation.isTransposed ? size.transposed : size, channels: channels)
+        guard
+            let turned = Pixels(
+                size: orientation.isTransposed ? size.transposed : size, channels: channels,
+                hasAlpha: hasAlpha)
         else {
             return nil
         }

@@ -1,3 +1,5 @@
+internal import PhotoImaging
+
 /// How a stored picture must be turned to be upright: the values of the EXIF tag 0x0112 (CIPA DC-008,
 /// Orientation).
 enum Orientation: UInt16 {
@@ -6,6 +8,11 @@ enum Orientation: UInt16 {
 
     /// Whether width and height change places.
     var isTransposed: Bool { rawValue >= 5 }
+
+    /// What the picture's metadata say; upright where they say nothing.
+    init(_ facts: MediaFacts?) {
+        self = facts.flatMap { Orientation(rawValue: UInt16(truncatingIfNeeded: $0.orientation)) } ?? .upright
+    }
 
     /// Reads the tag in the first image directory of a TIFF structure, as EXIF segments hold one. Nil where
     /// there is none with a value from 1 to 8. Reads nothing outside `tiff`.

@@ -1,0 +1,15 @@
+#include <tiffio.h>
+
+/* TIFFGetField is variadic, which Swift does not import. */
+
+/* A number that has 32 bits in the library; 0 where there is none. */
+static inline uint32_t shim_tiff_number(TIFF *tiff, uint32_t tag) {
+    uint32_t value = 0;
+    return TIFFGetFieldDefaulted(tiff, tag, &value) == 1 ? value : 0;
+}
+
+/* The ICC profile, which belongs to the library, and its length; null where there is none. */
+static inline const void *shim_tiff_profile(TIFF *tiff, uint32_t *count) {
+    void *profile = 0;
+    return TIFFGetField(tiff, TIFFTAG_ICCPROFILE, count, &profile) == 1 ? profile : 0;
+}

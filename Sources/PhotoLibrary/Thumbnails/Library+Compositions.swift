@@ -1,0 +1,130 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+
+/// `stack.jpg` and `sheet.jpg`: pictures of a directory's newest photos.
+extension Library {
+    /// Newest names of a directory among which the photos taken last are looked for.
+    private static let namesMax = 4000
+
+    /// What a composition is made of, and when the newest part of that was changed.
+    private struct Contents {
+        var prints: [Print]
+        var modified: Timestamp
+    }
+
+    /// The composition's JPEG, made when the directory or its photos have changed, and the time of that change.
+    /// `noEntry` where none of them can be decoded.
+    func picture(
+        of composition: Composition, _ directory: UInt64
+    ) throws(FileError) -> (bytes: [UInt8], modified: Timestamp) {
+        guard let shop = thumbnails, let maker = shop.maker else { throw .noEntry }
+        let contents = try contents(of: composition, directory)
+        guard !contents.prints.isEmpty else { throw .noEntry }
+        let key = PictureKey.composition(directory: directory, composition, contents.prints)
+        let picture = try shop.picture(key) { () throws(FileError) in
+            .held(try compose(composition, contents.prints, directory, maker))
+        }
+        return (try bytes(of: picture), contents.modified)
+    }
+
+    private func contents(of composition: Composition, _ directory: UInt64) throws(FileError) -> Contents {
+        try locked { tree throws(FileError) in
+            let row = try tree.directory(directory).row
+            var contents = Contents(prints: [], modified: row.modified)
+            let newest = try sql(
+                tree.tables.newestPhotos(in: directory, among: Self.namesMax, limit: composition.photosMax))
+            for placed in newest {
+                let photo = try tree.inode(placed.photo)
+                contents.modified = max(contents.modified, photo.row.modified)
+                contents.prints.append(
+                    Print(photo: photo.ino, version: photo.row.version, name: placed.name))
+            }
+            return contents
+        }
+    }
+
+    private func compose(
+        _ composition: Composition, _ prints: [Print], _ directory: UInt64, _ maker: any PictureMaking
+    ) throws(FileError) -> [UInt8] {
+        var pictures: [(jpeg: [UInt8], label: String)] = []
+        for (print, jpeg) in zip(prints, standardPictures(of: prints)) {
+            guard let jpeg else { continue }
+            pictures.append((jpeg, String(decoding: print.name, as: UTF8.self)))
+        }
+        guard !pictures.isEmpty else { throw .noEntry }
+        do throws(ThumbnailError) {
+            switch composition {
+            case .stack: return try maker.composeStack(pictures.map(\.jpeg), size: Composition.stackSize)
+            case .sheet: return try maker.composeSheet(pictures, title: title(of: directory))
+            }
+        } catch {
+            throw .noEntry
+        }
+    }
+
+    /// The standard picture of each, nil where there is none; as many at a time as there are workers.
+    private func standardPictures(of prints: [Print]) -> [[UInt8]?] {
+        let crew = min(options.workerCount, prints.count)
+        let gathering = Gathering(count: prints.count, crew: crew)
+        let gather: @Sendable () -> Void = { [self] in
+            while let index = gathering.next() {
+                gathering.put(try? bytes(of: thumbnail(of: prints[index].photo, .standard)), at: index)
+            }
+            gathering.leave()
+        }
+        for _ in 1..<max(crew, 1) { startThread(gather) }
+        gather()
+        return gathering.wait()
+    }
+
+    /// The directory's name; nothing where it cannot be read.
+    private func title(of directory: UInt64) -> String {
+        let name = try? locked { tree throws(FileError) in
+            try sql(tree.tables.dentries(of: directory)).first?.name
+        }
+        return String(decoding: name ?? [], as: UTF8.self)
+    }
+}
+
+/// Pictures that several threads bring together.
+private final class Gathering: @unchecked Sendable {
+    private let lock = Lock()
+    private let change = Condition()
+    // All under `lock`.
+    private var pictures: [[UInt8]?]
+    private var taken = 0
+    private var crew: Int
+
+    /// - Parameter crew: how many threads will call `leave`.
+    init(count: Int, crew: Int) {
+        pictures = [[UInt8]?](repeating: nil, count: count)
+        self.crew = crew
+    }
+
+    /// The index of a picture that nobody has begun; nil where there is none.
+    func next() -> Int? {
+        lock.withLock {
+            guard taken < pictures.count else { return nil }
+            taken += 1
+            return taken - 1
+        }
+    }
+
+    func put(_ picture: [UInt8]?, at index: Int) { lock.withLock { pictures[index] = picture } }
+
+    func leave() {
+        lock.withLock {
+            crew -= 1
+            change.signalAll()
+        }
+    }
+
+    /// All pictures, once everybody has left.
+    func wait() -> [[UInt8]?] {
+        lock.withLock {
+            while crew > 0 { change.wait(lock) }
+            return pictures
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+
+/// `.sh_thumbnails`: what file managers that know of it show without making thumbnails of their own.
+extension Library {
+    /// The photo's name that a file in the directory's repository is of.
+    func repositoryName(_ file: [UInt8], in directory: UInt64) throws(FileError) -> [UInt8] {
+        guard let shop = thumbnails, let digest = repositoryDigest(named: file) else { throw .noEntry }
+        let (changed, count) = try locked { tree throws(FileError) in
+            let row = try tree.directory(directory).row
+            return (row.changed, row.size)
+        }
+        guard count <= UInt64(RepositoryNames.namesMax) else { throw .noEntry }
+        var found = shop.repositoryNames.find(digest, in: directory, changed: changed)
+        if !found.isKnown {
+            let rows = try locked { tree throws(FileError) in
+                var rows: [(id: UInt64, name: [UInt8])] = []
+                try sql(
+                    tree.tables.eachDentry(in: directory, after: 0) {
+                        rows.append(($0.id, $0.name))
+                        return true
+                    })
+                return rows
+            }
+            shop.repositoryNames.note(rows, in: directory, changed: changed)
+            found = shop.repositoryNames.find(digest, in: directory, changed: changed)
+        }
+        guard let id = found.id, let name = try nameOfDentry(id, in: directory),
+            repositoryDigests(of: name).contains(digest)
+        else { throw .noEntry }
+        return name
+    }
+
+    private func nameOfDentry(_ id: UInt64, in directory: UInt64) throws(FileError) -> [UInt8]? {
+        try locked { tree throws(FileError) in
+            var name: [UInt8]?
+            try sql(
+                tree.tables.eachDentry(in: directory, after: id - 1) {
+                    if $0.id == id { name = $0.name }
+                    return false
+                })
+            return name
+        }
+    }
+
+    /// The PNG of the photo with that name, which says of which state of it. Also its inode.
+    func sharedPicture(
+        _ name: [UInt8], in directory: UInt64, _ size: RepositorySize
+    ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
+        let (shown, photo, type) = try locked { tree throws(FileError) in
+            guard let found = try tree.find(tree.directory(directory), name),
+                let photo = try tree.photoStanding(for: found.inode)
+            else { throw .noEntry }
+            let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
+            return (tree.attributes(found.inode), photo.ino, type)
+        }
+        let picture = try bytes(of: thumbnail(of: photo, .sized(size.pictureSize), .png))
+        let uri = String(decoding: Array("./".utf8) + escapedForURI(name), as: UTF8.self)
+        var texts = [
+            (keyword: "Thumb::URI", value: uri), (keyword: "Thumb::MTime", value: timeText(shown.modified)),
+            (keyword: "Thumb::Size", value: String(shown.size)),
+        ]
+        if let type { texts.append((keyword: "Thumb::Mimetype", value: type.mimeType)) }
+        texts.append((keyword: "Software", value: "Obscura"))
+        guard let labelled = png(picture, with: texts) else { throw .damaged }
+        return (labelled, shown.ino)
+    }
+}
+
+/// Seconds since 1970, with microseconds where there are some: tumbler compares them, others read what is before
+/// the point.
+private func timeText(_ time: Timestamp) -> String {
+    let microseconds = time.nanoseconds / 1000
+    guard microseconds > 0 else { return String(time.seconds) }
+    let digits = String(microseconds)
+    return "\(time.seconds)." + String(repeating: "0", count: 6 - digits.utf8.count) + digits
+}

@@ -1,0 +1,299 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// What is to be known of a photo before its picture is made.
+private struct Sitter {
+    var ino: UInt64
+    var version: UInt64
+    var type: MediaType
+    /// Of the photo.
+    var byteCount: UInt64
+    /// As EXIF numbers it, 1–8.
+    var orientation: Int64
+    /// What is kept of its present bytes.
+    var rows: [ThumbnailRow]
+
+    /// Whether a worker has tried it in vain.
+    var isUndecodable: Bool { rows.contains { $0.length < 0 } }
+
+    func row(_ size: PictureSize, _ format: PictureFormat) -> ThumbnailRow? {
+        rows.first { $0.size == size && $0.pictureFormat == format && $0.length >= 0 }
+    }
+
+    /// The smallest JPEG kept that has all the pixels which a picture of that size needs.
+    func row(serving size: PictureSize) -> ThumbnailRow? {
+        rows.filter { $0.pictureFormat == .jpeg && $0.length >= 0 && $0.size.serves(size) }
+            .min { $0.width * $0.height < $1.width * $1.height }
+    }
+
+    /// Whether a picture of so many bytes may be kept: the standard one always, those of the freedesktop sizes
+    /// as long as all of one photo's together cost little beside it.
+    func keeps(_ size: PictureSize, byteCount: Int) -> Bool {
+        if size == .standard { return true }
+        let isFreedesktop = RepositorySize.allCases.contains { $0.pictureSize == size }
+        guard isFreedesktop, row(.standard, .jpeg) != nil else { return false }
+        let kept = rows.reduce(byteCount) { $0 + max(0, Int($1.length)) }
+        return kept <= Int(self.byteCount) / Self.keptFraction
+    }
+
+    /// With what sealing and rows add, 1.5 % of the photo.
+    private static let keptFraction = 80
+
+    /// Whether its picture may be transparent, which a JPEG made of it is not.
+    var mayBeTransparent: Bool { type != .jpeg && !type.isRaw && !type.isVideo }
+}
+
+extension ThumbnailRow {
+    var size: PictureSize {
+        PictureSize(width: Int(width), height: Int(height), isFilled: isFilled)
+    }
+
+    var pictureFormat: PictureFormat { format == 0 ? .jpeg : .png }
+
+    fileprivate init(_ sitter: Sitter, _ size: PictureSize, _ format: PictureFormat, length: Int) {
+        self.init(
+            ino: sitter.ino, width: Int64(size.width), height: Int64(size.height), isFilled: size.isFilled,
+            format: format == .jpeg ? 0 : 1, content: 0, length: Int64(length), version: sitter.version)
+    }
+}
+
+/// Thumbnails of single photos: found, or made.
+extension Library {
+    /// How often a photo is looked at again that changed while its picture was made.
+    private static let attemptsMax = 4
+    /// The part of a space that thumbnails leave free.
+    private static let spareFraction: UInt64 = 32
+    private static let spareBytesMax: UInt64 = 64 << 20
+
+    /// The photo's picture of that kind. `noEntry` where it cannot be decoded, or not now.
+    func thumbnail(
+        of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg
+    ) throws(FileError) -> Thumbnail {
+        guard let shop = thumbnails else { throw .noEntry }
+        for _ in 0..<Self.attemptsMax {
+            let sitter = try sitter(photo)
+            if case .sized(let size) = kind {
+                if sitter.isUndecodable { throw .noEntry }
+                if let row = sitter.row(size, format) { return Thumbnail(row) }
+            }
+            let key = PictureKey.photo(ino: photo, version: sitter.version, kind, format)
+            do throws(FileError) {
+                let found = try shop.picture(key) { () throws(FileError) in
+                    switch kind {
+                    case .fast: .held(try cameraPreview(of: sitter))
+                    case .sized(let size): try make(size, format, of: sitter, shop)
+                    }
+                }
+                // Without a preview the standard picture is the fastest.
+                if kind == .fast, found.byteCount == 0 { return try thumbnail(of: photo, .standard) }
+                return found
+            } catch {
+                guard error == .busy else { throw error }
+            }
+        }
+        throw .noEntry
+    }
+
+    /// The bytes of a thumbnail.
+    func bytes(of thumbnail: Thumbnail) throws(FileError) -> [UInt8] {
+        switch thumbnail {
+        case .held(let bytes): bytes
+        case .kept(let content, let byteCount): try keptBytes(content, byteCount)
+        }
+    }
+
+    private func keptBytes(_ content: UInt64, _ byteCount: Int) throws(FileError) -> [UInt8] {
+        let buffer = commons.chunks.take()
+        defer { commons.chunks.give(buffer) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(byteCount)
+        let runs = try locked { tree throws(FileError) in try sql(tree.tables.extents(of: content)) }
+        for run in runs {
+            for number in 0..<run.chunkCount {
+                bytes.append(
+                    contentsOf: try stored(
+                        space.read(
+                            role: .thumbnail, content: content, run: run, chunk: number, into: buffer)))
+            }
+        }
+        guard bytes.count == byteCount else { throw .damaged }
+        return bytes
+    }
+
+    private func sitter(_ photo: UInt64) throws(FileError) -> Sitter {
+        try locked { tree throws(FileError) in
+            let inode = try tree.inode(photo)
+            guard inode.isPhoto else { throw .noEntry }
+            let row = try tree.photo(inode)
+            guard let raw = UInt8(exactly: row.media), let type = MediaType(rawValue: raw) else {
+                throw .noEntry
+            }
+            let rows = try sql(tree.tables.thumbnails(of: photo))
+            return Sitter(
+                ino: photo, version: inode.row.version, type: type, byteCount: inode.row.size,
+                orientation: row.orientation, rows: rows.filter { $0.version == inode.row.version })
+        }
+    }
+
+    // MARK: Making
+
+    /// Makes a photo's standard picture before anybody asks for it, if it would be kept.
+    func makeAhead(_ photo: UInt64) {
+        guard hasRoomToSpare else { return }
+        // What fails now is tried again when it is asked for.
+        _ = try? thumbnail(of: photo, .standard)
+    }
+
+    /// Makes a picture and keeps it, if it is one to keep. Throws `busy` where the photo has changed meanwhile.
+    private func make(
+        _ size: PictureSize, _ format: PictureFormat, of sitter: Sitter, _ shop: ThumbnailShop
+    ) throws(FileError) -> Thumbnail {
+        // Somebody may have made it between the question and our turn.
+        let sitter = try self.sitter(sitter.ino)
+        if sitter.isUndecodable { throw .noEntry }
+        if let row = sitter.row(size, format) { return Thumbnail(row) }
+        let made: [UInt8]
+        if let smaller = try reduce(to: size, format, sitter, shop) {
+            made = smaller
+        } else {
+            made = try decode(size, format, sitter, shop)
+        }
+        guard !options.readOnly, hasRoomToSpare, sitter.keeps(size, byteCount: made.count) else {
+            return .held(made)
+        }
+        do throws(FileError) {
+            return Thumbnail(try keep(made, as: ThumbnailRow(sitter, size, format, length: made.count), shop))
+        } catch {
+            // A full space is no reason not to show it.
+            guard error == .noRoom else { throw error }
+            return .held(made)
+        }
+    }
+
+    /// Whether thumbnails may be kept: they are not to take the last room from photos.
+    private var hasRoomToSpare: Bool {
+        let use = space.capacity
+        return use.available >= min(use.total / Self.spareFraction, Self.spareBytesMax)
+    }
+
+    /// Makes a picture of a larger one that is there; nil where there is none that serves.
+    private func reduce(
+        to size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop
+    ) throws(FileError) -> [UInt8]? {
+        guard let maker = shop.maker, format == .jpeg || !sitter.mayBeTransparent else { return nil }
+        var larger = shop.heldPicture(of: sitter.ino, version: sitter.version, serving: size)
+        if let row = sitter.row(serving: size) ?? (format == .png ? sitter.row(size, .jpeg) : nil) {
+            // What is damaged here is made anew from the photo.
+            larger = try? bytes(of: Thumbnail(row))
+        }
+        guard let larger else { return nil }
+        return try? maker.makeThumbnail(of: MemoryByteSource(larger), .jpeg, size, format)
+    }
+
+    private func decode(
+        _ size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop
+    ) throws(FileError) -> [UInt8] {
+        guard let maker = shop.maker, ThumbnailWorkers.decodes(sitter.type) else { throw .noEntry }
+        let made = try withState(of: sitter.ino) { file throws(FileError) -> [UInt8]? in
+            let source = FileSource(file)
+            do throws(ThumbnailError) {
+                return try maker.makeThumbnail(of: source, sitter.type, size, format)
+            } catch {
+                // A photo that could not be read is not one that cannot be decoded.
+                if source.hasFailed { throw .damaged }
+                guard error == .undecodable else { throw .noEntry }
+                return nil
+            }
+        }
+        if let made { return made }
+        if !options.readOnly { try noteUndecodable(sitter) }
+        throw .noEntry
+    }
+
+    /// The preview that the camera embedded, told how it is to be turned; no bytes where there is none.
+    private func cameraPreview(of sitter: Sitter) throws(FileError) -> [UInt8] {
+        try withState(of: sitter.ino) { file throws(FileError) in
+            let source = FileSource(file)
+            let range = embeddedPreview(in: source)
+            guard let range, range.count <= previewBytesMax else {
+                if source.hasFailed { throw .damaged }
+                return []
+            }
+            let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+                count = max(0, source.read(at: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer)))
+            }
+            if source.hasFailed { throw .damaged }
+            return oriented(bytes, sitter.orientation)
+        }
+    }
+
+    // MARK: Keeping
+
+    private func keep(
+        _ made: [UInt8], as row: ThumbnailRow, _ shop: ThumbnailShop
+    ) throws(FileError) -> ThumbnailRow {
+        var row = row
+        row.content = try changing { tree throws(FileError) in tree.makeContent() }
+        let near = shop.writingPlace
+        let result = made.withUnsafeBytes { bytes in
+            Result { () throws(StoreError) in
+                try space.write(
+                    role: .thumbnail, content: row.content, offset: 0, bytes, near: near, purpose: .user)
+            }
+        }
+        let runs = try stored(result.get())
+        shop.writingPlace = runs.last.map { $0.sector + UInt64($0.sectorCount) }
+        try store(row, runs)
+        return row
+    }
+
+    /// Remembers that there is no picture. Where there is no room for that, it is found out again.
+    private func noteUndecodable(_ sitter: Sitter) throws(FileError) {
+        do throws(FileError) {
+            try store(ThumbnailRow(sitter, .standard, .jpeg, length: -1), [])
+        } catch {
+            guard error == .noRoom else { throw error }
+        }
+    }
+
+    private func store(_ row: ThumbnailRow, _ runs: [ExtentRun]) throws(FileError) {
+        var isKept = false
+        defer { if !isKept { space.abandon(runs) } }
+        try changing { tree throws(FileError) in
+            let inode = try tree.inode(row.ino)
+            // Gone, or written, while the worker was busy: what it made is of a photo that is no more.
+            guard inode.isPhoto, inode.row.version == row.version else { throw .busy }
+            let others = try sql(tree.tables.thumbnails(of: row.ino))
+            if others.contains(where: { $0.version != row.version || $0.length < 0 || row.length < 0 }) {
+                try tree.deleteThumbnails(inode, space)
+            } else if others.contains(where: { $0.size == row.size && $0.format == row.format }) {
+                throw .busy
+            }
+            for run in runs { try sql(tree.tables.insert(run, of: row.content)) }
+            try sql(tree.tables.store(row))
+            space.adopt(runs)
+            isKept = true
+        }
+    }
+}
+
+extension Thumbnail {
+    fileprivate init(_ row: ThumbnailRow) {
+        self = .kept(content: row.content, byteCount: Int(row.length))
+    }
+}
+
+/// A JPEG that says how it is to be turned upright: with an EXIF block of that one tag (EXIF 2.32, 4.6.4) in front
+/// of all else.
+private func oriented(_ jpeg: [UInt8], _ orientation: Int64) -> [UInt8] {
+    guard (2...8).contains(orientation), jpeg.starts(with: [0xFF, 0xD8]) else { return jpeg }
+    var segment: [UInt8] = [0xFF, 0xE1, 0, 34] + Array("Exif\0\0MM\0*".utf8) + [0, 0, 0, 8, 0, 1]
+    segment += [0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, UInt8(orientation), 0, 0, 0, 0, 0, 0]
+    return jpeg[..<2] + segment + jpeg[2...]
+}
+
+/// Larger embedded pictures are no faster than the standard one.
+private let previewBytesMax = 1 << 20

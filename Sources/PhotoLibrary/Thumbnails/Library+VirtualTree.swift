@@ -1,0 +1,355 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+
+/// `.thumbs` and `.sh_thumbnails`: names, attributes and bytes of what no table has.
+extension Library {
+    /// What a name means below a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; nil where it
+    /// means something real.
+    func lookupThumbnails(_ parent: UInt64, _ name: Name) throws(FileError) -> Entry? {
+        guard let shop = thumbnails else { return nil }
+        let node: VirtualNode
+        var shown: Attributes
+        if VirtualInode.isVirtual(parent) {
+            // What follows a photo to another day does so before anybody looks for it there.
+            try followAll()
+            do throws(FileError) {
+                node = try child(of: try shop.nodes.node(parent), name.bytes)
+                shown = try attributes(of: node)
+            } catch {
+                throw error == .stale ? .noEntry : error
+            }
+        } else {
+            guard let found = try virtualChild(parent, name.bytes) else { return nil }
+            node = found
+            shown = try attributes(of: node)
+        }
+        shown.ino = shop.nodes.noteLookup(of: node)
+        return Entry(attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+    }
+
+    private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {
+        let isThumbs = name == thumbsName
+        guard isThumbs || name == sharedName else { return nil }
+        return try locked { tree throws(FileError) -> VirtualNode? in
+            let directory = try tree.directory(parent)
+            if isThumbs { return try tree.hasThumbs(directory) ? .thumbs(of: parent) : nil }
+            guard try tree.showsPhotos(directory), try !tree.has(directory, name) else { return nil }
+            return .repository(directory: parent)
+        }
+    }
+
+    /// What a name means in a virtual directory.
+    private func child(of node: VirtualNode, _ name: [UInt8]) throws(FileError) -> VirtualNode {
+        switch node {
+        case .folder(let folder):
+            return try locked { tree throws(FileError) in try tree.child(of: folder, name) }
+        case .repository(let directory):
+            guard let size = RepositorySize(named: name) else { throw .noEntry }
+            return .shelf(directory: directory, size)
+        case .shelf(let directory, let size):
+            return .shared(directory: directory, name: try repositoryName(name, in: directory), size)
+        case .picture, .composition, .shared:
+            throw .notDirectory
+        }
+    }
+
+    func virtualAttributes(_ ino: UInt64) throws(FileError) -> Attributes {
+        guard let shop = thumbnails else { throw .stale }
+        var shown = try attributes(of: try shop.nodes.node(ino))
+        shown.ino = ino
+        return shown
+    }
+
+    /// The attributes of a virtual inode but for its number. Makes the picture whose size is asked for.
+    private func attributes(of node: VirtualNode) throws(FileError) -> Attributes {
+        switch node {
+        case .folder, .repository, .shelf:
+            return try locked { tree throws(FileError) in
+                tree.virtualDirectoryAttributes(try tree.directory(node.directory ?? Place.root))
+            }
+        case .picture(let photo, let kind):
+            let byteCount = try thumbnail(of: photo, kind).byteCount
+            return try locked { tree throws(FileError) in
+                tree.pictureAttributes(tree.attributes(try tree.inode(photo)), byteCount: byteCount)
+            }
+        case .composition(let directory, let composition):
+            let (bytes, modified) = try picture(of: composition, directory)
+            return try locked { tree throws(FileError) in
+                var like = tree.attributes(try tree.directory(directory))
+                like.modified = modified
+                return tree.pictureAttributes(like, byteCount: bytes.count)
+            }
+        case .shared(let directory, let name, let size):
+            let (bytes, ino) = try sharedPicture(name, in: directory, size)
+            return try locked { tree throws(FileError) in
+                tree.pictureAttributes(tree.attributes(try tree.inode(ino)), byteCount: bytes.count)
+            }
+        }
+    }
+
+    func openThumbnail(_ ino: UInt64, flags: Int32) throws(FileError) -> FileHandle {
+        guard let shop = thumbnails else { throw .stale }
+        let node = try shop.nodes.node(ino)
+        guard !node.isDirectory else { throw .isDirectory }
+        guard flags & openForWriting == 0 else { throw .readOnly }
+        return FileHandle(fixed: try contents(of: node), ino: ino)
+    }
+
+    private func contents(of node: VirtualNode) throws(FileError) -> [UInt8] {
+        switch node {
+        case .picture(let photo, let kind):
+            do throws(FileError) {
+                return try bytes(of: thumbnail(of: photo, kind))
+            } catch {
+                // Replaced between the question where it lies and the reading.
+                guard error == .damaged else { throw error }
+                return try bytes(of: thumbnail(of: photo, kind))
+            }
+        case .composition(let directory, let composition):
+            return try picture(of: composition, directory).bytes
+        case .shared(let directory, let name, let size):
+            return try sharedPicture(name, in: directory, size).bytes
+        case .folder, .repository, .shelf: throw .isDirectory
+        }
+    }
+
+    // MARK: Listing
+
+    func openVirtualDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
+        guard let shop = thumbnails else { throw .stale }
+        guard try shop.nodes.node(ino).isDirectory else { throw .notDirectory }
+        return DirectoryHandle(ino, end: .max)
+    }
+
+    /// Lists what may be had, without decoding. Those that are made already come with their attributes.
+    func listThumbnails(
+        _ ino: UInt64, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        guard let shop = thumbnails else { throw .stale }
+        let node = try shop.nodes.node(ino)
+        if cookie == 0 { try followAll() }
+        try locked { tree throws(FileError) in
+            guard visitDots(ino, node.directory ?? Place.root, after: cookie, visit) else { return }
+            switch node {
+            case .folder(let folder): try tree.list(folder, after: cookie, plus: plus, visit)
+            case .repository:
+                for (index, size) in RepositorySize.allCases.enumerated() where cookie < UInt64(index + 3) {
+                    let entry = DirectoryEntry(
+                        name: Name(size.name), cookie: UInt64(index + 3), ino: VirtualInode.unknown,
+                        mode: directoryType | 0o555)
+                    if !visit(entry) { return }
+                }
+            case .shelf(let directory, _):
+                try tree.listPictures(in: directory, after: cookie) { dentry, _, _ in
+                    let digest = repositoryDigests(of: dentry.name)[0]
+                    return visit(
+                        DirectoryEntry(
+                            name: Name(repositoryFileName(digest)), cookie: dentry.id | pictureCookie,
+                            ino: VirtualInode.unknown, mode: regularType | 0o444))
+                }
+            case .picture, .composition, .shared: throw .notDirectory
+            }
+        }
+    }
+}
+
+extension Tree {
+    /// Whether photos are shown here in the way of directories.
+    fileprivate func showsPhotos(_ directory: Inode) throws(FileError) -> Bool {
+        guard directory.area == .album || directory.area == .day else { return false }
+        return try sql(tables.hasPhotos(directory.ino))
+    }
+
+    /// Whether the directory has a virtual `.thumbs`.
+    func hasThumbs(_ directory: Inode) throws(FileError) -> Bool {
+        if directory.ino == Place.root { return true }
+        guard try !has(directory, thumbsName) else { return false }
+        return try showsPhotos(directory)
+    }
+
+    /// `.thumbs` as a line of its directory, where that is mounted so that it has one. Behind the dots, before
+    /// all else.
+    func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
+        guard options.thumbnails == .listed, try hasThumbs(directory) else { return nil }
+        var shown = virtualDirectoryAttributes(directory)
+        shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
+        let entry = Entry(
+            attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+        return DirectoryEntry(
+            name: Name(thumbsName), cookie: firstCookie, ino: shown.ino, mode: shown.mode,
+            entry: plus ? entry : nil)
+    }
+
+    /// A directory of thumbnails, of those of a real one.
+    fileprivate func virtualDirectoryAttributes(_ directory: Inode) -> Attributes {
+        var shown = attributes(directory)
+        shown.mode = directoryType | 0o555
+        shown.nlink = 2
+        shown.size = 0
+        return shown
+    }
+
+    /// A picture of what has these attributes. Times are whole seconds: some programs compare them so, others as
+    /// fractions.
+    fileprivate func pictureAttributes(_ pictured: Attributes, byteCount: Int) -> Attributes {
+        var shown = pictured
+        shown.mode = regularType | 0o444
+        shown.nlink = 1
+        shown.size = UInt64(byteCount)
+        shown.blocks = (shown.size + 511) / 512
+        shown.modified.nanoseconds = 0
+        shown.accessed = shown.modified
+        shown.changed = shown.modified
+        return shown
+    }
+
+    /// What a name means in a directory of thumbnails. Real names come first: of directories, then of photos.
+    fileprivate func child(of folder: ThumbnailFolder, _ name: [UInt8]) throws(FileError) -> VirtualNode {
+        let directory = try self.directory(folder.directory)
+        if folder.isMirror, let found = try find(directory, name), found.inode.isDirectory {
+            return .folder(
+                ThumbnailFolder(directory: found.inode.ino, kind: folder.kind, isMirror: true))
+        }
+        if let photo = try photo(behind: name, in: directory) {
+            return .picture(photo: photo, folder.kind ?? .standard)
+        }
+        guard folder.kind == nil else { throw .noEntry }
+        if let composition = Composition(named: name) {
+            return .composition(directory: folder.directory, composition)
+        }
+        guard let kind = ThumbnailKind(named: name) else { throw .noEntry }
+        return .folder(
+            ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: folder.isMirror))
+    }
+
+    /// The photo whose thumbnail has that name, in a directory: one of that very name, or of that name
+    /// without `.jpg`, where its own does not end so.
+    private func photo(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
+        guard hasJPEGExtension(name) else { return nil }
+        if let found = try find(directory, name), let photo = try photoStanding(for: found.inode) {
+            return photo.ino
+        }
+        let bare = Array(name.dropLast(jpegExtension.count))
+        guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
+            let found = try find(directory, bare), let photo = try photoStanding(for: found.inode)
+        else { return nil }
+        return photo.ino
+    }
+
+    // MARK: Listing
+
+    fileprivate func list(
+        _ folder: ThumbnailFolder, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        let directory = try self.directory(folder.directory)
+        if folder.kind == nil, cookie < firstCookie, try showsPhotos(directory) {
+            let fast = DirectoryEntry(
+                name: Name(ThumbnailKind.fastName), cookie: firstCookie, ino: VirtualInode.unknown,
+                mode: directoryType | 0o555)
+            if !visit(fast) { return }
+        }
+        if folder.isMirror, try !listDirectories(in: directory, after: cookie, visit) { return }
+        try listPictures(in: folder.directory, after: cookie) { dentry, photo, kept throws(FileError) in
+            guard let name = try pictureName(dentry, in: directory, folder) else { return true }
+            var entry: Entry?
+            if plus, folder.kind == nil, let kept {
+                var shown = pictureAttributes(attributes(photo), byteCount: Int(kept.length))
+                shown.ino = photoNumber(photo)
+                entry = Entry(
+                    attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+            }
+            return visit(
+                DirectoryEntry(
+                    name: Name(name), cookie: dentry.id | pictureCookie, ino: photoNumber(photo),
+                    mode: regularType | 0o444, entry: entry))
+        }
+    }
+
+    private func photoNumber(_ photo: Inode) -> UInt64 {
+        VirtualInode.number(telling: .picture(photo: photo.ino, .standard)) ?? VirtualInode.unknown
+    }
+
+    /// Lists the directories in a directory, all of them before its pictures; false if the visitor has had enough.
+    private func listDirectories(
+        in directory: Inode, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) -> Bool {
+        guard cookie & pictureCookie == 0 else { return true }
+        var isOver = false
+        try list(directory, after: cookie, plus: false) { entry in
+            guard entry.mode & fileTypeMask == directoryType else { return true }
+            isOver = !visit(
+                DirectoryEntry(
+                    name: entry.name, cookie: entry.cookie, ino: VirtualInode.unknown,
+                    mode: directoryType | 0o555))
+            return !isOver
+        }
+        return !isOver
+    }
+
+    /// Visits the photos of a directory that may have a picture, as far as can be told without decoding, each with
+    /// its standard picture where that is kept.
+    fileprivate func listPictures(
+        in directory: UInt64, after cookie: UInt64,
+        _ visit: (DentryRow, Inode, ThumbnailRow?) throws(FileError) -> Bool
+    ) throws(FileError) {
+        var failed: FileError?
+        let last = cookie & pictureCookie == 0 ? 0 : cookie & ~pictureCookie
+        try sql(
+            tables.eachPhoto(in: directory, after: last) { dentry in
+                do throws(FileError) {
+                    guard let photo = try photoStanding(for: try inode(dentry.ino)),
+                        try isDecodable(photo)
+                    else { return true }
+                    let rows = try sql(tables.thumbnails(of: photo.ino))
+                    let current = rows.filter { $0.version == photo.row.version }
+                    if current.contains(where: { $0.length < 0 }) { return true }
+                    let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
+                    return try visit(dentry, photo, kept)
+                } catch {
+                    failed = error
+                    return false
+                }
+            })
+        if let failed { throw failed }
+    }
+
+    private func isDecodable(_ photo: Inode) throws(FileError) -> Bool {
+        let type = UInt8(exactly: try self.photo(photo).media).flatMap { MediaType(rawValue: $0) }
+        return type.map { ThumbnailWorkers.decodes($0) } ?? false
+    }
+
+    /// What a photo's picture is called; nil where that would be too long, or means another.
+    private func pictureName(
+        _ dentry: DentryRow, in directory: Inode, _ folder: ThumbnailFolder
+    ) throws(FileError) -> [UInt8]? {
+        if hasJPEGExtension(dentry.name) { return dentry.name }
+        let name = dentry.name + jpegExtension
+        guard name.count <= nameBytesMax else { return nil }
+        guard let other = try find(directory, name)?.inode else { return name }
+        if folder.isMirror && other.isDirectory { return nil }
+        return try photoStanding(for: other) == nil ? name : nil
+    }
+}
+
+extension VirtualInode {
+    /// Listed where the number is given only to who looks the name up.
+    static let unknown = counted(0)
+}
+
+/// Whether a name ends in `.jpg` or `.jpeg`, in any case.
+private func hasJPEGExtension(_ name: [UInt8]) -> Bool {
+    let lower = name.suffix(5).map { $0 >= 65 && $0 <= 90 ? $0 + 32 : $0 }
+    return hasSuffix(lower, jpegExtension) || hasSuffix(lower, longJPEGExtension)
+}
+
+/// O_WRONLY, O_RDWR, O_TRUNC.
+private let openForWriting: Int32 = 0o1 | 0o2 | 0o1000
+private let thumbsName = Array(".thumbs".utf8)
+private let sharedName = Array(".sh_thumbnails".utf8)
+private let jpegExtension = Array(".jpg".utf8)
+private let longJPEGExtension = Array(".jpeg".utf8)
+/// Of the first entry behind the dots; ids of dentries are higher.
+let firstCookie: UInt64 = 3
+/// In a cookie: the pictures are being listed, which come after all directories.
+private let pictureCookie: UInt64 = 1 << 62

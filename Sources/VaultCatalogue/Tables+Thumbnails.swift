@@ -1,0 +1,110 @@
+/// A row of table `thumbnail`; see `Schema`.
+public struct ThumbnailRow: Sendable, Equatable {
+    public var ino: UInt64
+    /// Pixels across of the box it fits in, or fills.
+    public var width: Int64
+    /// Pixels down of that box.
+    public var height: Int64
+    /// Whether the picture is cropped to fill the box.
+    public var isFilled: Bool
+    /// 0: JPEG, 1: PNG.
+    public var format: Int64
+    public var content: UInt64
+    /// Bytes, or -1 where the photo cannot be decoded.
+    public var length: Int64
+    /// The photo's version it was made of.
+    public var version: UInt64
+
+    public init(
+        ino: UInt64, width: Int64, height: Int64, isFilled: Bool, format: Int64, content: UInt64,
+        length: Int64, version: UInt64
+    ) {
+        self.ino = ino
+        self.width = width
+        self.height = height
+        self.isFilled = isFilled
+        self.format = format
+        self.content = content
+        self.length = length
+        self.version = version
+    }
+
+    init(_ row: Statement) {
+        ino = row.unsigned(0)
+        width = row.integer(1)
+        height = row.integer(2)
+        isFilled = row.integer(3) != 0
+        format = row.integer(4)
+        content = row.unsigned(5)
+        length = row.integer(6)
+        version = row.unsigned(7)
+    }
+}
+
+/// A photo or a copy of one in a directory; see `Tables.newestPhotos`.
+public struct PlacedPhoto: Sendable, Equatable {
+    public var name: [UInt8]
+    /// The inode that has the name.
+    public var ino: UInt64
+    /// The photo that it is or stands for.
+    public var photo: UInt64
+}
+
+struct ThumbnailStatements {
+    let list: Statement
+    let store: Statement
+    let delete: Statement
+    let newest: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        list = try connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
+        store = try connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?,?,?,?)")
+        delete = try connection.prepare("DELETE FROM thumbnail WHERE ino=?")
+        newest = try connection.prepare(
+            "SELECT placed.name, placed.ino, photo.ino FROM "
+                + "(SELECT id, name, ino FROM dentry WHERE parent=?1 ORDER BY id DESC LIMIT ?2) AS placed "
+                + "LEFT JOIN copy ON copy.ino=placed.ino "
+                + "JOIN photo ON photo.ino=coalesce(copy.photo, placed.ino) "
+                + "ORDER BY photo.captured DESC, photo.captured_ns DESC, placed.id DESC LIMIT ?3")
+    }
+}
+
+extension Tables {
+    /// Every kind of thumbnail kept of a photo.
+    public func thumbnails(of ino: UInt64) throws(CatalogueError) -> [ThumbnailRow] {
+        thumbnails.list.bind(1, ino)
+        return try thumbnails.list.all { ThumbnailRow($0) }
+    }
+
+    /// Inserts or replaces the row.
+    public func store(_ row: ThumbnailRow) throws(CatalogueError) {
+        let store = thumbnails.store
+        store.bind(1, row.ino)
+        store.bind(2, row.width)
+        store.bind(3, row.height)
+        store.bind(4, row.isFilled ? 1 : 0 as Int64)
+        store.bind(5, row.format)
+        store.bind(6, row.content)
+        store.bind(7, row.length)
+        store.bind(8, row.version)
+        try store.run()
+    }
+
+    public func deleteThumbnails(of ino: UInt64) throws(CatalogueError) {
+        thumbnails.delete.bind(1, ino)
+        try thumbnails.delete.run()
+    }
+
+    /// The photos of a directory that were taken last, at most `limit` of them, the newest first. Only the
+    /// `among` names that came last into the directory are looked at.
+    public func newestPhotos(
+        in parent: UInt64, among: Int, limit: Int
+    ) throws(CatalogueError) -> [PlacedPhoto] {
+        thumbnails.newest.bind(1, parent)
+        thumbnails.newest.bind(2, Int64(among))
+        thumbnails.newest.bind(3, Int64(limit))
+        return try thumbnails.newest.all {
+            PlacedPhoto(name: $0.bytes(0), ino: $0.unsigned(1), photo: $0.unsigned(2))
+        }
+    }
+}

@@ -1,0 +1,136 @@
+internal import CPNG
+internal import Glibc
+internal import PhotoImaging
+
+/// A PNG, read by libpng's progressive reader, which takes what there is of a truncated one.
+///
+/// An error of libpng's ends the process: the other way out, longjmp, must not cross Swift's frames.
+final class PNGDecoder: PictureDecoder {
+    private let bytes: UnsafeRawBufferPointer
+    private var png: png_structp?
+    private var info: png_infop?
+    let orientation: Orientation
+    private(set) var size = PixelSize(width: 0, height: 0)
+    private(set) var colorProfile: [UInt8] = []
+    private var channels = 0
+    private var hasAlpha = false
+    /// An interlaced picture, which comes in seven passes; else nil.
+    private var whole: UnsafeMutablePointer<UInt8>?
+    private var rows: RowReducer?
+    private var row: UnsafeMutablePointer<UInt8>?
+    private var position = 0
+    private var hasPixels = false
+
+    /// Bytes given to libpng at a time.
+    private static let stepBytes = 64 << 10
+    /// What a chunk of metadata may unpack to.
+    private static let chunkBytesMax = 8 << 20
+    private static let sideMax: UInt32 = 1_000_000
+
+    /// Reads as far as the pixels begin. Nil when they never do.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        self.bytes = bytes
+        orientation = Orientation(readFacts(MappedSource(bytes: bytes)))
+        png = png_create_read_struct(
+            PNG_LIBPNG_VER_STRING, nil, { _, _ in refusePicture() }, { _, _ in })
+        guard png != nil else { return nil }
+        info = png_create_info_struct(png)
+        guard info != nil else { return nil }
+        png_set_user_limits(png, Self.sideMax, Self.sideMax)
+        png_set_chunk_malloc_max(png, Self.chunkBytesMax)
+        png_set_progressive_read_fn(
+            png, Unmanaged.passUnretained(self).toOpaque(),
+            { png, _ in PNGDecoder.of(png).begin() },
+            { png, row, number, _ in PNGDecoder.of(png).take(row, number) }, nil)
+        while size.width == 0 {
+            guard feed() else { return nil }
+        }
+    }
+
+    deinit {
+        png_destroy_read_struct(&png, &info, nil)
+        row?.deallocate()
+        free(whole)
+    }
+
+    private static func of(_ png: png_structp?) -> PNGDecoder {
+        Unmanaged<PNGDecoder>.fromOpaque(png_get_progressive_ptr(png)).takeUnretainedValue()
+    }
+
+    /// Gives libpng more of the file. False at its end.
+    private func feed() -> Bool {
+        let count = min(Self.stepBytes, bytes.count - position)
+        guard count > 0 else { return false }
+        // libpng takes a pointer to what it might change, and changes nothing.
+        let part = UnsafeMutableRawPointer(mutating: bytes.baseAddress! + position)
+        position += count
+        png_process_data(png, info, part.assumingMemoryBound(to: UInt8.self), count)
+        return true
+    }
+
+    /// The header is read: asks for 8 bits a channel, grey without opacity or colour with it.
+    private func begin() {
+        let type = Int32(png_get_color_type(png, info))
+        let isTransparent = png_get_valid(png, info, UInt32(PNG_INFO_tRNS)) != 0
+        hasAlpha = type & PNG_COLOR_MASK_ALPHA != 0 || isTransparent
+        channels = type == PNG_COLOR_TYPE_GRAY && !hasAlpha ? 1 : 4
+        png_set_expand(png)
+        png_set_scale_16(png)
+        if channels == 4 {
+            png_set_gray_to_rgb(png)
+            png_set_add_alpha(png, 0xFF, PNG_FILLER_AFTER)
+        }
+        png_set_interlace_handling(png)
+        png_read_update_info(png, info)
+        readProfile()
+        let width = Int(png_get_image_width(png, info))
+        size = PixelSize(width: width, height: Int(png_get_image_height(png, info)))
+        guard isWithinLimits(size), png_get_rowbytes(png, info) == width * channels else { refusePicture() }
+        let isInterlaced = png_get_interlace_type(png, info) != PNG_INTERLACE_NONE
+        if isInterlaced {
+            whole = calloc(size.height, width * channels)?.assumingMemoryBound(to: UInt8.self)
+            guard whole != nil else { refusePicture() }
+        }
+        row = .allocate(capacity: width * channels)
+        // The pixels stay in the file until they are asked for.
+        position -= png_process_data_pause(png, 0)
+    }
+
+    private func readProfile() {
+        var name: png_charp?
+        var compression: Int32 = 0
+        var profile: png_bytep?
+        var count: png_uint_32 = 0
+        guard png_get_iCCP(png, info, &name, &compression, &profile, &count) != 0, let profile else { return }
+        colorProfile = Array(UnsafeBufferPointer(start: profile, count: Int(count)))
+    }
+
+    private func take(_ source: png_bytep?, _ number: png_uint_32) {
+        guard let source, let row else { return }
+        hasPixels = true
+        let count = size.width * channels
+        if let whole {
+            png_progressive_combine_row(png, whole + Int(number) * count, source)
+            return
+        }
+        row.update(from: source, count: count)
+        if hasAlpha { row.multiplyByAlpha(count: size.width) }
+        rows?.add(row)
+    }
+
+    func decode(for placement: Placement) -> Pixels? {
+        rows = RowReducer(
+            size, channels: channels, hasAlpha: hasAlpha, factor: placement.reduction(of: size))
+        guard rows != nil else { return nil }
+        while feed() {}
+        guard hasPixels else { return nil }
+        if let whole {
+            for number in 0..<size.height {
+                let row = whole + number * size.width * channels
+                if hasAlpha { row.multiplyByAlpha(count: size.width) }
+                rows?.add(row)
+            }
+        }
+        return rows.take()?.finish()
+    }
+}

@@ -1,0 +1,70 @@
+internal import Glibc
+internal import PhotoImaging
+
+/// One family of formats: reads a picture's header at once and its pixels when asked. To add a format, write
+/// one file with a decoder and name it in ``openPicture(_:type:)``.
+///
+/// Decoders run in a process that has the picture and nothing else, and that ends with it: where a library
+/// cannot go on it may end at once by ``refusePicture()``.
+protocol PictureDecoder: AnyObject {
+    /// As stored, not yet upright; as the file claims.
+    var size: PixelSize { get }
+    /// How the stored pixels are turned upright.
+    var orientation: Orientation { get }
+    /// The ICC profile of what `decode` returns, or nothing.
+    var colorProfile: [UInt8] { get }
+    /// The whole picture, in grey or colour, made smaller by at most the placement's `reduction`. Nil when
+    /// it is damaged or there is no memory. To be called once.
+    func decode(for placement: Placement) -> Pixels?
+}
+
+/// The decoder for a picture of `type`. Nil where there is none, and when it cannot make sense of the bytes.
+func openPicture(_ bytes: UnsafeRawBufferPointer, type: MediaType) -> (any PictureDecoder)? {
+    switch type {
+    case .jpeg: JPEGDecoder(bytes)
+    case .png: PNGDecoder(bytes)
+    case .webp: WebPDecoder(bytes)
+    case .gif: GIFDecoder(bytes)
+    case .tiff: TIFFDecoder(bytes)
+    case .heic, .avif: HEIFDecoder(bytes)
+    default: type.isRaw ? openRaw(bytes) : nil
+    }
+}
+
+/// Whether a picture that claims this size may be decoded.
+func isWithinLimits(_ size: PixelSize) -> Bool {
+    let (pixels, overflow) = size.width.multipliedReportingOverflow(by: size.height)
+    return size.width > 0 && size.height > 0 && !overflow && pixels <= WorkerProtocol.pixelsMax
+}
+
+/// Ends this process: the picture has no thumbnail. For libraries whose error handlers must not return.
+func refusePicture() -> Never {
+    _exit(Int32(WorkerOutcome.refused.rawValue))
+}
+
+/// A mapped picture, for the readers of metadata.
+struct MappedSource: ByteSource {
+    let bytes: UnsafeRawBufferPointer
+
+    var byteCount: UInt64 { UInt64(bytes.count) }
+
+    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard offset < byteCount else { return 0 }
+        let part = bytes[Int(offset)...].prefix(buffer.count)
+        buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
+        return part.count
+    }
+}
+
+extension UnsafeMutablePointer<UInt8> {
+    /// Multiplies the colours of `count` RGBA pixels by their opacity.
+    func multiplyByAlpha(count: Int) {
+        for pixel in stride(from: 0, to: count * 4, by: 4) {
+            let alpha = UInt32(self[pixel + 3])
+            guard alpha < 255 else { continue }
+            for channel in pixel..<pixel + 3 {
+                self[channel] = UInt8((UInt32(self[channel]) * alpha + 127) / 255)
+            }
+        }
+    }
+}

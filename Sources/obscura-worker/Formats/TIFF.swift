@@ -1,0 +1,140 @@
+internal import CTIFF
+internal import Glibc
+internal import PhotoImaging
+
+/// The first full picture of a TIFF, read by libtiff's converter to RGBA, a band at a time.
+final class TIFFDecoder: PictureDecoder {
+    private let file: File
+    private let tiff: OpaquePointer
+    private var image = TIFFRGBAImage()
+    let size: PixelSize
+    let orientation: Orientation
+    let colorProfile: [UInt8]
+
+    /// What libtiff has instead of a file: the mapped picture.
+    private final class File {
+        let bytes: UnsafeRawBufferPointer
+        private var position = 0
+
+        init(_ bytes: UnsafeRawBufferPointer) {
+            self.bytes = bytes
+        }
+
+        /// As read(2).
+        func read(into target: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+            let part = bytes[min(position, bytes.count)...].prefix(count)
+            UnsafeMutableRawBufferPointer(start: target, count: count).copyBytes(from: part)
+            position += part.count
+            return part.count
+        }
+
+        /// As lseek(2); libtiff asks for places beyond the end too.
+        func seek(_ offset: UInt64, _ origin: Int32) -> UInt64 {
+            let base = origin == SEEK_CUR ? position : origin == SEEK_END ? bytes.count : 0
+            let (target, overflow) = base.addingReportingOverflow(Int(truncatingIfNeeded: offset))
+            guard !overflow, target >= 0 else { return .max }
+            position = target
+            return UInt64(target)
+        }
+
+        static func of(_ handle: thandle_t?) -> File {
+            Unmanaged<File>.fromOpaque(handle!).takeUnretainedValue()
+        }
+    }
+
+    /// A band has at least so many rows, where the file lets it.
+    private static let bandRowsMin = 64
+    /// Directories looked at for the first that is no thumbnail or mask.
+    private static let directoriesMax = 16
+
+    /// Nil when libtiff cannot make sense of it, or cannot convert it.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        TIFFSetErrorHandler(nil)
+        TIFFSetWarningHandler(nil)
+        file = File(bytes)
+        let handle = Unmanaged.passUnretained(file).toOpaque()
+        // The header is read; the rest is mapped.
+        let opened = TIFFClientOpen(
+            "picture", "r", handle, { tmsize_t(File.of($0).read(into: $1, Int($2))) }, { _, _, _ in -1 },
+            { File.of($0).seek($1, $2) }, { _ in 0 },
+            { UInt64(File.of($0).bytes.count) },
+            { handle, base, size in
+                let bytes = File.of(handle).bytes
+                base?.pointee = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
+                size?.pointee = UInt64(bytes.count)
+                return 1
+            }, { _, _, _ in })
+        guard let opened else { return nil }
+        tiff = opened
+        Self.findPicture(opened)
+        var why = [CChar](repeating: 0, count: 1024)
+        guard TIFFRGBAImageBegin(&image, opened, 0, &why) == 1 else {
+            TIFFClose(opened)
+            return nil
+        }
+        size = PixelSize(width: Int(image.width), height: Int(image.height))
+        orientation = Orientation(rawValue: image.orientation) ?? .upright
+        colorProfile = Self.profile(opened)
+        // The rows as they are stored: the picture is turned upright when it is small.
+        image.req_orientation = image.orientation
+    }
+
+    deinit {
+        TIFFRGBAImageEnd(&image)
+        TIFFClose(tiff)
+    }
+
+    /// Goes to the first directory that is neither a smaller copy nor a mask; to the first where there is none.
+    private static func findPicture(_ tiff: OpaquePointer) {
+        for _ in 0..<directoriesMax {
+            if shim_tiff_number(tiff, UInt32(TIFFTAG_SUBFILETYPE))
+                & UInt32(FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)
+                == 0
+            {
+                return
+            }
+            guard TIFFReadDirectory(tiff) == 1 else { break }
+        }
+        TIFFSetDirectory(tiff, 0)
+    }
+
+    private static func profile(_ tiff: OpaquePointer) -> [UInt8] {
+        var count: UInt32 = 0
+        guard let profile = shim_tiff_profile(tiff, &count) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: profile, count: Int(count)))
+    }
+
+    func decode(for placement: Placement) -> Pixels? {
+        let hasAlpha = image.alpha != 0
+        guard
+            var rows = RowReducer(
+                size, channels: 4, hasAlpha: hasAlpha, factor: placement.reduction(of: size))
+        else { return nil }
+        let bandRows = self.bandRows
+        guard let band = calloc(bandRows, size.width * 4) else { return nil }
+        defer { free(band) }
+        let raster = band.assumingMemoryBound(to: UInt32.self)
+        for top in stride(from: 0, to: size.height, by: bandRows) {
+            let count = min(bandRows, size.height - top)
+            image.row_offset = Int32(top)
+            guard TIFFRGBAImageGet(&image, raster, image.width, UInt32(count)) == 1 || top > 0 else {
+                return nil
+            }
+            for row in 0..<count {
+                // ABGR words, on a machine that stores the lowest byte first: RGBA.
+                (raster + row * size.width).withMemoryRebound(to: UInt8.self, capacity: size.width * 4) {
+                    rows.add($0)
+                }
+            }
+        }
+        return rows.finish()
+    }
+
+    /// A multiple of the file's own strips or tiles, so that none is decoded twice.
+    private var bandRows: Int {
+        let tag = TIFFIsTiled(tiff) != 0 ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP
+        let unit = Int(shim_tiff_number(tiff, UInt32(tag)))
+        guard unit > 0, unit < size.height else { return size.height }
+        return min((Self.bandRowsMin + unit - 1) / unit * unit, size.height)
+    }
+}

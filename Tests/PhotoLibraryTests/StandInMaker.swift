@@ -1,0 +1,107 @@
+import Foundation
+import PhotoImaging
+import TestSupport
+import VaultCatalogue
+
+@testable import PhotoLibrary
+
+/// Makes no pictures but texts that tell what they would be of, and counts. Bytes that hold "undecodable" are.
+final class StandInMaker: PictureMaking, @unchecked Sendable {
+    struct Order: Equatable {
+        var source: [UInt8]
+        var size: PictureSize
+        var format: PictureFormat
+    }
+
+    private let lock = NSLock()
+    private let change = NSCondition()
+    private var orderList: [Order] = []
+    private var compositionCount = 0
+    private var isHeldUp = false
+    private var isShut = false
+
+    /// Bytes of padding in each picture, so that it costs room.
+    var paddingBytes = 0
+
+    var orders: [Order] { lock.withLock { orderList } }
+    var compositions: Int { lock.withLock { compositionCount } }
+
+    /// From now on whoever asks waits, until `letGo`.
+    func holdUp() { change.withLock { isHeldUp = true } }
+
+    func letGo() {
+        change.withLock {
+            isHeldUp = false
+            change.broadcast()
+        }
+    }
+
+    func makeThumbnail(
+        of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat
+    ) throws(ThumbnailError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(source.byteCount))
+        let count = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
+        lock.withLock { orderList.append(Order(source: bytes, size: size, format: format)) }
+        change.lock()
+        while isHeldUp && !isShut { change.wait() }
+        let isShut = isShut
+        change.unlock()
+        if isShut { throw .cancelled }
+        guard count == bytes.count else { throw .workerFailed }
+        if bytes.firstRange(of: Array("undecodable".utf8)) != nil { throw .undecodable }
+        let text = Array(
+            "\(size.width)x\(size.height) \(size.isFilled) of \(bytes.hashValue) ".utf8)
+        let padding = [UInt8](repeating: 7, count: paddingBytes)
+        switch format {
+        case .jpeg: return [0xFF, 0xD8, 0xFF] + text + padding + [0xFF, 0xD9]
+        case .png: return pngHeader + text + padding
+        }
+    }
+
+    func composeStack(_ pictures: [[UInt8]], size: PictureSize) throws(ThumbnailError) -> [UInt8] {
+        lock.withLock { compositionCount += 1 }
+        return Array("stack of \(pictures.count) \(pictures.first?.hashValue ?? 0)".utf8)
+    }
+
+    func composeSheet(
+        _ pictures: [(jpeg: [UInt8], label: String)], title: String
+    ) throws(ThumbnailError) -> [UInt8] {
+        lock.withLock { compositionCount += 1 }
+        return Array("sheet \(title): \(pictures.map(\.label).joined(separator: " "))".utf8)
+    }
+
+    func shutDown() {
+        change.withLock {
+            isShut = true
+            change.broadcast()
+        }
+    }
+
+    /// Signature and header of a PNG of one pixel, without a right checksum.
+    private var pngHeader: [UInt8] {
+        [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
+            + [0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0, 1, 2, 3, 4]
+    }
+}
+
+extension Rig {
+    /// What is kept of a photo.
+    func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
+        try library.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
+    }
+
+    /// A rig whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.
+    static func withStandIn(
+        settleMilliseconds: Int64 = 1 << 40, _ change: (inout LibraryOptions) -> Void = { _ in }
+    ) throws -> (Rig, StandInMaker) {
+        let rig = try Rig()
+        let maker = StandInMaker()
+        try rig.close()
+        try rig.reopen {
+            $0.pictureMaker = maker
+            $0.settleMilliseconds = settleMilliseconds
+            change(&$0)
+        }
+        return (rig, maker)
+    }
+}

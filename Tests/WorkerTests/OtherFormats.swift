@@ -1,0 +1,268 @@
+import CGIF
+import CHEIF
+import CPNG
+import CWebP
+import Foundation
+
+@testable import PhotoImaging
+
+// The formats beside JPEG, through their libraries' own encoders where those can be called from Swift.
+
+/// RGBA of the four colours, one in each quarter; the lower right one transparent black where `hasHole`.
+func quarters(_ width: Int, _ height: Int, hasHole: Bool = false) -> [UInt8] {
+    var pixels: [UInt8] = []
+    pixels.reserveCapacity(width * height * 4)
+    for y in 0..<height {
+        for x in 0..<width {
+            let corner = Corner.stored[y * 2 / height][x * 2 / width]
+            pixels += hasHole && corner == .white ? [0, 0, 0, 0] : corner.rgb + [255]
+        }
+    }
+    return pixels
+}
+
+/// A profile that libpng takes (ICC.1:2010, 7.2 and 7.3): a header and one tag, whose text is noise: libpng finds
+/// profiles too short that become very small.
+let smallProfile: [UInt8] = {
+    let byteCount = 548
+    var profile = (0..<byteCount).map { $0 < 152 ? 0 : UInt8(truncatingIfNeeded: ($0 &* $0 &* 31) >> 3) }
+    profile.replaceSubrange(2..<4, with: [UInt8(byteCount >> 8), UInt8(byteCount & 0xFF)])
+    profile[8] = 2
+    profile.replaceSubrange(12..<24, with: Array("mntrRGB XYZ ".utf8))
+    profile.replaceSubrange(36..<40, with: Array("acsp".utf8))
+    profile.replaceSubrange(68..<80, with: [0, 0, 0xF6, 0xD6, 0, 1, 0, 0, 0, 0, 0xD3, 0x2D])
+    let tagBytes = byteCount - 144
+    profile.replaceSubrange(128..<140, with: [0, 0, 0, 1] + Array("cprt".utf8) + [0, 0, 0, 144])
+    profile.replaceSubrange(140..<144, with: [0, 0, UInt8(tagBytes >> 8), UInt8(tagBytes & 0xFF)])
+    profile.replaceSubrange(144..<148, with: Array("text".utf8))
+    return profile
+}()
+
+struct TestPNG {
+    enum Kind { case color, colorWithAlpha, deepColor, gray, palette }
+
+    var width = 400
+    var height = 300
+    var kind = Kind.color
+    var isInterlaced = false
+    var profile: [UInt8] = []
+
+    var bytes: [UInt8] {
+        let pixels = quarters(width, height, hasHole: kind == .colorWithAlpha)
+        let channels = [.gray, .palette].contains(kind) ? 1 : kind == .colorWithAlpha ? 4 : 3
+        let rows = (0..<height).map { y in
+            (0..<width).flatMap { x -> [UInt8] in
+                let pixel = Array(pixels[(y * width + x) * 4..<(y * width + x) * 4 + 4])
+                let corner = y * 2 / height * 2 + x * 2 / width
+                switch kind {
+                case .color, .colorWithAlpha: return Array(pixel.prefix(channels))
+                case .deepColor: return pixel.prefix(3).flatMap { [$0, $0] }
+                case .gray: return [pixel[0]]
+                case .palette: return [UInt8(corner)]
+                }
+            }
+        }
+        return encode(rows)
+    }
+
+    func encode(_ rows: [[UInt8]], bitDepth: Int32? = nil) -> [UInt8] {
+        var png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nil, nil, nil)
+        var info = png_create_info_struct(png)
+        defer { png_destroy_write_struct(&png, &info) }
+        let sink = NSMutableData()
+        png_set_write_fn(
+            png, Unmanaged.passUnretained(sink).toOpaque(),
+            { png, bytes, count in
+                Unmanaged<NSMutableData>.fromOpaque(png_get_io_ptr(png)).takeUnretainedValue()
+                    .append(bytes!, length: count)
+            }, { _ in })
+        let type =
+            switch kind {
+            case .color, .deepColor: PNG_COLOR_TYPE_RGB
+            case .colorWithAlpha: PNG_COLOR_TYPE_RGBA
+            case .gray: PNG_COLOR_TYPE_GRAY
+            case .palette: PNG_COLOR_TYPE_PALETTE
+            }
+        png_set_IHDR(
+            png, info, UInt32(width), UInt32(height), bitDepth ?? (kind == .deepColor ? 16 : 8), Int32(type),
+            isInterlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE,
+            PNG_FILTER_TYPE_BASE)
+        if kind == .palette {
+            let colors = Corner.stored.joined().map { corner in
+                png_color(red: corner.rgb[0], green: corner.rgb[1], blue: corner.rgb[2])
+            }
+            png_set_PLTE(png, info, colors, Int32(colors.count))
+        }
+        if !profile.isEmpty { png_set_iCCP(png, info, "P", 0, profile, UInt32(profile.count)) }
+        png_write_info(png, info)
+        for _ in 0..<png_set_interlace_handling(png) {
+            for row in rows { png_write_row(png, row) }
+        }
+        png_write_end(png, info)
+        return Array(sink as Data)
+    }
+}
+
+/// A PNG decoded again, as RGBA.
+struct DecodedPNG {
+    var size: PixelSize
+    var rgba: [UInt8]
+
+    init?(_ bytes: [UInt8]) {
+        var image = png_image()
+        image.version = UInt32(PNG_IMAGE_VERSION)
+        guard png_image_begin_read_from_memory(&image, bytes, bytes.count) != 0 else { return nil }
+        image.format = UInt32(PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA)
+        size = PixelSize(width: Int(image.width), height: Int(image.height))
+        rgba = [UInt8](repeating: 0, count: size.width * size.height * 4)
+        guard png_image_finish_read(&image, nil, &rgba, 0, nil) != 0 else { return nil }
+    }
+
+    func pixel(_ x: Int, _ y: Int) -> [UInt8] {
+        Array(rgba[(y * size.width + x) * 4..<(y * size.width + x) * 4 + 4])
+    }
+}
+
+func testWebP(_ width: Int = 400, _ height: Int = 300, isLossless: Bool = false, hasHole: Bool = false)
+    -> [UInt8]
+{
+    let pixels = quarters(width, height, hasHole: hasHole)
+    var output: UnsafeMutablePointer<UInt8>?
+    let stride = Int32(width * 4)
+    let count =
+        isLossless
+        ? WebPEncodeLosslessRGBA(pixels, Int32(width), Int32(height), stride, &output)
+        : WebPEncodeRGBA(pixels, Int32(width), Int32(height), stride, 90, &output)
+    defer { WebPFree(output) }
+    return Array(UnsafeBufferPointer(start: output, count: count))
+}
+
+/// Four colours; the fourth transparent where `hasHole`. The frame lies `inset` pixels inside its screen.
+func testGIF(
+    _ width: Int = 400, _ height: Int = 300, isInterlaced: Bool = false, hasHole: Bool = false, inset: Int = 0
+) -> [UInt8] {
+    let sink = NSMutableData()
+    let file = EGifOpen(
+        Unmanaged.passUnretained(sink).toOpaque(),
+        { file, bytes, count in
+            Unmanaged<NSMutableData>.fromOpaque(file!.pointee.UserData).takeUnretainedValue()
+                .append(bytes!, length: Int(count))
+            return count
+        }, nil)!
+    let colors = Corner.stored.joined().map {
+        GifColorType(Red: $0.rgb[0], Green: $0.rgb[1], Blue: $0.rgb[2])
+    }
+    let map = GifMakeMapObject(4, colors)
+    defer { GifFreeMapObject(map) }
+    EGifSetGifVersion(file, true)
+    EGifPutScreenDesc(file, Int32(width + 2 * inset), Int32(height + 2 * inset), 2, 0, map)
+    if hasHole {
+        EGifPutExtension(file, Int32(GRAPHICS_EXT_FUNC_CODE), 4, [1, 0, 0, 3] as [UInt8])
+    }
+    EGifPutImageDesc(file, Int32(inset), Int32(inset), Int32(width), Int32(height), isInterlaced, nil)
+    let passes = isInterlaced ? [(0, 8), (4, 8), (2, 4), (1, 2)] : [(0, 1)]
+    for y in passes.flatMap({ Array(stride(from: $0.0, to: height, by: $0.1)) }) {
+        var row = (0..<width).map { UInt8(y * 2 / height * 2 + $0 * 2 / width) }
+        EGifPutLine(file, &row, Int32(width))
+    }
+    EGifCloseFile(file, nil)
+    return Array(sink as Data)
+}
+
+/// Uncompressed (TIFF 6.0), little-endian, RGB or RGBA (its opacity not multiplied in), strips of 16 rows.
+struct TestTIFF {
+    var width = 400
+    var height = 300
+    var orientation = 1
+    var hasHole = false
+    var profile: [UInt8] = []
+
+    var bytes: [UInt8] {
+        let channels = hasHole ? 4 : 3
+        let pixels = quarters(width, height, hasHole: hasHole)
+        let data = (0..<width * height).flatMap { pixels[$0 * 4..<$0 * 4 + channels] }
+        let rowsInStrip = 16
+        let stripCount = (height + rowsInStrip - 1) / rowsInStrip
+        var entries: [(tag: Int, type: Int, values: [Int])] = [
+            (256, 4, [width]), (257, 4, [height]), (258, 3, Array(repeating: 8, count: channels)),
+            (259, 3, [1]), (262, 3, [2]),
+            (273, 4, (0..<stripCount).map { 8 + $0 * rowsInStrip * width * channels }),
+            (274, 3, [orientation]), (277, 3, [channels]), (278, 4, [rowsInStrip]),
+            (279, 4, (0..<stripCount).map { min(rowsInStrip, height - $0 * rowsInStrip) * width * channels }),
+        ]
+        if hasHole { entries.append((338, 3, [2])) }
+        if !profile.isEmpty { entries.append((34675, 7, profile.map(Int.init))) }
+        func number(_ value: Int, _ byteCount: Int) -> [UInt8] {
+            (0..<byteCount).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+        }
+        var extra: [UInt8] = []
+        let extraStart = 8 + data.count + 2 + entries.count * 12 + 4
+        var directory = number(entries.count, 2)
+        for (tag, type, values) in entries {
+            let size = [3: 2, 4: 4, 7: 1][type]!
+            let value = values.flatMap { number($0, size) }
+            directory += number(tag, 2) + number(type, 2) + number(values.count, 4)
+            if value.count <= 4 {
+                directory += value + [UInt8](repeating: 0, count: 4 - value.count)
+            } else {
+                directory += number(extraStart + extra.count, 4)
+                extra += value
+            }
+        }
+        return [0x49, 0x49, 42, 0] + number(8 + data.count, 4) + data + directory + number(0, 4) + extra
+    }
+}
+
+/// HEIC or AVIF, with an embedded thumbnail where `thumbnailSide` says how large: it is grey, to tell it apart.
+func testHEIF(
+    _ format: heif_compression_format, _ width: Int = 400, _ height: Int = 300, hasHole: Bool = false,
+    thumbnailSide: Int? = nil, profile: [UInt8] = []
+) -> [UInt8]? {
+    let context = heif_context_alloc()
+    defer { heif_context_free(context) }
+    var encoder: OpaquePointer?
+    guard heif_context_get_encoder_for_format(context, format, &encoder).code == heif_error_Ok else {
+        return nil
+    }
+    defer { heif_encoder_release(encoder) }
+    heif_encoder_set_lossy_quality(encoder, 80)
+    func image(_ width: Int, _ height: Int, _ pixels: [UInt8]) -> OpaquePointer? {
+        var image: OpaquePointer?
+        heif_image_create(
+            Int32(width), Int32(height), heif_colorspace_RGB, heif_chroma_interleaved_RGBA, &image)
+        heif_image_add_plane(image, heif_channel_interleaved, Int32(width), Int32(height), 8)
+        var stride: Int32 = 0
+        let plane = heif_image_get_plane(image, heif_channel_interleaved, &stride)!
+        for y in 0..<height {
+            for byte in 0..<width * 4 { plane[y * Int(stride) + byte] = pixels[y * width * 4 + byte] }
+        }
+        return image
+    }
+    let main = image(width, height, quarters(width, height, hasHole: hasHole))
+    defer { heif_image_release(main) }
+    if !profile.isEmpty { heif_image_set_raw_color_profile(main, "prof", profile, profile.count) }
+    let options = heif_encoding_options_alloc()!
+    defer { heif_encoding_options_free(options) }
+    options.pointee.save_alpha_channel = hasHole ? 1 : 0
+    var handle: OpaquePointer?
+    guard heif_context_encode_image(context, main, encoder, options, &handle).code == heif_error_Ok else {
+        return nil
+    }
+    defer { heif_image_handle_release(handle) }
+    if let side = thumbnailSide {
+        let gray = image(width, height, [UInt8](repeating: 128, count: width * height * 4))
+        defer { heif_image_release(gray) }
+        var thumbnail: OpaquePointer?
+        heif_context_encode_thumbnail(context, gray, handle, encoder, options, Int32(side), &thumbnail)
+        heif_image_handle_release(thumbnail)
+    }
+    let sink = NSMutableData()
+    var writer = heif_writer()
+    writer.writer_api_version = 1
+    writer.write = { _, bytes, count, sink in
+        Unmanaged<NSMutableData>.fromOpaque(sink!).takeUnretainedValue().append(bytes!, length: count)
+        return heif_error(code: heif_error_Ok, subcode: heif_suberror_Unspecified, message: nil)
+    }
+    heif_context_write(context, &writer, Unmanaged.passUnretained(sink).toOpaque())
+    return Array(sink as Data)
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+@testable import PhotoImaging
+
+extension WorkerTests {
+    /// Piles and contact sheets.
+    @Suite struct Prints {
+        let workers = makeWorkers()
+
+        private func thumbnails(_ count: Int) -> [[UInt8]] {
+            (0..<count).map { index in
+                index % 2 == 0
+                    ? TestPicture(width: 256, height: 192).jpeg : TestPicture(width: 192, height: 256).jpeg
+            }
+        }
+
+        private func stack(_ pictures: [[UInt8]], _ width: Int, _ height: Int) throws -> DecodedThumbnail {
+            let size = PictureSize(width: width, height: height)
+            return try #require(DecodedThumbnail(try workers.composeStack(pictures, size: size)))
+        }
+
+        /// Nothing is clipped: the outermost pixels stay white, but for what JPEG makes of edges near them.
+        @Test(arguments: [(256, 256, 5), (256, 256, 1), (128, 96, 4), (300, 512, 7), (64, 64, 5)])
+        func stackLeavesAMargin(width: Int, height: Int, count: Int) throws {
+            let pile = try stack(thumbnails(count), width, height)
+            #expect(pile.size == PixelSize(width: width, height: height))
+            let rim =
+                (0..<width).flatMap { [pile.pixel($0, 0), pile.pixel($0, height - 1)] }
+                + (0..<height).flatMap { [pile.pixel(0, $0), pile.pixel(width - 1, $0)] }
+            #expect(rim.allSatisfy { $0.allSatisfy { $0 >= 240 } })
+        }
+
+        /// The first picture lies on top, straight, its colours where they were, with a white border and a
+        /// shadow.
+        @Test func stackShowsTheFirst() throws {
+            let pile = try stack(thumbnails(1), 256, 256)
+            #expect(pile.corners == Corner.stored)
+            // Going left from the middle of red's edge: red, border, shadow, white.
+            let y = 100
+            let red = try #require((0..<128).first { pile.pixel($0, y)[1] < 60 })
+            #expect(pile.pixel(red - 3, y).allSatisfy { $0 > 235 })
+            #expect((0..<red).contains { pile.pixel($0, y)[0] < 225 })
+            let below = try #require((0..<128).last { pile.pixel(128 - 20, 255 - $0)[1] > 250 })
+            #expect(below > 0)
+        }
+
+        @Test func stackLeavesOutWhatItCannotDecode() throws {
+            let pictures = thumbnails(1)
+            #expect(try stack([[1, 2, 3]] + pictures, 256, 256).rgb.count == 256 * 256 * 3)
+            #expect(throws: ThumbnailError.undecodable) { try stack([], 256, 256) }
+            #expect(throws: ThumbnailError.undecodable) { try stack([[1, 2, 3], []], 256, 256) }
+            #expect(try stack(pictures, 1, 1).size == PixelSize(width: 1, height: 1))
+        }
+
+        private func sheet(_ labels: [String], title: String = "May") throws -> DecodedThumbnail {
+            let pictures = zip(thumbnails(labels.count), labels).map { (jpeg: $0, label: $1) }
+            return try #require(DecodedThumbnail(try workers.composeSheet(pictures, title: title)))
+        }
+
+        @Test func sheetIsAnEvenGrid() throws {
+            let found = try sheet(["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"])
+            let layout = SheetLayout(count: 5)
+            #expect(found.size == layout.size && layout.columns == 3 && layout.rows == 2)
+            for index in 0..<5 {
+                let (x, y) = layout.origin(of: index)
+                // Red in the upper left of each, whichever way it lies.
+                let pixel = found.pixel(x + 60, y + 60)
+                #expect(pixel[0] > 200 && pixel[1] < 60)
+            }
+            let (x, y) = layout.origin(of: 5)
+            #expect(found.pixel(x + 60, y + 60).allSatisfy { $0 > 245 })
+        }
+
+        @Test func sheetsFitTheLimits() {
+            for count in 0...PrintFile.sheetCountMax {
+                let layout = SheetLayout(count: count)
+                #expect(layout.columns * layout.rows >= count)
+                #expect(max(layout.size.width, layout.size.height) <= WorkerProtocol.boxPixelsMax)
+            }
+        }
+
+        /// Ink under the picture: more for a longer label, some for letters that the font lacks, none for none.
+        @Test func labelsAreDrawn() throws {
+            let labels = [
+                "", "I.jpg", "IMG_20240501_123456.jpg", "été", "写真", String(repeating: "ab", count: 500),
+            ]
+            let found = try sheet(
+                labels, title: "Über den Wolken – 写真 – \(String(repeating: "x", count: 900))")
+            let layout = SheetLayout(count: labels.count)
+            let ink = labels.indices.map { index in
+                let (x, y) = layout.origin(of: index)
+                return (0..<SheetLayout.labelHeight).reduce(0) { sum, row in
+                    sum
+                        + (0..<SheetLayout.pictureSide).filter {
+                            found.pixel(x + $0, y + SheetLayout.pictureSide + row)[1] < 128
+                        }.count
+                }
+            }
+            #expect(
+                ink[0] == 0 && ink[1] > 50 && ink[2] > ink[1] && ink[3] > 50 && ink[4] > 100
+                    && ink[5] > ink[2])
+            // Nothing runs into the margin.
+            #expect((0..<found.size.height).allSatisfy { found.pixel(found.size.width - 3, $0)[1] > 240 })
+        }
+
+        @Test func sheetOfNothing() {
+            #expect(throws: ThumbnailError.undecodable) { try sheet([]) }
+        }
+    }
+}
