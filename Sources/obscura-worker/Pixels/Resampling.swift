@@ -59,8 +59,9 @@ private func reduceColor(
             pixel += MemoryLayout<SIMD4<Float>>.size
             tap &+= 1
         }
-        let rounded = sum.clamped(lowerBound: zero, upperBound: white)
-        for channel in 0..<4 { output[x * 4 + channel] = UInt8(rounded[channel]) }
+        let above = sum.replacing(with: zero, where: sum .< zero)
+        let rounded = above.replacing(with: white, where: above .> white)
+        for channel in 0..<4 { output[x &* 4 &+ channel] = UInt8(rounded[channel]) }
     }
 }
 
