@@ -3,39 +3,6 @@ import LinuxIO
 import VaultFormat
 import VaultStore
 
-/// Buffers that are used again, so that a request allocates none.
-final class BufferPool: @unchecked Sendable {
-    let bufferBytes: Int
-    private let keptMax: Int
-    private let lock = Lock()
-    private var free: [UnsafeMutableRawPointer] = []
-
-    /// A pool of buffers of `bufferBytes`, of which at most `keptMax` are kept while unused.
-    init(bufferBytes: Int, keptMax: Int) {
-        self.bufferBytes = bufferBytes
-        self.keptMax = keptMax
-    }
-
-    deinit { for buffer in free { buffer.deallocate() } }
-
-    func take() -> UnsafeMutableRawBufferPointer {
-        let start =
-            lock.withLock { free.popLast() }
-            ?? UnsafeMutableRawPointer.allocate(byteCount: bufferBytes, alignment: 4096)
-        return UnsafeMutableRawBufferPointer(start: start, count: bufferBytes)
-    }
-
-    func give(_ buffer: UnsafeMutableRawBufferPointer) {
-        guard let start = buffer.baseAddress else { return }
-        let isKept = lock.withLock {
-            guard free.count < keptMax else { return false }
-            free.append(start)
-            return true
-        }
-        if !isKept { start.deallocate() }
-    }
-}
-
 /// What all open files share: the store, the buffers, and the bounds on bytes that are not sealed yet.
 final class FileCommons: @unchecked Sendable {
     /// Dirty chunks in memory over all files: 16 MiB.

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxIO
 public import PhotoImaging
 import VaultCatalogue
 
@@ -37,7 +38,7 @@ extension Library {
         return candidates.filter { candidate in
             // One that cannot be read is not equal.
             let isEqual = try? withState(of: candidate.ino) { file throws(FileError) in
-                file.hasEqualBytes(source)
+                try file.hasEqualBytes(source)
             }
             return isEqual == true
         }
@@ -45,24 +46,24 @@ extension Library {
 }
 
 extension FileState {
-    /// Whether the source has exactly these bytes.
-    fileprivate func hasEqualBytes(_ source: some ByteSource) -> Bool {
-        let own = FileSource(self)
-        guard own.byteCount == source.byteCount else { return false }
-        let (left, right) = (commons.chunks.take(), commons.chunks.take())
+    /// Whether the source has exactly these bytes, all of them read back and opened. Throws where they cannot be read.
+    func hasEqualBytes(_ source: some ByteSource) throws(FileError) -> Bool {
+        let end = source.byteCount
+        guard view.withLock({ size }) == end else { return false }
+        let (stored, given) = (commons.replies.take(), commons.replies.take())
         defer {
-            commons.chunks.give(left)
-            commons.chunks.give(right)
+            commons.replies.give(stored)
+            commons.replies.give(given)
         }
-        var offset: UInt64 = 0
-        while offset < own.byteCount {
-            let count = Int(min(Chunk.bytes, own.byteCount - offset))
-            let first = UnsafeMutableRawBufferPointer(rebasing: left[..<count])
-            let second = UnsafeMutableRawBufferPointer(rebasing: right[..<count])
-            guard own.read(at: offset, into: first) == count, source.read(at: offset, into: second) == count,
-                let one = first.baseAddress, let other = second.baseAddress, memcmp(one, other, count) == 0
+        var position: UInt64 = 0
+        while position < end {
+            let count = Int(min(UInt64(stored.count), end - position))
+            let piece = UnsafeMutableRawBufferPointer(rebasing: stored[..<count])
+            let other = UnsafeMutableRawBufferPointer(rebasing: given[..<count])
+            guard try copy(position, into: piece) == count, source.read(at: position, into: other) == count,
+                let left = piece.baseAddress, let right = other.baseAddress, memcmp(left, right, count) == 0
             else { return false }
-            offset += UInt64(count)
+            position += UInt64(count)
         }
         return true
     }

@@ -283,28 +283,7 @@ extension Library {
 
     /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened.
     public func holds(_ ino: UInt64, _ source: some ByteSource) throws(FileError) -> Bool {
-        try withState(of: ino) { file throws(FileError) in
-            let end = source.byteCount
-            guard file.view.withLock({ file.size }) == end else { return false }
-            let (stored, given) = (commons.replies.take(), commons.replies.take())
-            defer {
-                commons.replies.give(stored)
-                commons.replies.give(given)
-            }
-            var position: UInt64 = 0
-            while position < end {
-                let count = Int(min(UInt64(stored.count), end - position))
-                let piece = UnsafeMutableRawBufferPointer(rebasing: stored[..<count])
-                let other = UnsafeMutableRawBufferPointer(rebasing: given[..<count])
-                guard try file.copy(position, into: piece) == count,
-                    source.read(at: position, into: other) == count,
-                    let left = piece.baseAddress, let right = other.baseAddress,
-                    memcmp(left, right, count) == 0
-                else { return false }
-                position += UInt64(count)
-            }
-            return true
-        }
+        try withState(of: ino) { file throws(FileError) in try file.hasEqualBytes(source) }
     }
 
     /// Returns once all that was added so far is on the disk.
