@@ -67,13 +67,13 @@ final class Rig: @unchecked Sendable {
     // MARK: Sessions
 
     /// Opens the closed library, audits what it finds, and does what a mount that goes live does.
-    func reopen(_ change: (inout LibraryOptions) -> Void = { _ in }) throws {
+    func reopen(auditing: Bool = true, _ change: (inout LibraryOptions) -> Void = { _ in }) throws {
         precondition(opened == nil)
         var options = options
         change(&options)
         let unlocked = try vault.unlock(readOnly: options.readOnly)
         let space = try unlocked.openSpace(readOnly: options.readOnly)
-        try audit(space)
+        if auditing { try audit(space) }
         let catalogue = try Catalogue(storage: space, readOnly: options.readOnly)
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         library.observer = observer
