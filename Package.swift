@@ -66,9 +66,9 @@ let package = Package(
             uses: [
                 "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto",
                 "LinuxIO",
-                "CShims",
+                "CShims", "TestSupport",
             ]),
-        tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG"]),
+        tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG", "TestSupport"]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
             "VaultCatalogueTests",

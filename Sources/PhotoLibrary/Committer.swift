@@ -253,7 +253,7 @@ final class Committer: @unchecked Sendable {
 }
 
 /// Runs `body` on a thread of its own, which nobody joins.
-func startThread(_ body: @escaping @Sendable () -> Void) {
+package func startThread(_ body: @escaping @Sendable () -> Void) {
     final class Box {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }

@@ -28,6 +28,9 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
     let key = try readKey(daemon.directory)
+    let sweeps = CacheSweeps(daemon)
+    // When the vault is free again and this process holds no key any more.
+    defer { sweeps.sweepNew() }
     let (library, session) = try openAndMount(daemon, key)
     // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
     var end: Failure?
@@ -35,6 +38,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
         try session.run {
             status.reportLive()
             library.didGoLive()
+            sweeps.sweepOld()
         }
     } catch {
         end = failure(error, directory: daemon.directory)

@@ -10,6 +10,10 @@ func runObscura() -> Int32 {
         {
             return runDaemon(Array(words.dropFirst())).rawValue
         }
+        if words.dropFirst().first == CacheSweep.word {
+            try CacheSweep(Array(words.dropFirst())).run()
+            return ExitStatus.done.rawValue
+        }
         endOnInterruption()
         try run(words)
         return ExitStatus.done.rawValue

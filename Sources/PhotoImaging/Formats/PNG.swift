@@ -88,7 +88,7 @@ enum PNGReader: FormatReader {
 }
 
 /// PNG's three kinds of text chunks.
-private enum PNGText {
+enum PNGText {
     /// Whether the text was one of those that are read.
     static func read(_ body: Region, _ type: UInt32, into facts: inout MediaFacts) -> Bool {
         guard let text = contents(body, type) else { return false }
@@ -103,13 +103,13 @@ private enum PNGText {
         return true
     }
 
-    private struct Text {
+    struct Text {
         var keyword: String
         var value: Region
     }
 
     /// The keyword and the text, unpacked where it is packed; nil for keywords nobody asks for.
-    private static func contents(_ body: Region, _ type: UInt32) -> Text? {
+    static func contents(_ body: Region, _ type: UInt32) -> Text? {
         guard let keyword = body.withView(0, 80, keyword) else { return nil }
         let start = UInt64(keyword.utf8.count) + 1
         switch type {
@@ -135,6 +135,7 @@ private enum PNGText {
     private static func keyword(_ view: ByteView) -> String? {
         guard let end = view.firstIndex(of: 0, from: 0, end: view.count), end > 0,
             view.matches("XML:com.adobe.xmp", at: 0) || view.matches("Raw profile type ", at: 0)
+                || view.matches("Thumb::URI", at: 0)
         else { return nil }
         return String(decoding: view.slice(0..<end).array, as: UTF8.self)
     }

@@ -1,0 +1,26 @@
+/// Of which file a thumbnail is that a file manager keeps: the URI in its text `Thumb::URI`, which stands in front of
+/// the pixels (Thumbnail Managing Standard 0.9, section "Thumbnail Attributes"). Nil for all else.
+///
+/// GLib's programs write it as it is; Qt's pack what is longer than 40 characters.
+public func thumbnailURI(in source: some ByteSource) -> [UInt8]? {
+    let region = Region(BoundedReader(source, headBytes: ReadLimits.identifyBytes))
+    guard PNGReader.identify(region) != nil else { return nil }
+    var offset: UInt64 = 8
+    for _ in 0..<chunksMax {
+        guard let length = region.u32(offset), let type = region.u32(offset + 4), length < 1 << 31 else {
+            return nil
+        }
+        switch type {
+        case fourCC("IDAT"), fourCC("IEND"): return nil
+        case fourCC("tEXt"), fourCC("zTXt"), fourCC("iTXt"):
+            let text = PNGText.contents(region.clipped(offset + 8, UInt64(length)), type)
+            if let text, text.keyword == "Thumb::URI" { return text.value.withView { $0.array } }
+        default: break
+        }
+        offset += 12 + UInt64(length)
+    }
+    return nil
+}
+
+/// Chunks in front of the pixels; real thumbnails have about ten.
+private let chunksMax = 64

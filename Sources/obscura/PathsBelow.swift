@@ -1,0 +1,74 @@
+import Glibc
+import LinuxIO
+
+/// Tells whether paths lead into a directory, also where they lead there through symbolic links, as `~/Pictures` may.
+struct PathsBelow {
+    private let directories: [[UInt8]]
+    private let barriers: Set<[UInt8]>
+    /// What the directories met are links to; empty for those that are none.
+    private var targets: [[UInt8]: [UInt8]] = [:]
+
+    /// As the kernel's own limit.
+    private static let linksMax = 40
+    private static let up = Array("..".utf8)
+
+    /// - Parameters:
+    ///   - directory: what is looked for, by any of its names. It need not exist.
+    ///   - near: a path whose filesystems answer.
+    ///   - mounts: every mount point. Links are followed on filesystems that hold `directory` or `near` alone: any
+    ///     other may be a server that does not answer.
+    init(_ directory: String, near: String, mounts: [String] = mountTable().map(\.directory)) {
+        let places = [absolutePath(directory), realPath(directory)]
+        directories = places.map { Self.joined(Self.components(Array($0.utf8))) }
+        let answering = places + [near, realPath(near)]
+        barriers = Set(
+            mounts.filter { mount in !answering.contains { isInside($0, mount) } }.map { Array($0.utf8) })
+    }
+
+    /// Whether `path`, from the root, is the directory or below it.
+    mutating func contains(_ path: [UInt8]) -> Bool {
+        var rest = Array(Self.components(path).reversed())
+        var here: [[UInt8]] = []
+        var links = 0
+        while let component = rest.popLast() {
+            if component == [UInt8(ascii: ".")] { continue }
+            if component == Self.up {
+                _ = here.popLast()
+                continue
+            }
+            here.append(component)
+            let place = Self.joined(here)
+            if isBelow(place), !rest.contains(Self.up) { return true }
+            if barriers.contains(place) || links == Self.linksMax { return false }
+            let target = target(of: place, isLast: rest.isEmpty)
+            guard !target.isEmpty else { continue }
+            links += 1
+            here = target.first == UInt8(ascii: "/") ? [] : here.dropLast()
+            rest += Self.components(target).reversed()
+        }
+        return false
+    }
+
+    private func isBelow(_ place: [UInt8]) -> Bool {
+        directories.contains {
+            place.starts(with: $0) && (place.count == $0.count || place[$0.count] == UInt8(ascii: "/"))
+        }
+    }
+
+    /// What is a link to what; nothing for what is none or does not exist. Directories are remembered.
+    private mutating func target(of place: [UInt8], isLast: Bool) -> [UInt8] {
+        if let known = targets[place] { return known }
+        let target: [UInt8]
+        do throws(Errno) { target = try HostPath(place).linkTarget() } catch { target = [] }
+        if !isLast { targets[place] = target }
+        return target
+    }
+
+    private static func components(_ path: [UInt8]) -> [[UInt8]] {
+        path.split(separator: UInt8(ascii: "/")).map { Array($0) }
+    }
+
+    private static func joined(_ components: [[UInt8]]) -> [UInt8] {
+        components.flatMap { [UInt8(ascii: "/")] + $0 }
+    }
+}
