@@ -104,6 +104,20 @@ extension WorkerTests {
             #expect((0..<found.size.height).allSatisfy { found.pixel(found.size.width - 3, $0)[1] > 240 })
         }
 
+        /// The first line of a label that is too long for one ends where a word does.
+        @Test func labelsArePartedBetweenWords() throws {
+            let sheets = try ["PXL_20240505_113857.jpg", "PXL_20240505_"].map { try sheet([$0]) }
+            let (x, y) = SheetLayout(count: 1).origin(of: 0)
+            let lines = sheets.map { sheet in
+                (0..<SheetLayout.labelHeight / 2).map { row in
+                    (0..<SheetLayout.pictureSide).filter {
+                        sheet.pixel(x + $0, y + SheetLayout.pictureSide + row)[1] < 128
+                    }
+                }
+            }
+            #expect(lines[0] == lines[1] && lines[0].contains { !$0.isEmpty })
+        }
+
         @Test func sheetOfNothing() {
             #expect(throws: ThumbnailError.undecodable) { try sheet([]) }
         }

@@ -6,6 +6,9 @@ struct TextLine {
     let height: Int
     private var ink: [Bool]
 
+    /// What words in names of files end with.
+    private static let wordEnds: Set<Character> = [" ", "_", "-", "."]
+
     /// `text` at its smallest: a dot for each of the font's.
     init(_ text: String) {
         let glyphs = text.map { Glyph($0) }
@@ -66,7 +69,8 @@ struct TextLine {
         return ""
     }
 
-    /// `text` cut into at most two lines of `width` dots at their smallest.
+    /// `text` cut into at most two lines of `width` dots at their smallest: between words, where that leaves neither
+    /// line nearly empty.
     static func wrapped(_ text: String, toWidth width: Int) -> [String] {
         let characters = Array(text)
         var used = 0
@@ -75,7 +79,9 @@ struct TextLine {
             return used <= width
         }
         if fits.count == characters.count { return [text] }
-        return [String(fits), shortened(String(characters.dropFirst(fits.count)), toWidth: width)]
+        let words = fits[..<(fits.lastIndex { wordEnds.contains($0) }.map { $0 + 1 } ?? 0)]
+        let first = words.count * 2 >= fits.count ? words : fits
+        return [String(first), shortened(String(characters.dropFirst(first.count)), toWidth: width)]
     }
 }
 
