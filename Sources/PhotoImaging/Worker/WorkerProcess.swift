@@ -1,4 +1,3 @@
-internal import CShims
 internal import Glibc
 
 /// One running worker: a process group of its own, and the socket to it. Who starts it must `end` it, once.
@@ -20,13 +19,8 @@ struct WorkerProcess: Sendable {
     static func spawn(executable: String, arguments: [String]) -> WorkerProcess? {
         guard let pair = makeSocketPair() else { return nil }
         defer { close(pair.theirs) }
-        let processID = withStrings([executable] + arguments) { arguments in
-            withStrings(["SWIFT_BACKTRACE=enable=no"]) { environment in
-                spawn(
-                    executable: executable, arguments: arguments, environment: environment,
-                    socket: pair.theirs)
-            }
-        }
+        let processID = spawnAlone(
+            [executable] + arguments, environment: ["SWIFT_BACKTRACE=enable=no"], descriptor: pair.theirs)
         guard let processID else {
             close(pair.ours)
             return nil
@@ -75,48 +69,6 @@ struct WorkerProcess: Sendable {
         }
         return (moved[0], moved[1])
     }
-
-    private static func spawn(
-        executable: String, arguments: [UnsafeMutablePointer<CChar>?],
-        environment: [UnsafeMutablePointer<CChar>?],
-        socket: Int32
-    ) -> pid_t? {
-        var actions = posix_spawn_file_actions_t()
-        guard posix_spawn_file_actions_init(&actions) == 0 else { return nil }
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, socket, WorkerProtocol.socketDescriptor)
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0)
-        posix_spawn_file_actions_adddup2(&actions, 0, 1)
-        posix_spawn_file_actions_adddup2(&actions, 0, 2)
-        guard
-            shim_posix_spawn_file_actions_addclosefrom_np(&actions, WorkerProtocol.socketDescriptor + 1) == 0
-        else { return nil }
-
-        var attributes = posix_spawnattr_t()
-        guard posix_spawnattr_init(&attributes) == 0 else { return nil }
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        var all = sigset_t()
-        sigemptyset(&none)
-        sigfillset(&all)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &all)
-        // A session of its own: the terminal's ^C does not reach it, and one kill ends it with what it
-        // forked.
-        let flags = Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF) | shim_POSIX_SPAWN_SETSID
-        posix_spawnattr_setflags(&attributes, flags)
-
-        var processID: pid_t = 0
-        let result = posix_spawn(&processID, executable, &actions, &attributes, arguments, environment)
-        return result == 0 ? processID : nil
-    }
-}
-
-/// Calls `body` with `strings` as C strings and a closing nil, as execve(2) wants them.
-private func withStrings<R>(_ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> R) -> R {
-    let copies = strings.map { strdup($0) }
-    defer { for copy in copies { free(copy) } }
-    return body(copies + [nil])
 }
 
 private func monotonicMilliseconds() -> Int {
