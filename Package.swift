@@ -49,7 +49,7 @@ let package = Package(
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
-        layer("PhotoImaging", uses: ["CShims"]),
+        layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         .executableTarget(
             name: "obscura-worker",
             dependencies: [

@@ -5,7 +5,7 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
 # Debian packages that building and running take.
 build_packages=(libfuse3-dev fuse3 libsodium-dev libsqlite3-dev libssl-dev libturbojpeg0-dev libpng-dev
-    libwebp-dev libgif-dev libtiff-dev libheif-dev libseccomp-dev pkg-config)
+    libwebp-dev libgif-dev libtiff-dev libheif-dev libseccomp-dev bubblewrap pkg-config)
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi

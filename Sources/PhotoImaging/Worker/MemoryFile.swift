@@ -17,10 +17,16 @@ struct MemoryFile: ~Copyable {
         return file
     }
 
-    /// All of `source`, which nobody can change any more. Nil when it cannot be read in full or there is no
-    /// room.
-    static func copy(of source: some ByteSource, byteCount: Int) -> MemoryFile? {
-        guard let file = make(byteCount: byteCount), file.fill(from: source),
+    /// All of `source`, which nobody can change any more; of the parts that are given, only those, with holes between
+    /// them. Nil when it cannot be read in full, there is no room, or it is no longer wanted.
+    ///
+    /// - Parameter parts: begin at multiples of the page size.
+    static func copy(
+        of source: some ByteSource, byteCount: Int, parts: [Range<Int>]? = nil,
+        while isWanted: () -> Bool = { true }
+    ) -> MemoryFile? {
+        guard let file = make(byteCount: byteCount),
+            (parts ?? [0..<byteCount]).allSatisfy({ file.fill($0, from: source, while: isWanted) }),
             file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_WRITE | shim_F_SEAL_SEAL)
         else { return nil }
         return file
@@ -64,19 +70,25 @@ struct MemoryFile: ~Copyable {
         fcntl(descriptor, shim_F_ADD_SEALS, seals) == 0
     }
 
-    private func fill(from source: some ByteSource) -> Bool {
+    private func fill(_ part: Range<Int>, from source: some ByteSource, while isWanted: () -> Bool) -> Bool {
         let flags = MAP_SHARED | MAP_POPULATE
-        guard let mapping = mmap(nil, byteCount, PROT_READ | PROT_WRITE, flags, descriptor, 0),
+        let protection = PROT_READ | PROT_WRITE
+        guard let mapping = mmap(nil, part.count, protection, flags, descriptor, off_t(part.lowerBound)),
             mapping != MAP_FAILED
         else { return false }
-        defer { munmap(mapping, byteCount) }
+        defer { munmap(mapping, part.count) }
         var done = 0
-        while done < byteCount {
-            let rest = UnsafeMutableRawBufferPointer(start: mapping + done, count: byteCount - done)
-            let count = source.read(at: UInt64(done), into: rest)
+        while done < part.count {
+            guard isWanted() else { return false }
+            let room = min(part.count - done, Self.pieceBytesMax)
+            let rest = UnsafeMutableRawBufferPointer(start: mapping + done, count: room)
+            let count = source.read(at: UInt64(part.lowerBound + done), into: rest)
             guard count > 0 else { return false }
             done += count
         }
         return true
     }
+
+    /// Read between two questions whether it is still wanted.
+    private static let pieceBytesMax = 8 << 20
 }

@@ -22,6 +22,8 @@ public final class ThumbnailWorkers: Sendable {
     private let executable: String
     private let arguments: [String]
     private let deadlineMilliseconds: Int
+    /// For what the workers do not decode.
+    private let installed: InstalledThumbnailers?
     private let slots: [WorkerSlot]
     private let isShutDown = Atomic(false)
     private let pool: Mutex<Pool>
@@ -39,13 +41,20 @@ public final class ThumbnailWorkers: Sendable {
     public static let boxPixelsMax = WorkerProtocol.boxPixelsMax
 
     /// Up to `count` workers, started when first needed. `executable` is the path of obscura-worker.
-    public convenience init(executable: String, count: Int) {
-        self.init(executable: executable, count: count, deadlineMilliseconds: 10_000, arguments: [])
+    /// `installed`: who draws what workers do not decode.
+    public convenience init(executable: String, count: Int, installed: InstalledThumbnailers? = nil) {
+        self.init(
+            executable: executable, count: count, deadlineMilliseconds: 10_000, arguments: [],
+            installed: installed)
     }
 
     /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials.
-    init(executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String]) {
+    init(
+        executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
+        installed: InstalledThumbnailers? = nil
+    ) {
         precondition(count > 0)
+        self.installed = installed
         self.executable = executable
         self.arguments = arguments
         self.deadlineMilliseconds = deadlineMilliseconds
@@ -57,8 +66,8 @@ public final class ThumbnailWorkers: Sendable {
         shutDown()
     }
 
-    /// Whether pictures of this type can have a thumbnail at all. Answers without reading or decoding
-    /// anything.
+    /// Whether pictures of this type are decoded by the workers themselves. Answers without reading or
+    /// decoding anything.
     public static func decodes(_ type: MediaType) -> Bool {
         switch type {
         case .jpeg, .heic, .avif, .png, .webp, .tiff, .gif: true
@@ -66,13 +75,25 @@ public final class ThumbnailWorkers: Sendable {
         }
     }
 
+    /// What workers decode.
+    public static let decodedTypes = Set(MediaType.allCases.filter(decodes))
+
+    /// What can have a thumbnail now: what workers decode, and what something is installed for. May look into
+    /// directories of the system.
+    public var picturedTypes: Set<MediaType> { Self.decodedTypes.union(installed?.types ?? []) }
+
     /// A picture of the picture, upright, its ratio kept, fitting inside `size` or filling it, never
     /// enlarged, with the picture's colour profile. Blocks while all workers are busy (callers are served in
     /// order) and until it is made.
     public func makeThumbnail(
         of source: some ByteSource, type: MediaType, size: PictureSize, format: PictureFormat = .jpeg
     ) throws(ThumbnailError) -> [UInt8] {
-        guard Self.decodes(type) else { throw .undecodable }
+        guard Self.decodes(type) else {
+            guard let installed else { throw .undecodable }
+            let drawn = try installed.draw(source, type: type, side: size.drawnSide)
+            return try serve(
+                .thumbnail, MemoryByteSource(drawn.bytes), size: size, format: format, type: drawn.type)
+        }
         return try serve(.thumbnail, source, size: size, format: format, type: type)
     }
 
@@ -133,6 +154,7 @@ public final class ThumbnailWorkers: Sendable {
     /// come, throw `.cancelled`. May be called more than once and from any thread.
     public func shutDown() {
         isShutDown.store(true, ordering: .sequentiallyConsistent)
+        installed?.shutDown()
         let (waiting, closing) = pool.withLock { pool -> ([Waiter], Waiter) in
             let closing = Waiter()
             pool.closing.append(closing)
@@ -244,6 +266,15 @@ public final class ThumbnailWorkers: Sendable {
             bytes.suffix(format.lastBytes.count) == format.lastBytes
         else { throw .undecodable }
         return bytes
+    }
+}
+
+extension PictureSize {
+    /// The square, in pixels a side, that a picture must fit to be large enough for this size, whatever its
+    /// ratio may reasonably be.
+    var drawnSide: Int {
+        let side = max(width, height, 128)
+        return isFilled ? min(side * 3, WorkerProtocol.boxPixelsMax) : side
     }
 }
 

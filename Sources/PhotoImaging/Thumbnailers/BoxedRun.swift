@@ -1,0 +1,129 @@
+internal import CShims
+internal import Glibc
+internal import LinuxIO
+
+/// How a boxed program ended.
+enum BoxedOutcome: Equatable {
+    /// What it wrote.
+    case picture([UInt8])
+    /// It failed, did not finish in time, or wrote more than it may.
+    case failed
+    /// It could not be run: that says nothing of the picture.
+    case notRun
+    case cancelled
+}
+
+/// Runs a command to its end, with `input` as its descriptor 3 and nothing else but its output; whatever happens, all
+/// of its processes are gone when this returns.
+///
+/// - Parameter alarm: when it is rung the command is killed.
+func runBoxed(
+    _ command: [String], input: borrowing MemoryFile, _ limits: ThumbnailerLimits, unless alarm: Alarm
+) -> BoxedOutcome {
+    guard let output = makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
+    defer { close(output.read) }
+    let process = spawnAlone(
+        command, environment: ThumbnailerBox.environment, output: output.write, descriptor: input.descriptor)
+    close(output.write)
+    guard let process else { return .notRun }
+    let written = readAll(output.read, limits, unless: alarm)
+    let status = endBox(process)
+    guard case .picture(let bytes) = written else { return written }
+    // WEXITSTATUS; the shell's word for a program that it could not execute (sh(1), "EXIT STATUS").
+    let isNotFound = status == 126 << 8 || status == 127 << 8
+    if isNotFound { return .notRun }
+    return status == 0 && !bytes.isEmpty ? .picture(bytes) : .failed
+}
+
+/// Everything up to the end, at most as much and for as long as the limits say.
+private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless alarm: Alarm) -> BoxedOutcome {
+    let deadline = MonotonicClock.milliseconds + Int64(limits.milliseconds)
+    var bytes: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        var entries = [
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: alarm.descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        let ready = poll(&entries, 2, Int32(clamping: max(deadline - MonotonicClock.milliseconds, 0)))
+        if ready < 0, errno == EINTR { continue }
+        if ready <= 0 { return .failed }
+        if entries[1].revents != 0 { return .cancelled }
+        let count = read(descriptor, &piece, piece.count)
+        if count < 0, errno == EINTR { continue }
+        if count < 0 || bytes.count + count > limits.outputBytes { return .failed }
+        if count == 0 { return .picture(bytes) }
+        bytes += piece[..<count]
+    }
+}
+
+/// Kills what is left of a box and waits until all of it is gone. Returns the status of waitpid(2).
+///
+/// The process that was started is outside. Killed, it takes with it the first one inside, and that, the first of a
+/// process namespace, all others; it ends after them, and is seen to.
+private func endBox(_ process: pid_t) -> Int32 {
+    let inside = children(of: process).compactMap { child in
+        let descriptor = shim_pidfd_open(child)
+        return descriptor < 0 ? nil : descriptor
+    }
+    // The group too: the first process inside is in it before it has asked to die with its parent. Where the box
+    // has ended by itself there is nothing to kill, and its status stays.
+    kill(-process, SIGKILL)
+    kill(process, SIGKILL)
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) < 0, errno == EINTR {}
+    for descriptor in inside {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        // A process in a call of the kernel's that cannot be interrupted is not waited for for ever.
+        while poll(&entry, 1, 5000) < 0, errno == EINTR {}
+        close(descriptor)
+    }
+    return status
+}
+
+/// The children of a process that has one thread.
+private func children(of process: pid_t) -> [pid_t] {
+    let list = contents(ofFile: "/proc/\(process)/task/\(process)/children") ?? []
+    return String(decoding: list, as: UTF8.self).split(separator: " ").compactMap { pid_t($0) }
+}
+
+/// Both ends are closed on exec, and above `lowest`: a process that is given one as a lower number loses no other.
+private func makePipe(above lowest: Int32) -> (read: Int32, write: Int32)? {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return nil }
+    let raised = ends.map { fcntl($0, F_DUPFD_CLOEXEC, lowest + 1) }
+    for end in ends { close(end) }
+    guard raised[0] >= 0, raised[1] >= 0 else {
+        for end in raised where end >= 0 { close(end) }
+        return nil
+    }
+    return (raised[0], raised[1])
+}
+
+/// Tells a thread that waits in poll(2) to stop. Rung once, it stays so.
+final class Alarm: Sendable {
+    /// Readable once it is rung.
+    let descriptor: Int32
+    private let bell: Int32
+
+    /// Nil where there is no descriptor left.
+    init?() {
+        guard let ends = makePipe(above: STDERR_FILENO) else { return nil }
+        (descriptor, bell) = ends
+    }
+
+    deinit {
+        close(descriptor)
+        close(bell)
+    }
+
+    func ring() {
+        var byte: UInt8 = 0
+        _ = write(bell, &byte, 1)
+    }
+
+    var isRung: Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 1
+    }
+}
