@@ -129,6 +129,8 @@ public final class MountSession: @unchecked Sendable {
     /// mount is taken out of the tree and they are served for a while longer.
     private func takeDown() {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
+        // Whoever waits for one is answered, and so lets go of the mount.
+        bridge.library.endThumbnails()
         waitForEnd()
     }
 

@@ -82,11 +82,14 @@ public final class Library: @unchecked Sendable {
         unlocked?.levelTimes()
     }
 
+    /// Ends the making of thumbnails: those that are being made, and whatever is asked for from now on, are not there.
+    public func endThumbnails() { thumbnails?.close() }
+
     /// Saves all files, drops what nobody can reach any more, and makes everything durable. All of it is
     /// tried, even where some fails; the first error is thrown.
     public func close() throws(FileError) {
         // Before all else: what is only made ahead must not be waited for.
-        thumbnails?.close()
+        endThumbnails()
         guard !options.readOnly else { return }
         var failed: FileError?
         func attempt(_ body: () throws(FileError) -> Void) {

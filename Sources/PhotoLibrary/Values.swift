@@ -166,6 +166,9 @@ public struct LibraryOptions: Sendable {
     public var workerPath: String?
     /// Worker processes at most.
     public var workerCount = 2
+    /// Where thumbnailers for what the workers do not decode are registered: the data directories of the XDG Base
+    /// Directory Specification, most important first.
+    public var dataDirectories: [String] = []
     /// What makes thumbnails in place of the worker, in tests.
     var pictureMaker: (any PictureMaking)?
     /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.

@@ -153,7 +153,7 @@ struct Daemon: Equatable {
 
 /// What the daemon may know of the user's environment, and that Swift's backtracer stays off: it prints memory.
 private func daemonEnvironment() -> [String] {
-    let names = ["TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME"]
+    let names = ["TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS"]
     let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
     return [backtracerOff] + kept
 }

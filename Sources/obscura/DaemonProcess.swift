@@ -1,6 +1,7 @@
 import FuseBridge
 import Glibc
 import LinuxIO
+import PhotoImaging
 import PhotoLibrary
 import Synchronization
 import VaultCrypto
@@ -56,7 +57,8 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
 
 private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) -> (Library, MountSession) {
     let vault = daemon.vault
-    let options = daemon.words.libraryOptions(workerPath: workerPath())
+    var options = daemon.words.libraryOptions(workerPath: workerPath())
+    options.dataDirectories = thumbnailerDirectories()
     let library = try onVault(vault) { () throws(VaultError) in
         let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)
         return try Library.open(space, options: options)
@@ -102,6 +104,15 @@ private func workerPath() -> String? {
     let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
     let path = "/" + directory + "/obscura-worker"
     return access(path, X_OK) == 0 ? path : nil
+}
+
+/// Where thumbnailers are registered: for a user the user's own and those that the environment tells of; for root, who
+/// may have the environment of another, those of the system.
+private func thumbnailerDirectories() -> [String] {
+    if geteuid() == 0 { return systemDataDirectories }
+    func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+    return dataDirectories(
+        home: value("HOME"), dataHome: value("XDG_DATA_HOME"), dataDirectories: value("XDG_DATA_DIRS"))
 }
 
 /// How the daemon tells the command that waits for it: one byte `live`; or an exit status, what, NUL and why.

@@ -23,6 +23,13 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     /// Bytes of padding in each picture, so that it costs room.
     var paddingBytes = 0
 
+    /// What it makes pictures of.
+    var picturedTypes: Set<MediaType> {
+        get { lock.withLock { types } }
+        set { lock.withLock { types = newValue } }
+    }
+    private var types = ThumbnailWorkers.decodedTypes
+
     var orders: [Order] { lock.withLock { orderList } }
     var compositions: Int { lock.withLock { compositionCount } }
 

@@ -196,7 +196,9 @@ extension Library {
     private func decode(
         _ size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop
     ) throws(FileError) -> [UInt8] {
-        guard let maker = shop.maker, ThumbnailWorkers.decodes(sitter.type) else { throw .noEntry }
+        guard let maker = shop.maker,
+            ThumbnailWorkers.decodes(sitter.type) || maker.picturedTypes.contains(sitter.type)
+        else { throw .noEntry }
         let made = try withState(of: sitter.ino) { file throws(FileError) -> [UInt8]? in
             let source = FileSource(file)
             do throws(ThumbnailError) {

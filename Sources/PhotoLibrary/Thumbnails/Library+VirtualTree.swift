@@ -129,10 +129,11 @@ extension Library {
         guard let shop = thumbnails else { throw .stale }
         let node = try shop.nodes.node(ino)
         if cookie == 0 { try followAll() }
+        let types = shop.maker?.picturedTypes ?? ThumbnailWorkers.decodedTypes
         try locked { tree throws(FileError) in
             guard visitDots(ino, node.directory ?? Place.root, after: cookie, visit) else { return }
             switch node {
-            case .folder(let folder): try tree.list(folder, after: cookie, plus: plus, visit)
+            case .folder(let folder): try tree.list(folder, types, after: cookie, plus: plus, visit)
             case .repository:
                 for (index, size) in RepositorySize.allCases.enumerated() where cookie < UInt64(index + 3) {
                     let entry = DirectoryEntry(
@@ -141,7 +142,7 @@ extension Library {
                     if !visit(entry) { return }
                 }
             case .shelf(let directory, _):
-                try tree.listPictures(in: directory, after: cookie) { dentry, _, _ in
+                try tree.listPictures(of: types, in: directory, after: cookie) { dentry, _, _ in
                     let digest = repositoryDigests(of: dentry.name)[0]
                     return visit(
                         DirectoryEntry(
@@ -240,7 +241,8 @@ extension Tree {
     // MARK: Listing
 
     fileprivate func list(
-        _ folder: ThumbnailFolder, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
+        _ folder: ThumbnailFolder, _ types: Set<MediaType>, after cookie: UInt64, plus: Bool,
+        _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         let directory = try self.directory(folder.directory)
         if folder.kind == nil, cookie < firstCookie, try showsPhotos(directory) {
@@ -250,7 +252,8 @@ extension Tree {
             if !visit(fast) { return }
         }
         if folder.isMirror, try !listDirectories(in: directory, after: cookie, visit) { return }
-        try listPictures(in: folder.directory, after: cookie) { dentry, photo, kept throws(FileError) in
+        try listPictures(of: types, in: folder.directory, after: cookie) {
+            dentry, photo, kept throws(FileError) in
             guard let name = try pictureName(dentry, in: directory, folder) else { return true }
             var entry: Entry?
             if plus, folder.kind == nil, let kept {
@@ -289,8 +292,10 @@ extension Tree {
 
     /// Visits the photos of a directory that may have a picture, as far as can be told without decoding, each with
     /// its standard picture where that is kept.
+    ///
+    /// - Parameter types: what pictures can be made of. Others that have one are shown as well.
     fileprivate func listPictures(
-        in directory: UInt64, after cookie: UInt64,
+        of types: Set<MediaType>, in directory: UInt64, after cookie: UInt64,
         _ visit: (DentryRow, Inode, ThumbnailRow?) throws(FileError) -> Bool
     ) throws(FileError) {
         var failed: FileError?
@@ -298,13 +303,13 @@ extension Tree {
         try sql(
             tables.eachPhoto(in: directory, after: last) { dentry in
                 do throws(FileError) {
-                    guard let photo = try photoStanding(for: try inode(dentry.ino)),
-                        try isDecodable(photo)
-                    else { return true }
+                    guard let photo = try photoStanding(for: try inode(dentry.ino)) else { return true }
                     let rows = try sql(tables.thumbnails(of: photo.ino))
                     let current = rows.filter { $0.version == photo.row.version }
                     if current.contains(where: { $0.length < 0 }) { return true }
                     let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
+                    let isShown = kept == nil ? try isAmong(types, photo) : true
+                    guard isShown else { return true }
                     return try visit(dentry, photo, kept)
                 } catch {
                     failed = error
@@ -314,9 +319,9 @@ extension Tree {
         if let failed { throw failed }
     }
 
-    private func isDecodable(_ photo: Inode) throws(FileError) -> Bool {
+    private func isAmong(_ types: Set<MediaType>, _ photo: Inode) throws(FileError) -> Bool {
         let type = UInt8(exactly: try self.photo(photo).media).flatMap { MediaType(rawValue: $0) }
-        return type.map { ThumbnailWorkers.decodes($0) } ?? false
+        return type.map { types.contains($0) } ?? false
     }
 
     /// What a photo's picture is called; nil where that would be too long, or means another.

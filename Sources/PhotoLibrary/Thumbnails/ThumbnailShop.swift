@@ -3,6 +3,9 @@ import PhotoImaging
 
 /// Who makes pictures of pictures: worker processes, or a stand-in in tests.
 protocol PictureMaking: Sendable {
+    /// What pictures can be made of now. May look into directories of the system: not under the catalogue's lock.
+    var picturedTypes: Set<MediaType> { get }
+
     func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat
     ) throws(ThumbnailError) -> [UInt8]
@@ -82,7 +85,11 @@ final class ThumbnailShop: @unchecked Sendable {
     init(_ options: LibraryOptions) {
         maker =
             options.pictureMaker
-            ?? options.workerPath.map { ThumbnailWorkers(executable: $0, count: options.workerCount) }
+            ?? options.workerPath.map {
+                ThumbnailWorkers(
+                    executable: $0, count: options.workerCount,
+                    installed: InstalledThumbnailers(dataDirectories: options.dataDirectories))
+            }
         ahead = AheadMaker(options)
     }
 
