@@ -95,8 +95,10 @@ enum RequestWeight {
     case light
     /// Worth another worker when more requests wait.
     case heavy
-    /// May wait for the disk or for another process, or is worth a core of its own.
+    /// May wait for the disk, or is worth a core of its own.
     case slow
+    /// May wait for another process, for seconds.
+    case lasting
 
     init(_ request: fuse_buf) {
         guard request.size >= Header.bytes, let bytes = request.mem else {
@@ -106,7 +108,9 @@ enum RequestWeight {
         let operation = bytes.load(fromByteOffset: Header.operationOffset, as: UInt32.self)
         let node = bytes.load(fromByteOffset: Header.nodeOffset, as: UInt64.self)
         // Virtual inodes have high numbers: what is asked of them may have to be made first.
-        if node >= 1 << 60 || Header.slowOperations.contains(operation) {
+        if node >= 1 << 60 {
+            self = .lasting
+        } else if Header.slowOperations.contains(operation) {
             self = .slow
         } else {
             self = Header.heavyOperations.contains(operation) ? .heavy : .light

@@ -6,21 +6,26 @@ internal import Synchronization
 /// libfuse's session: the connection to the kernel, and the threads that serve it.
 ///
 /// The threads are ours and not `fuse_session_loop_mt`'s, which ends them by pthread_cancel: that would
-/// unwind Swift frames. Unchecked Sendable: libfuse's session may be used from any thread; `workers` only by
-/// the one that starts and joins.
+/// unwind Swift frames. Unchecked Sendable: libfuse's session may be used from any thread.
 final class Session: @unchecked Sendable {
     /// For the notifier.
     let pointer: OpaquePointer
     /// The callbacks' user data, which must outlive them.
     private let bridge: Bridge
     private let control: ControlPipe
-    private var workers: [WorkerThread] = []
+    private let workers = Mutex<[WorkerThread]>([])
+    /// Workers that serve a request which may last.
+    private let detained = Atomic<Int>(0)
     private let running = Atomic<Int>(0)
     private let turn = ReadTurn()
 
     /// Each may come to hold a 1 MiB buffer. More than there are cores, because some requests wait (fsync,
     /// thumbnails).
-    private static let workersMax = 8
+    private static let workersAtFirst = 8
+    /// Others are started so that this many are left for what does not last: no number of slow thumbnails holds up
+    /// anything else.
+    private static let undetainedMin = 4
+    private static let workersMax = 64
 
     /// Nil when libfuse does not take the mount options (its log says why).
     init?(options: String, bridge: Bridge, control: ControlPipe) {
@@ -60,16 +65,36 @@ final class Session: @unchecked Sendable {
 
     /// Starts the workers; the last to end says so to the control pipe.
     func start() throws(Errno) {
-        for _ in 0..<Self.workersMax {
-            running.wrappingAdd(1, ordering: .relaxed)
-            do throws(Errno) {
-                workers.append(try WorkerThread { self.serve() })
-            } catch {
-                running.wrappingSubtract(1, ordering: .relaxed)
-                if workers.isEmpty { throw error }
+        for number in 0..<Self.workersAtFirst {
+            do throws(Errno) { try startWorker() } catch {
+                if number == 0 { throw error }
                 return
             }
         }
+    }
+
+    private func startWorker() throws(Errno) {
+        running.wrappingAdd(1, ordering: .relaxed)
+        do throws(Errno) {
+            let worker = try WorkerThread { self.serve() }
+            workers.withLock { $0.append(worker) }
+        } catch {
+            running.wrappingSubtract(1, ordering: .relaxed)
+            throw error
+        }
+    }
+
+    /// Serves a request that may last, as others are to be served meanwhile.
+    private func processLasting(_ buffer: inout fuse_buf) {
+        let count = detained.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        let workerCount = running.load(ordering: .acquiring)
+        if workerCount - count < Self.undetainedMin, workerCount < Self.workersMax {
+            // Where there can be no more, others wait for the first that is done.
+            try? startWorker()
+        }
+        turn.pass()
+        fuse_session_process_buf(pointer, &buffer)
+        detained.wrappingSubtract(1, ordering: .releasing)
     }
 
     /// One worker: requests are received and processed until the connection ends or `stop` is called.
@@ -82,7 +107,12 @@ final class Session: @unchecked Sendable {
             let received = fuse_session_receive_buf(pointer, &buffer)
             if received == -EINTR { continue }
             if received <= 0 { break }
-            if isWorthAnotherWorker(buffer) { turn.pass() } else { turn.keep() }
+            let weight = RequestWeight(buffer)
+            if weight == .lasting {
+                processLasting(&buffer)
+                continue
+            }
+            if isWorthAnotherWorker(weight) { turn.pass() } else { turn.keep() }
             fuse_session_process_buf(pointer, &buffer)
         }
         fuse_session_exit(pointer)
@@ -94,11 +124,11 @@ final class Session: @unchecked Sendable {
         }
     }
 
-    private func isWorthAnotherWorker(_ request: fuse_buf) -> Bool {
-        switch RequestWeight(request) {
+    private func isWorthAnotherWorker(_ weight: RequestWeight) -> Bool {
+        switch weight {
         case .light: false
         case .heavy: isRequestWaiting
-        case .slow: true
+        case .slow, .lasting: true
         }
     }
 
@@ -114,7 +144,7 @@ final class Session: @unchecked Sendable {
         fuse_session_exit(pointer)
         // A worker may have looked at the flag and not yet be in read(2): it is woken until it has ended.
         while running.load(ordering: .acquiring) > 0 {
-            for worker in workers { worker.interrupt() }
+            workers.withLock { workers in for worker in workers { worker.interrupt() } }
             usleep(2_000)
         }
         join()
@@ -122,7 +152,6 @@ final class Session: @unchecked Sendable {
 
     /// Waits for the workers, which have ended or are about to.
     func join() {
-        for worker in workers { worker.join() }
-        workers = []
+        while let worker = workers.withLock({ $0.popLast() }) { worker.join() }
     }
 }
