@@ -46,7 +46,7 @@ let package = Package(
                 "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "PhotoImaging", "LinuxIO"]),
         layer(
             "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
@@ -81,10 +81,12 @@ let package = Package(
         tests(
             "PhotoLibraryTests",
             uses: [
-                "PhotoLibrary", "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO", "TestSupport",
-                "obscura-worker",
+                "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO",
+                "TestSupport", "obscura-worker",
             ]),
-        tests("FuseBridgeTests", uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "LinuxIO", "TestSupport"]),
+        tests(
+            "FuseBridgeTests",
+            uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "LinuxIO", "TestSupport"]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),

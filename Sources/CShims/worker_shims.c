@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -24,6 +25,7 @@ const unsigned int shim_MLOCK_ONFAULT = MLOCK_ONFAULT;
 int shim_mlock2(const void *address, long length, unsigned int flags) { return mlock2(address, (size_t)length, flags); }
 
 const short shim_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
+const int shim_SCHED_IDLE = SCHED_IDLE;
 int shim_posix_spawn_file_actions_addclosefrom_np(void *actions, int from) {
     return posix_spawn_file_actions_addclosefrom_np(actions, from);
 }

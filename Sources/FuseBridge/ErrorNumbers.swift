@@ -29,6 +29,7 @@ extension FileError {
         case .noSuchDeviceOrAddress: ENXIO
         case .tooBig: E2BIG
         case .busy: EBUSY
+        case .interrupted: EINTR
         }
     }
 }

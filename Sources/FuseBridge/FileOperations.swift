@@ -28,7 +28,10 @@ func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation
     let request = Request(request)
     let bridge = request.bridge
     do throws(FileError) {
-        let handle = try bridge.library.open(ino, flags: file!.pointee.flags, request.caller)
+        let (flags, caller) = (file!.pointee.flags, request.caller)
+        let handle = try request.whileAsked(ino) { asker throws(FileError) in
+            try bridge.library.open(ino, flags: flags, caller, unless: asker)
+        }
         file!.pointee.take(handle, bridge)
         if !request.sendOpened(file!.pointee) { releaseHandle(of: file!.pointee, bridge) }
     } catch {

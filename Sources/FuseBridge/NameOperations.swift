@@ -7,7 +7,11 @@ typealias CString = UnsafePointer<CChar>?
 
 func lookUp(_ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: CString) {
     Request(request).answer { call throws(FileError) in
-        .entry(try call.library.lookup(parent, Name(name), call.caller))
+        let (library, caller) = (call.library, call.caller)
+        return .entry(
+            try call.whileAsked(parent) { asker throws(FileError) in
+                try library.lookup(parent, Name(name), caller, unless: asker)
+            })
     }
 }
 
@@ -27,7 +31,10 @@ func forgetMany(_ request: fuse_req_t?, _ count: Int, _ items: UnsafeMutablePoin
 
 func getAttributes(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: UnsafeMutablePointer<fuse_file_info>?) {
     Request(request).answer { call throws(FileError) in
-        let (attributes, timeout) = try call.library.attributes(ino, handle: file?.file)
+        let library = call.library
+        let (attributes, timeout) = try call.whileAsked(ino) { asker throws(FileError) in
+            try library.attributes(ino, handle: file?.file, unless: asker)
+        }
         return .attributes(attributes, timeout: timeout)
     }
 }

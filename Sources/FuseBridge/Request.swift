@@ -1,5 +1,6 @@
 internal import CFuse3
 internal import Glibc
+internal import PhotoImaging
 internal import PhotoLibrary
 
 /// One request of the kernel, answered exactly once.
@@ -35,6 +36,21 @@ struct Request: ~Copyable {
         } catch {
             fail(error.errorNumber)
         }
+    }
+
+    /// Runs `body`, which may have to wait for a picture where it is about such a node, with what is called off when
+    /// whoever asked is being killed. It then answers EINTR at once, which lets that process end.
+    borrowing func whileAsked<R>(
+        _ node: fuse_ino_t, _ body: (Cancellation?) throws(FileError) -> R
+    ) throws(FileError) -> R {
+        guard Library.mayTakeLong(node) else { return try body(nil) }
+        let asker = Asker(thread: fuse_req_ctx(pointer).pointee.pid)
+        let data = Unmanaged.passUnretained(asker).toOpaque()
+        // Called at once where INTERRUPT came before this.
+        fuse_req_interrupt_func(pointer, { _, data in Asker.from(data).noteSignal() }, data)
+        // When this returns, it is not running either.
+        defer { fuse_req_interrupt_func(pointer, nil, nil) }
+        return try body(asker.cancellation)
     }
 
     /// Sends an error number of errno(3), or 0 for plain success.

@@ -254,6 +254,11 @@ final class Committer: @unchecked Sendable {
 
 /// Runs `body` on a thread of its own, which nobody joins.
 package func startThread(_ body: @escaping @Sendable () -> Void) {
+    precondition(startThreadIfPossible(body), "no thread could be started")
+}
+
+/// As `startThread`; false where there can be no more threads.
+func startThreadIfPossible(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Box {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -267,6 +272,10 @@ package func startThread(_ body: @escaping @Sendable () -> Void) {
             Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
             return nil
         }, box.toOpaque())
-    precondition(status == 0, "no thread could be started")
+    guard status == 0 else {
+        box.release()
+        return false
+    }
     pthread_detach(thread)
+    return true
 }

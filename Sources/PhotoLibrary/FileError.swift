@@ -49,6 +49,8 @@ public enum FileError: Error, Sendable, Equatable {
     case tooBig
     /// EBUSY.
     case busy
+    /// Whoever asked no longer waits for the answer (EINTR).
+    case interrupted
 
     init(_ error: CatalogueError) {
         switch error {

@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+public import PhotoImaging
 import VaultCatalogue
 import VaultStore
 
@@ -51,9 +52,11 @@ extension Library {
         }
     }
 
-    /// Opens a regular file. O_TRUNC empties it.
-    public func open(_ ino: UInt64, flags: Int32, _ caller: Caller) throws(FileError) -> FileHandle {
-        if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags) }
+    /// Opens a regular file. O_TRUNC empties it. `asker` as for `lookup`.
+    public func open(
+        _ ino: UInt64, flags: Int32, _ caller: Caller, unless asker: Cancellation? = nil
+    ) throws(FileError) -> FileHandle {
+        if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags, unless: asker) }
         let isWriting = flags & O_ACCMODE != O_RDONLY
         if options.readOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try locked { tree throws(FileError) in

@@ -1,12 +1,18 @@
 import LinuxIO
+public import PhotoImaging
 import VaultCatalogue
 
 /// Names: looking them up, making and removing them.
 extension Library {
-    /// Finds a name in a directory.
-    public func lookup(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry {
+    /// Whether what is asked of this inode, or looked up in it, may have to be made first, which takes long.
+    public static func mayTakeLong(_ ino: UInt64) -> Bool { VirtualInode.isVirtual(ino) }
+
+    /// Finds a name in a directory. Throws `interrupted` once `asker`, where there is one, is called off.
+    public func lookup(
+        _ parent: UInt64, _ name: Name, _ caller: Caller, unless asker: Cancellation? = nil
+    ) throws(FileError) -> Entry {
         try check(name)
-        if let virtual = try lookupThumbnails(parent, name) { return virtual }
+        if let virtual = try lookupThumbnails(parent, name, unless: asker) { return virtual }
         if let entry = try find(parent, name, caller) { return entry }
         try followAll()
         guard let entry = try find(parent, name, caller) else { throw .noEntry }
@@ -26,11 +32,13 @@ extension Library {
         }
     }
 
-    /// The attributes, and how many seconds the kernel may keep them.
+    /// The attributes, and how many seconds the kernel may keep them. `asker` as for `lookup`.
     public func attributes(
-        _ ino: UInt64, handle: FileHandle? = nil
+        _ ino: UInt64, handle: FileHandle? = nil, unless asker: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
-        if VirtualInode.isVirtual(ino) { return (try virtualAttributes(ino), Timeout.none) }
+        if VirtualInode.isVirtual(ino) {
+            return (try virtualAttributes(ino, unless: asker), Timeout.none)
+        }
         return try locked { tree throws(FileError) in
             let inode = try tree.inode(ino, handle)
             return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))

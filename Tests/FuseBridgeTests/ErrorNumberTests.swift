@@ -11,7 +11,7 @@ import Testing
         (.damaged, EIO), (.readOnly, EROFS), (.nameTooLong, ENAMETOOLONG), (.tooManyLinks, EMLINK),
         (.noData, ENODATA), (.notSupported, EOPNOTSUPP), (.invalid, EINVAL), (.range, ERANGE),
         (.fileTooBig, EFBIG), (.badHandle, EBADF), (.stale, ESTALE), (.noSuchDeviceOrAddress, ENXIO),
-        (.tooBig, E2BIG), (.busy, EBUSY),
+        (.tooBig, E2BIG), (.busy, EBUSY), (.interrupted, EINTR),
     ]
 
     @Test(arguments: table) func eachMeaningHasItsNumber(error: FileError, number: Int32) {

@@ -9,10 +9,11 @@ final class TestLibrary {
     let library: Library
     private let vault: TestVault
 
-    init() throws {
+    init(_ change: (inout LibraryOptions) -> Void = { _ in }) throws {
         vault = try TestVault()
         var options = LibraryOptions(owner: (getuid(), getgid()), mountedByRoot: true)
         options.workerPath = workerPath
+        change(&options)
         library = try Library.open(vault.unlock(), options: options)
         library.didGoLive()
     }
@@ -29,14 +30,17 @@ final class MountedLibrary: @unchecked Sendable {
     private let finished = DispatchSemaphore(value: 0)
     private var end: MountEnd?
 
-    init(_ change: (inout MountOptions) -> Void = { _ in }) throws {
+    init(
+        _ change: (inout MountOptions) -> Void = { _ in },
+        library: (inout LibraryOptions) -> Void = { _ in }
+    ) throws {
         var template = Array("/tmp/fusebridge-XXXXXX".utf8CString)
         mountPoint = String(cString: try #require(mkdtemp(&template)))
         directory = mountPoint + "/albums"
         var options = MountOptions()
         options.handlesSignals = false
         change(&options)
-        made = try TestLibrary()
+        made = try TestLibrary(library)
         session = try MountSession.mount(made.library, at: mountPoint, options: options)
         let live = DispatchSemaphore(value: 0)
         Thread.detachNewThread { [self] in

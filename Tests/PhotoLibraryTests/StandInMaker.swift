@@ -19,6 +19,9 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     private var compositionCount = 0
     private var isHeldUp = false
     private var isShut = false
+    /// Under `change`.
+    private var cancelledCount = 0
+    private var restCount = 0
 
     /// Bytes of padding in each picture, so that it costs room.
     var paddingBytes = 0
@@ -32,6 +35,9 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 
     var orders: [Order] { lock.withLock { orderList } }
     var compositions: Int { lock.withLock { compositionCount } }
+    /// Pictures that were called off while they were made.
+    var cancellations: Int { change.withLock { cancelledCount } }
+    var rests: Int { lock.withLock { restCount } }
 
     /// From now on whoever asks waits, until `letGo`.
     func holdUp() { change.withLock { isHeldUp = true } }
@@ -44,16 +50,20 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     }
 
     func makeThumbnail(
-        of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat
+        of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
+        unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: Int(source.byteCount))
         let count = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
         lock.withLock { orderList.append(Order(source: bytes, size: size, format: format)) }
-        change.lock()
-        while isHeldUp && !isShut { change.wait() }
-        let isShut = isShut
-        change.unlock()
-        if isShut { throw .cancelled }
+        let isCalledOff = cancellation.during({ [self] in change.withLock { change.broadcast() } }) {
+            change.withLock {
+                while isHeldUp && !isShut && !cancellation.isCancelled { change.wait() }
+                if cancellation.isCancelled { cancelledCount += 1 }
+                return isShut || cancellation.isCancelled
+            }
+        }
+        if isCalledOff { throw .cancelled }
         guard count == bytes.count else { throw .workerFailed }
         if bytes.firstRange(of: Array("undecodable".utf8)) != nil { throw .undecodable }
         let text = Array(
@@ -65,17 +75,21 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         }
     }
 
-    func composeStack(_ pictures: [[UInt8]], size: PictureSize) throws(ThumbnailError) -> [UInt8] {
+    func composeStack(
+        _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] {
         lock.withLock { compositionCount += 1 }
         return Array("stack of \(pictures.count) \(pictures.first?.hashValue ?? 0)".utf8)
     }
 
     func composeSheet(
-        _ pictures: [(jpeg: [UInt8], label: String)], title: String
+        _ pictures: [(jpeg: [UInt8], label: String)], title: String, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         lock.withLock { compositionCount += 1 }
         return Array("sheet \(title): \(pictures.map(\.label).joined(separator: " "))".utf8)
     }
+
+    func rest() { lock.withLock { restCount += 1 } }
 
     func shutDown() {
         change.withLock {
@@ -110,5 +124,30 @@ extension Rig {
             change(&$0)
         }
         return (rig, maker)
+    }
+}
+
+/// Runs on a thread of its own, whose end is waited for: it may wait for long.
+final class Background<R: Sendable>: @unchecked Sendable {
+    private let change = NSCondition()
+    private var found: R?
+
+    init(_ body: @escaping @Sendable () -> R) {
+        Thread.detachNewThread { [self] in
+            let result = body()
+            change.withLock {
+                found = result
+                change.broadcast()
+            }
+        }
+    }
+
+    func result() -> R {
+        change.withLock {
+            while true {
+                if let found { return found }
+                change.wait()
+            }
+        }
     }
 }

@@ -201,28 +201,3 @@ import VaultCatalogue
         #expect(try rig.get("albums/Trip/.thumbs/stack.jpg").starts(with: [0xFF, 0xD8]))
     }
 }
-
-/// Runs on a thread of its own, whose end is waited for: it may wait for long.
-private final class Background<R: Sendable>: @unchecked Sendable {
-    private let change = NSCondition()
-    private var found: R?
-
-    init(_ body: @escaping @Sendable () -> R) {
-        Thread.detachNewThread { [self] in
-            let result = body()
-            change.withLock {
-                found = result
-                change.broadcast()
-            }
-        }
-    }
-
-    func result() -> R {
-        change.withLock {
-            while true {
-                if let found { return found }
-                change.wait()
-            }
-        }
-    }
-}

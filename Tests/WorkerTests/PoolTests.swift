@@ -159,5 +159,82 @@ extension WorkerTests {
             for group in groups { group.wait() }
             #expect(order.withLock { $0 } == [0, 1, 2, 3, 4, 5])
         }
+
+        @Test func aPictureThatIsCalledOffFreesItsWorker() throws {
+            let workers = makeWorkers(deadlineMilliseconds: 600_000, trial: "stall")
+            let (atWork, inLine) = (Cancellation(), Cancellation())
+            let first = expectCancelled(workers, atWork)
+            try #require(waitForDecoder() != nil)
+            // Who waits for a turn leaves the line; who is served goes on.
+            let second = expectCancelled(workers, inLine)
+            usleep(20_000)
+            inLine.cancel()
+            second.wait()
+            let process = try #require(workerProcesses().first)
+            #expect(!workerProcesses(of: process).isEmpty)
+            atWork.cancel()
+            first.wait()
+            #expect(eventually { workerProcesses(of: process).isEmpty })
+            // The only slot is free: the next is served, by a new process.
+            let next = Cancellation()
+            let third = expectCancelled(workers, next)
+            try #require(eventually { workerProcesses().contains { $0 != process } })
+            next.cancel()
+            third.wait()
+            let healthy = makeWorkers()
+            #expect(throws: ThumbnailError.cancelled) {
+                try healthy.makeThumbnail(
+                    of: MemorySource(bytes: picture), type: .jpeg, size: PictureSize(fitting: 64),
+                    unless: next)
+            }
+            _ = try healthy.thumbnail(picture)
+        }
+
+        private func expectCancelled(
+            _ workers: ThumbnailWorkers, _ cancellation: Cancellation
+        ) -> DispatchGroup {
+            onThreads(1) { [picture] _ in
+                #expect(throws: ThumbnailError.cancelled) {
+                    try workers.makeThumbnail(
+                        of: MemorySource(bytes: picture), type: .jpeg, size: PictureSize(fitting: 64),
+                        unless: cancellation)
+                }
+            }
+        }
+
+        /// Scheduled as SCHED_IDLE, whose number is 5; so are its forks.
+        @Test func inTheBackgroundTheyOnlyGetTheTimeNobodyWants() throws {
+            let workers = ThumbnailWorkers(
+                executable: workerPath, count: 1, deadlineMilliseconds: 600_000,
+                arguments: ["--trial", "stall"], isInBackground: true)
+            let end = Cancellation()
+            let group = expectCancelled(workers, end)
+            let decoder = try #require(waitForDecoder())
+            let process = try #require(workerProcesses().first)
+            #expect([process, decoder].map { sched_getscheduler($0) } == [5, 5])
+            let session = try? String(contentsOfFile: "/proc/\(process)/autogroup", encoding: .utf8)
+            if let session { #expect(session.contains("nice 19")) }
+            end.cancel()
+            group.wait()
+            let others = makeWorkers()
+            _ = try others.thumbnail(picture)
+            #expect(try sched_getscheduler(#require(workerProcesses().first)) == 0)
+            others.rest()
+            #expect(workerProcesses().isEmpty)
+            _ = try others.thumbnail(picture)
+        }
+
+        /// Who gives way to all others may not have had its turn: that is no verdict.
+        @Test func inTheBackgroundAStallSaysNothing() {
+            let workers = ThumbnailWorkers(
+                executable: workerPath, count: 1, deadlineMilliseconds: 500,
+                arguments: ["--trial", "stall"], isInBackground: true)
+            var found = ThumbnailError.unavailable
+            // Until it was quick enough to say hello.
+            while found == .unavailable {
+                do throws(ThumbnailError) { _ = try workers.thumbnail(picture) } catch { found = error }
+            }
+            #expect(found == .workerFailed)
+        }
     }
 }

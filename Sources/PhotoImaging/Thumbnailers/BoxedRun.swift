@@ -16,14 +16,18 @@ enum BoxedOutcome: Equatable {
 /// Runs a command to its end, with `input` as its descriptor 3 and nothing else but its output; whatever happens, all
 /// of its processes are gone when this returns.
 ///
-/// - Parameter alarm: when it is rung the command is killed.
+/// - Parameters:
+///   - alarm: when it is rung the command is killed.
+///   - isInBackground: it only gets the time that nobody else wants.
 func runBoxed(
-    _ command: [String], input: borrowing MemoryFile, _ limits: ThumbnailerLimits, unless alarm: Alarm
+    _ command: [String], input: borrowing MemoryFile, _ limits: ThumbnailerLimits, unless alarm: Alarm,
+    isInBackground: Bool = false
 ) -> BoxedOutcome {
     guard let output = makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
     defer { close(output.read) }
     let process = spawnAlone(
-        command, environment: ThumbnailerBox.environment, output: output.write, descriptor: input.descriptor)
+        command, environment: ThumbnailerBox.environment, output: output.write, descriptor: input.descriptor,
+        isInBackground: isInBackground)
     close(output.write)
     guard let process else { return .notRun }
     let written = readAll(output.read, limits, unless: alarm)

@@ -15,15 +15,23 @@ public final class InstalledThumbnailers: Sendable {
 
     private let box: ThumbnailerBox
     private let lookMilliseconds: Int64
+    private let isInBackground: Bool
     private let shared: Shared
 
-    /// - Parameter dataDirectories: those of the XDG Base Directory Specification, most important first.
-    public convenience init(dataDirectories: [String]) {
+    /// - Parameters:
+    ///   - dataDirectories: those of the XDG Base Directory Specification, most important first.
+    ///   - isInBackground: thumbnailers only get the time that nobody else wants. That one fails then, perhaps for
+    ///     want of it, is no verdict.
+    public convenience init(dataDirectories: [String], isInBackground: Bool = false) {
         self.init(
-            dataDirectories: dataDirectories, box: ThumbnailerBox(), lookMilliseconds: Self.lookMilliseconds)
+            dataDirectories: dataDirectories, box: ThumbnailerBox(), lookMilliseconds: Self.lookMilliseconds,
+            isInBackground: isInBackground)
     }
 
-    init(dataDirectories: [String], box: ThumbnailerBox, lookMilliseconds: Int64) {
+    init(
+        dataDirectories: [String], box: ThumbnailerBox, lookMilliseconds: Int64, isInBackground: Bool = false
+    ) {
+        self.isInBackground = isInBackground
         self.box = box
         self.lookMilliseconds = lookMilliseconds
         shared = Shared(ThumbnailerCatalogue(dataDirectories: dataDirectories))
@@ -37,18 +45,30 @@ public final class InstalledThumbnailers: Sendable {
 
     /// A PNG or a JPEG, as some thumbnailer made it, of about `side` pixels a side.
     func draw(
-        _ source: some ByteSource, type: MediaType, side: Int
+        _ source: some ByteSource, type: MediaType, side: Int,
+        unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> (bytes: [UInt8], type: MediaType) {
         guard types.contains(type) else { throw .unavailable }
-        let thumbnailers = shared.lock.withLock { shared.catalogue.thumbnailers(for: type) }
         guard let alarm = Alarm() else { throw .workerFailed }
+        let callOff: @Sendable () -> Void = { [shared] in shared.call(alarm) }
+        return try cancellation.during(callOff) { () throws(ThumbnailError) in
+            try draw(source, type: type, side: side, alarm)
+        }
+    }
+
+    private func draw(
+        _ source: some ByteSource, type: MediaType, side: Int, _ alarm: Alarm
+    ) throws(ThumbnailError) -> (bytes: [UInt8], type: MediaType) {
+        let thumbnailers = shared.lock.withLock { shared.catalogue.thumbnailers(for: type) }
         try shared.enter(countMax: Self.runningMax, alarm)
         defer { shared.leave(alarm) }
         guard let input = try excerpt(of: source, unless: alarm) else { throw .workerFailed }
         var isTried = false
         for thumbnailer in thumbnailers.prefix(Self.attemptsMax) {
             let command = box.command(thumbnailer, type: type, side: side)
-            switch runBoxed(command, input: input, box.limits, unless: alarm) {
+            let outcome = runBoxed(
+                command, input: input, box.limits, unless: alarm, isInBackground: isInBackground)
+            switch outcome {
             case .picture(let bytes):
                 if let found = Self.type(of: bytes) { return (bytes, found) }
                 isTried = true
@@ -57,7 +77,8 @@ public final class InstalledThumbnailers: Sendable {
             case .cancelled: throw .cancelled
             }
         }
-        throw isTried ? .undecodable : .unavailable
+        guard isTried else { throw .unavailable }
+        throw isInBackground ? .workerFailed : .undecodable
     }
 
     /// Ends all that are running, waits until they are gone, and makes every call of `draw`, running or to come,
@@ -128,9 +149,17 @@ private final class Shared: @unchecked Sendable {
     func enter(countMax: Int, _ alarm: Alarm) throws(ThumbnailError) {
         lock.lock()
         defer { lock.unlock() }
-        while running.count >= countMax, !isClosing { change.wait(lock) }
-        if isClosing { throw .cancelled }
+        while running.count >= countMax, !isClosing, !alarm.isRung { change.wait(lock) }
+        if isClosing || alarm.isRung { throw .cancelled }
         running[ObjectIdentifier(alarm)] = alarm
+    }
+
+    /// Rings the alarm of somebody who runs a program or waits for his turn.
+    func call(_ alarm: Alarm) {
+        lock.withLock {
+            alarm.ring()
+            change.signalAll()
+        }
     }
 
     func leave(_ alarm: Alarm) {

@@ -7,9 +7,12 @@ internal import Glibc
 /// It leads a session of its own: the terminal's ^C does not reach it, and one kill of its group ends it with what it
 /// has forked. Nil when it cannot be started. `output` must be above 3.
 ///
-/// - Parameter command: the program's path, then its arguments.
+/// - Parameters:
+///   - command: the program's path, then its arguments.
+///   - isInBackground: it only gets the time that nobody else wants.
 func spawnAlone(
-    _ command: [String], environment: [String], output: Int32? = nil, descriptor: Int32
+    _ command: [String], environment: [String], output: Int32? = nil, descriptor: Int32,
+    isInBackground: Bool = false
 ) -> pid_t? {
     var actions = posix_spawn_file_actions_t()
     guard posix_spawn_file_actions_init(&actions) == 0 else { return nil }
@@ -38,7 +41,23 @@ func spawnAlone(
             posix_spawn(&processID, command[0], &actions, &attributes, arguments, variables)
         }
     }
-    return result == 0 ? processID : nil
+    guard result == 0 else { return nil }
+    if isInBackground { moveToBackground(processID) }
+    return processID
+}
+
+/// Lets a process, and what it forks, have only the time that nobody else wants (sched(7)).
+///
+/// posix_spawn(3) knows nothing of SCHED_IDLE. Where the kernel divides its time among sessions first, that counts only
+/// within one: the session of its own that the process has must come last too (*The autogroup feature*). Where there
+/// is no such file it need not.
+private func moveToBackground(_ processID: pid_t) {
+    var parameters = sched_param()
+    _ = sched_setscheduler(processID, shim_SCHED_IDLE, &parameters)
+    let file = open("/proc/\(processID)/autogroup", O_WRONLY | O_CLOEXEC)
+    guard file >= 0 else { return }
+    defer { close(file) }
+    _ = write(file, "19", 2)
 }
 
 /// Calls `body` with `strings` as C strings and a closing nil, as execve(2) wants them.

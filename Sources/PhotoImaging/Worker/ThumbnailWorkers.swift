@@ -7,7 +7,7 @@ public enum ThumbnailError: Error, Sendable, Equatable {
     case undecodable
     /// There is no worker: its executable is missing or it cannot confine itself here.
     case unavailable
-    /// `shutDown()` was called.
+    /// `shutDown()` was called, or nobody wants it any more.
     case cancelled
     /// Says nothing about the picture: it could not be read from its source, there was no memory or
     /// descriptor left, or somebody ended the worker.
@@ -24,6 +24,7 @@ public final class ThumbnailWorkers: Sendable {
     private let deadlineMilliseconds: Int
     /// For what the workers do not decode.
     private let installed: InstalledThumbnailers?
+    private let isInBackground: Bool
     private let slots: [WorkerSlot]
     private let isShutDown = Atomic(false)
     private let pool: Mutex<Pool>
@@ -40,24 +41,35 @@ public final class ThumbnailWorkers: Sendable {
     /// Largest box that can be asked for, in pixels a side.
     public static let boxPixelsMax = WorkerProtocol.boxPixelsMax
 
+    /// Time for one picture.
+    private static let deadlineMilliseconds = 10_000
+    /// The same where everybody else comes first. The limit of processor time is what stops a picture there.
+    private static let backgroundDeadlineMilliseconds = 120_000
+
     /// Up to `count` workers, started when first needed. `executable` is the path of obscura-worker.
     /// `installed`: who draws what workers do not decode.
-    public convenience init(executable: String, count: Int, installed: InstalledThumbnailers? = nil) {
+    ///
+    /// - Parameter isInBackground: they only get the time that nobody else wants (SCHED_IDLE, sched(7)).
+    public convenience init(
+        executable: String, count: Int, isInBackground: Bool = false, installed: InstalledThumbnailers? = nil
+    ) {
+        let deadline = isInBackground ? Self.backgroundDeadlineMilliseconds : Self.deadlineMilliseconds
         self.init(
-            executable: executable, count: count, deadlineMilliseconds: 10_000, arguments: [],
-            installed: installed)
+            executable: executable, count: count, deadlineMilliseconds: deadline, arguments: [],
+            isInBackground: isInBackground, installed: installed)
     }
 
     /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials.
     init(
         executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
-        installed: InstalledThumbnailers? = nil
+        isInBackground: Bool = false, installed: InstalledThumbnailers? = nil
     ) {
         precondition(count > 0)
         self.installed = installed
         self.executable = executable
         self.arguments = arguments
         self.deadlineMilliseconds = deadlineMilliseconds
+        self.isInBackground = isInBackground
         slots = (0..<count).map { _ in WorkerSlot() }
         pool = Mutex(Pool(idle: slots))
     }
@@ -84,17 +96,21 @@ public final class ThumbnailWorkers: Sendable {
 
     /// A picture of the picture, upright, its ratio kept, fitting inside `size` or filling it, never
     /// enlarged, with the picture's colour profile. Blocks while all workers are busy (callers are served in
-    /// order) and until it is made.
+    /// order) and until it is made. Once `cancellation` is called off it throws `.cancelled`, and the worker is
+    /// free for the next.
     public func makeThumbnail(
-        of source: some ByteSource, type: MediaType, size: PictureSize, format: PictureFormat = .jpeg
+        of source: some ByteSource, type: MediaType, size: PictureSize, format: PictureFormat = .jpeg,
+        unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
         guard Self.decodes(type) else {
             guard let installed else { throw .undecodable }
-            let drawn = try installed.draw(source, type: type, side: size.drawnSide)
+            let drawn = try installed.draw(source, type: type, side: size.drawnSide, unless: cancellation)
             return try serve(
-                .thumbnail, MemoryByteSource(drawn.bytes), size: size, format: format, type: drawn.type)
+                .thumbnail, MemoryByteSource(drawn.bytes), size: size, format: format, type: drawn.type,
+                unless: cancellation)
         }
-        return try serve(.thumbnail, source, size: size, format: format, type: type)
+        return try serve(
+            .thumbnail, source, size: size, format: format, type: type, unless: cancellation)
     }
 
     /// As above: a JPEG that fits inside `box` by `box` pixels.
@@ -108,18 +124,19 @@ public final class ThumbnailWorkers: Sendable {
     /// `size`. `pictures` are JPEGs made before, of 256 pixels and more; those that cannot be decoded are
     /// left out.
     public func composeStack(
-        _ pictures: [[UInt8]], size: PictureSize
+        _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
         let prints = PrintFile(
             title: "",
             prints: pictures.prefix(PrintFile.stackCountMax).map { PrintFile.Print(jpeg: $0, label: "") })
-        return try serve(.stack, MemoryByteSource(prints.bytes), size: size)
+        return try serve(.stack, MemoryByteSource(prints.bytes), size: size, unless: cancellation)
     }
 
     /// A JPEG of up to ``PrintFile/sheetCountMax`` pictures in an even grid, each with its label under it,
     /// below a title. `pictures` are JPEGs made before, of 256 pixels and more.
     public func composeSheet(
-        _ pictures: [(jpeg: [UInt8], label: String)], title: String
+        _ pictures: [(jpeg: [UInt8], label: String)], title: String,
+        unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
         let prints = PrintFile(
             title: title,
@@ -128,25 +145,28 @@ public final class ThumbnailWorkers: Sendable {
             })
         let size = SheetLayout(count: prints.prints.count).size
         return try serve(
-            .sheet, MemoryByteSource(prints.bytes), size: PictureSize(width: size.width, height: size.height))
+            .sheet, MemoryByteSource(prints.bytes), size: PictureSize(width: size.width, height: size.height),
+            unless: cancellation)
     }
 
     private func serve(
         _ job: WorkerRequest.Job, _ source: some ByteSource, size: PictureSize, format: PictureFormat = .jpeg,
-        type: MediaType = .jpeg
+        type: MediaType = .jpeg, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         let sides = 1...WorkerProtocol.boxPixelsMax
         guard sides.contains(size.width), sides.contains(size.height),
             (1...UInt64(WorkerProtocol.pictureBytesMax)).contains(source.byteCount)
         else { throw .undecodable }
-        let slot = try takeSlot()
+        let slot = try takeSlot(unless: cancellation)
         defer { giveBack(slot) }
         let request = WorkerRequest(
             job, pictureBytes: Int(source.byteCount), size: size, format: format, type: type)
         guard let picture = MemoryFile.copy(of: source, byteCount: request.pictureBytes),
             let result = MemoryFile.forResult(byteCount: request.resultBytes)
         else { throw .workerFailed }
-        try decode(request, picture: picture, result: result, with: slot)
+        try cancellation.during({ slot.interrupt() }) { () throws(ThumbnailError) in
+            try decode(request, picture: picture, result: result, with: slot, unless: cancellation)
+        }
         return try Self.thumbnail(in: result, format)
     }
 
@@ -168,7 +188,19 @@ public final class ThumbnailWorkers: Sendable {
         for slot in slots { slot.retire() }
     }
 
-    private func takeSlot() throws(ThumbnailError) -> WorkerSlot {
+    /// Ends the workers that have nothing to do. The next picture starts one anew.
+    public func rest() {
+        let idle = pool.withLock { pool in
+            defer { pool.idle = [] }
+            return pool.idle
+        }
+        for slot in idle {
+            slot.retire()
+            giveBack(slot)
+        }
+    }
+
+    private func takeSlot(unless cancellation: Cancellation) throws(ThumbnailError) -> WorkerSlot {
         enum Turn {
             case now(WorkerSlot)
             case later(Waiter)
@@ -185,11 +217,22 @@ public final class ThumbnailWorkers: Sendable {
         case .now(let slot):
             return slot
         case .later(let waiter):
-            guard let slot = waiter.wait() else { throw .cancelled }
+            let slot = cancellation.during({ [self] in leave(waiter) }) { waiter.wait() }
+            guard let slot else { throw .cancelled }
             return slot
         case .never:
             throw .cancelled
         }
+    }
+
+    /// Takes a waiter whom nobody waits for out of the queue. Its turn may have come already.
+    private func leave(_ waiter: Waiter) {
+        let isWaiting = pool.withLock { pool in
+            let index = pool.waiting.firstIndex { $0 === waiter }
+            if let index { pool.waiting.remove(at: index) }
+            return index != nil
+        }
+        if isWaiting { waiter.wake(with: nil) }
     }
 
     private func giveBack(_ slot: WorkerSlot) {
@@ -212,12 +255,14 @@ public final class ThumbnailWorkers: Sendable {
     /// decodes nothing itself, its fork does), so another one gets a second try.
     private func decode(
         _ request: WorkerRequest, picture: borrowing MemoryFile, result: borrowing MemoryFile,
-        with slot: WorkerSlot
+        with slot: WorkerSlot, unless cancellation: Cancellation
     ) throws(ThumbnailError) {
+        var isCancelled: Bool { isShutDown.load(ordering: .sequentiallyConsistent) || cancellation.isCancelled }
+        func failure(otherwise error: ThumbnailError) -> ThumbnailError { isCancelled ? .cancelled : error }
         for _ in 1...2 {
             let worker = slot.worker(
-                executable: executable, arguments: arguments, helloWithin: deadlineMilliseconds,
-                mayStart: { !isShutDown.load(ordering: .sequentiallyConsistent) })
+                executable: executable, arguments: arguments, isInBackground: isInBackground,
+                helloWithin: deadlineMilliseconds, mayStart: { !isCancelled })
             guard let worker else { throw failure(otherwise: .unavailable) }
             guard worker.socket.send(request.words, descriptors: [picture.descriptor, result.descriptor])
             else {
@@ -229,11 +274,15 @@ public final class ThumbnailWorkers: Sendable {
                 return
             case .words([WorkerOutcome.refused.rawValue]):
                 throw .undecodable
-            case .words([WorkerOutcome.crashed.rawValue]), .stalled:
+            case .words([WorkerOutcome.crashed.rawValue]):
                 // The next fork would have the same addresses as the one that crashed: nobody is to learn
                 // them.
                 slot.retire()
                 throw failure(otherwise: .undecodable)
+            case .stalled:
+                slot.retire()
+                // Who gives way to all others may just not have had its turn.
+                throw failure(otherwise: isInBackground ? .workerFailed : .undecodable)
             case .words([WorkerOutcome.unconfined.rawValue]):
                 slot.retire()
                 throw failure(otherwise: .unavailable)
@@ -242,10 +291,6 @@ public final class ThumbnailWorkers: Sendable {
             }
         }
         throw failure(otherwise: .workerFailed)
-    }
-
-    private func failure(otherwise error: ThumbnailError) -> ThumbnailError {
-        isShutDown.load(ordering: .sequentiallyConsistent) ? .cancelled : error
     }
 
     /// Copies the picture out. Whoever wrote it is gone; but it may have written anything.

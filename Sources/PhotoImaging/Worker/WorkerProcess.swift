@@ -16,11 +16,16 @@ struct WorkerProcess: Sendable {
 
     /// Starts `executable` with one socket as its only descriptor but /dev/null, and no environment but the
     /// word that keeps Swift's crash reporter from printing memory. Nil when it cannot be started.
-    static func spawn(executable: String, arguments: [String]) -> WorkerProcess? {
+    ///
+    /// - Parameter isInBackground: it only gets the time that nobody else wants.
+    static func spawn(
+        executable: String, arguments: [String], isInBackground: Bool = false
+    ) -> WorkerProcess? {
         guard let pair = makeSocketPair() else { return nil }
         defer { close(pair.theirs) }
         let processID = spawnAlone(
-            [executable] + arguments, environment: ["SWIFT_BACKTRACE=enable=no"], descriptor: pair.theirs)
+            [executable] + arguments, environment: ["SWIFT_BACKTRACE=enable=no"], descriptor: pair.theirs,
+            isInBackground: isInBackground)
         guard let processID else {
             close(pair.ours)
             return nil

@@ -11,12 +11,14 @@ final class WorkerSlot: Sendable {
     /// The slot's worker, started now if there is none. `mayStart` is asked under the lock. Nil: may not be
     /// started, could not be, or did not say hello within `milliseconds`.
     func worker(
-        executable: String, arguments: [String], helloWithin milliseconds: Int, mayStart: () -> Bool
+        executable: String, arguments: [String], isInBackground: Bool, helloWithin milliseconds: Int,
+        mayStart: () -> Bool
     ) -> WorkerProcess? {
         let (worker, isNew) = process.withLock { process -> (WorkerProcess?, Bool) in
             if let process { return (process, false) }
             guard mayStart() else { return (nil, false) }
-            process = WorkerProcess.spawn(executable: executable, arguments: arguments)
+            process = WorkerProcess.spawn(
+                executable: executable, arguments: arguments, isInBackground: isInBackground)
             return (process, true)
         }
         guard let worker, isNew else { return worker }

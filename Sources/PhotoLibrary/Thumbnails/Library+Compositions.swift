@@ -16,14 +16,20 @@ extension Library {
     /// The composition's JPEG, made when the directory or its photos have changed, and the time of that change.
     /// `noEntry` where none of them can be decoded.
     func picture(
-        of composition: Composition, _ directory: UInt64
+        of composition: Composition, _ directory: UInt64, unless asker: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], modified: Timestamp) {
-        guard let shop = thumbnails, let maker = shop.maker else { throw .noEntry }
+        guard let shop = thumbnails else { throw .noEntry }
         let contents = try contents(of: composition, directory)
         guard !contents.prints.isEmpty else { throw .noEntry }
         let key = PictureKey.composition(directory: directory, composition, contents.prints)
-        let picture = try shop.picture(key) { () throws(FileError) in
-            .held(try compose(composition, contents.prints, directory, maker))
+        let prints = contents.prints
+        let picture = try shop.picture(key, for: .asked(asker)) { [self] bench throws(FileError) in
+            do throws(ThumbnailError) {
+                return .held(try compose(composition, prints, directory, bench))
+            } catch {
+                if error == .undecodable { shop.noteImpossible(key) }
+                throw .noEntry
+            }
         }
         return (try bytes(of: picture), contents.modified)
     }
@@ -44,36 +50,41 @@ extension Library {
         }
     }
 
+    /// Throws `undecodable` only where none of the photos has a picture, and none will.
     private func compose(
-        _ composition: Composition, _ prints: [Print], _ directory: UInt64, _ maker: any PictureMaking
-    ) throws(FileError) -> [UInt8] {
+        _ composition: Composition, _ prints: [Print], _ directory: UInt64, _ bench: Workbench
+    ) throws(ThumbnailError) -> [UInt8] {
+        let made = standardPictures(of: prints, bench.cancellation)
         var pictures: [(jpeg: [UInt8], label: String)] = []
-        for (print, jpeg) in zip(prints, standardPictures(of: prints)) {
+        for (print, jpeg) in zip(prints, made) {
             guard let jpeg else { continue }
             pictures.append((jpeg, String(decoding: print.name, as: UTF8.self)))
         }
-        guard !pictures.isEmpty else { throw .noEntry }
-        do throws(ThumbnailError) {
-            switch composition {
-            case .stack: return try maker.composeStack(pictures.map(\.jpeg), size: Composition.stackSize)
-            case .sheet: return try maker.composeSheet(pictures, title: title(of: directory))
-            }
-        } catch {
-            throw .noEntry
+        guard !pictures.isEmpty else {
+            throw prints.allSatisfy { hasNoPicture($0.photo) } ? .undecodable : .workerFailed
+        }
+        switch composition {
+        case .stack:
+            return try bench.maker.composeStack(
+                pictures.map(\.jpeg), size: Composition.stackSize, unless: bench.cancellation)
+        case .sheet:
+            return try bench.maker.composeSheet(
+                pictures, title: title(of: directory), unless: bench.cancellation)
         }
     }
 
     /// The standard picture of each, nil where there is none; as many at a time as there are workers.
-    private func standardPictures(of prints: [Print]) -> [[UInt8]?] {
+    private func standardPictures(of prints: [Print], _ cancellation: Cancellation) -> [[UInt8]?] {
         let crew = min(options.workerCount, prints.count)
         let gathering = Gathering(count: prints.count, crew: crew)
         let gather: @Sendable () -> Void = { [self] in
-            while let index = gathering.next() {
-                gathering.put(try? bytes(of: thumbnail(of: prints[index].photo, .standard)), at: index)
+            while !cancellation.isCancelled, let index = gathering.next() {
+                let picture = try? thumbnail(of: prints[index].photo, .standard, for: .asked(cancellation))
+                gathering.put(picture.flatMap { try? bytes(of: $0) }, at: index)
             }
             gathering.leave()
         }
-        for _ in 1..<max(crew, 1) { startThread(gather) }
+        for _ in 1..<max(crew, 1) where !startThreadIfPossible(gather) { gathering.leave() }
         gather()
         return gathering.wait()
     }

@@ -46,7 +46,7 @@ extension Library {
 
     /// The PNG of the photo with that name, which says of which state of it. Also its inode.
     func sharedPicture(
-        _ name: [UInt8], in directory: UInt64, _ size: RepositorySize
+        _ name: [UInt8], in directory: UInt64, _ size: RepositorySize, unless asker: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
         let (shown, photo, type) = try locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
@@ -55,7 +55,8 @@ extension Library {
             let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
             return (tree.attributes(found.inode), photo.ino, type)
         }
-        let picture = try bytes(of: thumbnail(of: photo, .sized(size.pictureSize), .png))
+        let picture = try bytes(
+            of: thumbnail(of: photo, .sized(size.pictureSize), .png, for: .asked(asker)))
         let uri = String(decoding: Array("./".utf8) + escapedForURI(name), as: UTF8.self)
         var texts = [
             (keyword: "Thumb::URI", value: uri), (keyword: "Thumb::MTime", value: timeText(shown.modified)),

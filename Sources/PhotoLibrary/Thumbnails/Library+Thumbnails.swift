@@ -70,7 +70,8 @@ extension Library {
 
     /// The photo's picture of that kind. `noEntry` where it cannot be decoded, or not now.
     func thumbnail(
-        of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg
+        of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
+        for demand: Demand = .asked(nil)
     ) throws(FileError) -> Thumbnail {
         guard let shop = thumbnails else { throw .noEntry }
         for _ in 0..<Self.attemptsMax {
@@ -81,14 +82,16 @@ extension Library {
             }
             let key = PictureKey.photo(ino: photo, version: sitter.version, kind, format)
             do throws(FileError) {
-                let found = try shop.picture(key) { () throws(FileError) in
+                let found = try shop.picture(key, for: demand) { [self] bench throws(FileError) in
                     switch kind {
                     case .fast: .held(try cameraPreview(of: sitter))
-                    case .sized(let size): try make(size, format, of: sitter, shop)
+                    case .sized(let size): try make(size, format, of: sitter, shop, bench)
                     }
                 }
                 // Without a preview the standard picture is the fastest.
-                if kind == .fast, found.byteCount == 0 { return try thumbnail(of: photo, .standard) }
+                if kind == .fast, found.byteCount == 0 {
+                    return try thumbnail(of: photo, .standard, for: demand)
+                }
                 return found
             } catch {
                 guard error == .busy else { throw error }
@@ -138,28 +141,29 @@ extension Library {
         }
     }
 
-    // MARK: Making
-
-    /// Makes a photo's standard picture before anybody asks for it, if it would be kept.
-    func makeAhead(_ photo: UInt64) {
-        guard hasRoomToSpare else { return }
-        // What fails now is tried again when it is asked for.
-        _ = try? thumbnail(of: photo, .standard)
+    /// Whether a photo has no picture and never will.
+    func hasNoPicture(_ photo: UInt64) -> Bool {
+        guard let sitter = try? sitter(photo) else { return false }
+        let key = PictureKey.photo(ino: photo, version: sitter.version, .standard, .jpeg)
+        return sitter.isUndecodable || thumbnails?.isImpossible(key) == true
     }
+
+    // MARK: Making
 
     /// Makes a picture and keeps it, if it is one to keep. Throws `busy` where the photo has changed meanwhile.
     private func make(
-        _ size: PictureSize, _ format: PictureFormat, of sitter: Sitter, _ shop: ThumbnailShop
+        _ size: PictureSize, _ format: PictureFormat, of sitter: Sitter, _ shop: ThumbnailShop,
+        _ bench: Workbench
     ) throws(FileError) -> Thumbnail {
         // Somebody may have made it between the question and our turn.
         let sitter = try self.sitter(sitter.ino)
         if sitter.isUndecodable { throw .noEntry }
         if let row = sitter.row(size, format) { return Thumbnail(row) }
         let made: [UInt8]
-        if let smaller = try reduce(to: size, format, sitter, shop) {
+        if let smaller = try reduce(to: size, format, sitter, shop, bench) {
             made = smaller
         } else {
-            made = try decode(size, format, sitter, shop)
+            made = try decode(size, format, sitter, shop, bench)
         }
         guard !options.readOnly, hasRoomToSpare, sitter.keeps(size, byteCount: made.count) else {
             return .held(made)
@@ -174,35 +178,39 @@ extension Library {
     }
 
     /// Whether thumbnails may be kept: they are not to take the last room from photos.
-    private var hasRoomToSpare: Bool {
+    var hasRoomToSpare: Bool {
         let use = space.capacity
         return use.available >= min(use.total / Self.spareFraction, Self.spareBytesMax)
     }
 
     /// Makes a picture of a larger one that is there; nil where there is none that serves.
     private func reduce(
-        to size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop
+        to size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop,
+        _ bench: Workbench
     ) throws(FileError) -> [UInt8]? {
-        guard let maker = shop.maker, format == .jpeg || !sitter.mayBeTransparent else { return nil }
+        guard format == .jpeg || !sitter.mayBeTransparent else { return nil }
         var larger = shop.heldPicture(of: sitter.ino, version: sitter.version, serving: size)
         if let row = sitter.row(serving: size) ?? (format == .png ? sitter.row(size, .jpeg) : nil) {
             // What is damaged here is made anew from the photo.
             larger = try? bytes(of: Thumbnail(row))
         }
         guard let larger else { return nil }
-        return try? maker.makeThumbnail(of: MemoryByteSource(larger), .jpeg, size, format)
+        return try? bench.maker.makeThumbnail(
+            of: MemoryByteSource(larger), .jpeg, size, format, unless: bench.cancellation)
     }
 
     private func decode(
-        _ size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop
+        _ size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop,
+        _ bench: Workbench
     ) throws(FileError) -> [UInt8] {
-        guard let maker = shop.maker,
-            ThumbnailWorkers.decodes(sitter.type) || maker.picturedTypes.contains(sitter.type)
+        let maker = bench.maker
+        guard ThumbnailWorkers.decodes(sitter.type) || maker.picturedTypes.contains(sitter.type)
         else { throw .noEntry }
         let made = try withState(of: sitter.ino) { file throws(FileError) -> [UInt8]? in
             let source = FileSource(file)
             do throws(ThumbnailError) {
-                return try maker.makeThumbnail(of: source, sitter.type, size, format)
+                return try maker.makeThumbnail(
+                    of: source, sitter.type, size, format, unless: bench.cancellation)
             } catch {
                 // A photo that could not be read is not one that cannot be decoded.
                 if source.hasFailed { throw .damaged }
@@ -211,7 +219,11 @@ extension Library {
             }
         }
         if let made { return made }
-        if !options.readOnly { try noteUndecodable(sitter) }
+        if options.readOnly {
+            shop.noteImpossible(.photo(ino: sitter.ino, version: sitter.version, .sized(size), format))
+        } else {
+            try noteUndecodable(sitter)
+        }
         throw .noEntry
     }
 

@@ -6,7 +6,9 @@ import VaultCatalogue
 extension Library {
     /// What a name means below a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; nil where it
     /// means something real.
-    func lookupThumbnails(_ parent: UInt64, _ name: Name) throws(FileError) -> Entry? {
+    func lookupThumbnails(
+        _ parent: UInt64, _ name: Name, unless asker: Cancellation?
+    ) throws(FileError) -> Entry? {
         guard let shop = thumbnails else { return nil }
         let node: VirtualNode
         var shown: Attributes
@@ -15,14 +17,14 @@ extension Library {
             try followAll()
             do throws(FileError) {
                 node = try child(of: try shop.nodes.node(parent), name.bytes)
-                shown = try attributes(of: node)
+                shown = try attributes(of: node, unless: asker)
             } catch {
                 throw error == .stale ? .noEntry : error
             }
         } else {
             guard let found = try virtualChild(parent, name.bytes) else { return nil }
             node = found
-            shown = try attributes(of: node)
+            shown = try attributes(of: node, unless: asker)
         }
         shown.ino = shop.nodes.noteLookup(of: node)
         return Entry(attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
@@ -54,62 +56,68 @@ extension Library {
         }
     }
 
-    func virtualAttributes(_ ino: UInt64) throws(FileError) -> Attributes {
+    func virtualAttributes(_ ino: UInt64, unless asker: Cancellation?) throws(FileError) -> Attributes {
         guard let shop = thumbnails else { throw .stale }
-        var shown = try attributes(of: try shop.nodes.node(ino))
+        var shown = try attributes(of: try shop.nodes.node(ino), unless: asker)
         shown.ino = ino
         return shown
     }
 
     /// The attributes of a virtual inode but for its number. Makes the picture whose size is asked for.
-    private func attributes(of node: VirtualNode) throws(FileError) -> Attributes {
+    private func attributes(
+        of node: VirtualNode, unless asker: Cancellation?
+    ) throws(FileError) -> Attributes {
         switch node {
         case .folder, .repository, .shelf:
             return try locked { tree throws(FileError) in
                 tree.virtualDirectoryAttributes(try tree.directory(node.directory ?? Place.root))
             }
         case .picture(let photo, let kind):
-            let byteCount = try thumbnail(of: photo, kind).byteCount
+            let byteCount = try thumbnail(of: photo, kind, for: .asked(asker)).byteCount
             return try locked { tree throws(FileError) in
                 tree.pictureAttributes(tree.attributes(try tree.inode(photo)), byteCount: byteCount)
             }
         case .composition(let directory, let composition):
-            let (bytes, modified) = try picture(of: composition, directory)
+            let (bytes, modified) = try picture(of: composition, directory, unless: asker)
             return try locked { tree throws(FileError) in
                 var like = tree.attributes(try tree.directory(directory))
                 like.modified = modified
                 return tree.pictureAttributes(like, byteCount: bytes.count)
             }
         case .shared(let directory, let name, let size):
-            let (bytes, ino) = try sharedPicture(name, in: directory, size)
+            let (bytes, ino) = try sharedPicture(name, in: directory, size, unless: asker)
             return try locked { tree throws(FileError) in
                 tree.pictureAttributes(tree.attributes(try tree.inode(ino)), byteCount: bytes.count)
             }
         }
     }
 
-    func openThumbnail(_ ino: UInt64, flags: Int32) throws(FileError) -> FileHandle {
+    func openThumbnail(
+        _ ino: UInt64, flags: Int32, unless asker: Cancellation?
+    ) throws(FileError) -> FileHandle {
         guard let shop = thumbnails else { throw .stale }
         let node = try shop.nodes.node(ino)
         guard !node.isDirectory else { throw .isDirectory }
         guard flags & openForWriting == 0 else { throw .readOnly }
-        return FileHandle(fixed: try contents(of: node), ino: ino)
+        return FileHandle(fixed: try contents(of: node, unless: asker), ino: ino)
     }
 
-    private func contents(of node: VirtualNode) throws(FileError) -> [UInt8] {
+    private func contents(
+        of node: VirtualNode, unless asker: Cancellation?
+    ) throws(FileError) -> [UInt8] {
         switch node {
         case .picture(let photo, let kind):
             do throws(FileError) {
-                return try bytes(of: thumbnail(of: photo, kind))
+                return try bytes(of: thumbnail(of: photo, kind, for: .asked(asker)))
             } catch {
                 // Replaced between the question where it lies and the reading.
                 guard error == .damaged else { throw error }
-                return try bytes(of: thumbnail(of: photo, kind))
+                return try bytes(of: thumbnail(of: photo, kind, for: .asked(asker)))
             }
         case .composition(let directory, let composition):
-            return try picture(of: composition, directory).bytes
+            return try picture(of: composition, directory, unless: asker).bytes
         case .shared(let directory, let name, let size):
-            return try sharedPicture(name, in: directory, size).bytes
+            return try sharedPicture(name, in: directory, size, unless: asker).bytes
         case .folder, .repository, .shelf: throw .isDirectory
         }
     }
@@ -129,7 +137,7 @@ extension Library {
         guard let shop = thumbnails else { throw .stale }
         let node = try shop.nodes.node(ino)
         if cookie == 0 { try followAll() }
-        let types = shop.maker?.picturedTypes ?? ThumbnailWorkers.decodedTypes
+        let types = shop.picturedTypes
         try locked { tree throws(FileError) in
             guard visitDots(ino, node.directory ?? Place.root, after: cookie, visit) else { return }
             switch node {

@@ -1,0 +1,152 @@
+import Foundation
+import PhotoImaging
+import TestSupport
+import Testing
+
+@testable import PhotoLibrary
+
+/// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
+@Suite(.serialized) struct InterruptTests {
+    @Test func aProcessThatIsKilledNeedNotWait() throws {
+        try withEndlessMaker { mounted, maker in
+            for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {
+                let asker = try spawn("/usr/bin/stat", mounted.path(".thumbs/a.jpg"))
+                try #require(eventually { maker.begun == count + 1 })
+                kill(asker, signal)
+                // It would wait for ever.
+                var status: Int32 = 0
+                #expect(waitpid(asker, &status, 0) == asker)
+                #expect(status & 0x7F == signal)
+                #expect(eventually { maker.calledOff == count + 1 })
+            }
+        }
+    }
+
+    @Test func aSignalThatIsHandledIsNoReasonToFail() throws {
+        try withEndlessMaker { mounted, maker in
+            var action = sigaction()
+            action.__sigaction_handler.sa_handler = { _ in }
+            sigaction(SIGUSR2, &action, nil)
+            let path = mounted.path(".thumbs/a.jpg")
+            let asker = Asker(path)
+            try #require(eventually { maker.begun == 1 && asker.thread != nil })
+            for _ in 0..<3 {
+                if let thread = asker.thread { pthread_kill(thread, SIGUSR2) }
+                usleep(20_000)
+            }
+            maker.letGo()
+            #expect(asker.result() == 0)
+            #expect(maker.begun == 1 && maker.calledOff == 0)
+        }
+    }
+
+    /// Starts a program that no signal is kept from, whatever this thread is kept from. Its number.
+    private func spawn(_ program: String, _ argument: String) throws -> pid_t {
+        var (attributes, none) = (posix_spawnattr_t(), sigset_t())
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        let words = [strdup(program), strdup(argument), nil]
+        defer { for word in words { free(word) } }
+        var number: pid_t = 0
+        try #require(posix_spawn(&number, program, nil, &attributes, words, [nil]) == 0)
+        return number
+    }
+
+    /// A mount with a photo `a.jpg` whose picture is not ready before the maker is let go.
+    private func withEndlessMaker(_ body: (MountedLibrary, EndlessMaker) throws -> Void) throws {
+        let maker = EndlessMaker()
+        let mounted = try MountedLibrary(library: {
+            $0.pictureMaker = maker
+            $0.settleMilliseconds = 1 << 40
+        })
+        let result = Result {
+            // A start and an end of a JPEG are all that a photo needs to be one.
+            try Data([0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 0, 0, 0xFF, 0xD9])
+                .write(to: URL(fileURLWithPath: mounted.path("a.jpg")))
+            try body(mounted, maker)
+        }
+        maker.letGo()
+        try mounted.finish()
+        try result.get()
+    }
+
+    /// A thread that calls stat(2) once.
+    private final class Asker: @unchecked Sendable {
+        private let change = NSCondition()
+        private var started: pthread_t?
+        private var status: Int32?
+
+        init(_ path: String) {
+            Thread.detachNewThread { [self] in
+                change.withLock { started = pthread_self() }
+                var found = stat()
+                let status = stat(path, &found) == 0 ? 0 : errno
+                change.withLock {
+                    self.status = status
+                    change.broadcast()
+                }
+            }
+        }
+
+        var thread: pthread_t? { change.withLock { started } }
+
+        /// 0 or the error number.
+        func result() -> Int32 {
+            change.withLock {
+                while true {
+                    if let status { return status }
+                    change.wait()
+                }
+            }
+        }
+    }
+}
+
+/// Makes a picture when it is let go, or never.
+private final class EndlessMaker: PictureMaking, @unchecked Sendable {
+    private let change = NSCondition()
+    // All under `change`.
+    private var begunCount = 0
+    private var calledOffCount = 0
+    private var isLetGo = false
+
+    var begun: Int { change.withLock { begunCount } }
+    var calledOff: Int { change.withLock { calledOffCount } }
+
+    func letGo() {
+        change.withLock {
+            isLetGo = true
+            change.broadcast()
+        }
+    }
+
+    func makeThumbnail(
+        of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
+        unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] {
+        let isCalledOff = cancellation.during({ [self] in change.withLock { change.broadcast() } }) {
+            change.withLock {
+                begunCount += 1
+                while !isLetGo && !cancellation.isCancelled { change.wait() }
+                if cancellation.isCancelled { calledOffCount += 1 }
+                return cancellation.isCancelled
+            }
+        }
+        if isCalledOff { throw .cancelled }
+        return [0xFF, 0xD8, 0xFF, 0xD9]
+    }
+
+    func composeStack(
+        _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] { throw .unavailable }
+
+    func composeSheet(
+        _ pictures: [(jpeg: [UInt8], label: String)], title: String, unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] { throw .unavailable }
+
+    func rest() {}
+    func shutDown() { letGo() }
+}
