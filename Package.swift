@@ -46,7 +46,7 @@ let package = Package(
                 "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "PhotoImaging", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
@@ -59,7 +59,8 @@ let package = Package(
         tests(
             "WorkerTests",
             uses: [
-                "PhotoImaging", "obscura-worker", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
+                "PhotoImaging", "LinuxIO", "obscura-worker", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF",
+                "CHEIF",
             ]),
         tests(
             "CommandTests",

@@ -1,5 +1,4 @@
 internal import LinuxIO
-internal import PhotoImaging
 
 /// The thread of some program whose request waits for a picture.
 final class Asker: Sendable {
@@ -27,7 +26,8 @@ final class Asker: Sendable {
     private var isBeingKilled: Bool {
         guard thread > 0, let status = contents(ofFile: "/proc/\(thread)/status") else { return true }
         let label = "SigPnd:"
-        let line = String(decoding: status, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(label) }
+        let lines = String(decoding: status, as: UTF8.self).split(separator: "\n")
+        let line = lines.first { $0.hasPrefix(label) }
         let digits = line?.dropFirst(label.count).drop { $0 == " " || $0 == "\t" } ?? ""
         guard let signals = UInt64(digits, radix: 16) else { return true }
         return signals & Self.killed != 0

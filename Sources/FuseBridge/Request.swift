@@ -1,6 +1,6 @@
 internal import CFuse3
 internal import Glibc
-internal import PhotoImaging
+internal import LinuxIO
 internal import PhotoLibrary
 
 /// One request of the kernel, answered exactly once.

@@ -23,8 +23,13 @@ final class Inode: @unchecked Sendable {
     var isTakenAway = false
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
+    /// What it adds to the bytes of all photos, as they were counted last.
+    var countedBytes: UInt64
 
-    init(_ row: InodeRow) { self.row = row }
+    init(_ row: InodeRow) {
+        self.row = row
+        countedBytes = row.flags.contains(.photo) ? row.size : 0
+    }
 
     var ino: UInt64 { row.ino }
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }

@@ -1,6 +1,5 @@
 import Glibc
-import LinuxIO
-public import PhotoImaging
+public import LinuxIO
 import VaultCatalogue
 import VaultStore
 

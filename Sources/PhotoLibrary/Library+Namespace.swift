@@ -1,5 +1,4 @@
-import LinuxIO
-public import PhotoImaging
+public import LinuxIO
 import VaultCatalogue
 
 /// Names: looking them up, making and removing them.

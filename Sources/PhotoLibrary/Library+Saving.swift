@@ -55,7 +55,9 @@ extension Library {
             space.free(file.freed)
             file.freed = []
         }
-        if file.hasNewBytes && inode.isPhoto { try tree.deleteThumbnails(inode, space) }
+        if file.hasNewBytes && inode.isPhoto, try tree.deleteThumbnails(inode, space) {
+            try tree.noteUnpictured(inode.ino)
+        }
         file.view.lock()
         defer { file.view.unlock() }
         guard file.isNewer else { return }

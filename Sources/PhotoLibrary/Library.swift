@@ -53,6 +53,8 @@ public final class Library: @unchecked Sendable {
             thumbnails?.ahead.noteWrite()
         }
         thumbnails?.ahead.make = { [weak self] photo in self?.makeAhead(photo) }
+        thumbnails?.ahead.findMore = { [weak self] last in self?.nextAhead(last) }
+        thumbnails?.ahead.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean
@@ -79,6 +81,7 @@ public final class Library: @unchecked Sendable {
         try? dropEmptyDays()
         try? fileWhatIsUnfiled()
         if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
+        if let ahead = thumbnails?.ahead, (try? hasWorkAhead()) == true { ahead.noteNew() }
         unlocked?.levelTimes()
     }
 
@@ -161,7 +164,7 @@ public final class Library: @unchecked Sendable {
             case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
-            case .photo(let ino): thumbnails?.ahead.noteNew(ino)
+            case .photo: thumbnails?.ahead.noteNew()
             }
         }
     }

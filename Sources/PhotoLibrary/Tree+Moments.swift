@@ -106,10 +106,11 @@ extension Tree {
 
     func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         try sql(tables.store(row))
-        notices.append(.photo(inode.ino))
+        notices.append(.photo)
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)
         touch(inode)
+        try noteUnpictured(inode.ino)
     }
 
     /// Makes a photo a plain file, or forgets that it was one.
@@ -121,13 +122,17 @@ extension Tree {
         try deleteThumbnails(inode, space)
     }
 
-    func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) {
+    /// Gives back what is kept of a photo; false where there was nothing.
+    @discardableResult
+    func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) -> Bool {
         let kept = try sql(tables.thumbnails(of: inode.ino))
-        guard !kept.isEmpty else { return }
+        guard !kept.isEmpty else { return false }
         for thumbnail in kept where thumbnail.content != 0 {
             try freeContent(thumbnail.content, space, overwriting: true)
         }
         try sql(tables.deleteThumbnails(of: inode.ino))
+        counters.pictureBytes -= kept.reduce(0) { $0 + $1.cost }
+        return true
     }
 
     /// Frees a content of few extents.

@@ -28,6 +28,9 @@ final class Tree {
     var actor: Int32 = -1
     /// Orphans that the kernel may not know of, so that it will not say that it forgot them.
     var abandoned: [UInt64] = []
+    /// Whether somebody makes pictures of a batch, and photos that lost theirs meanwhile.
+    var isBatchOut = false
+    var lateUnpictured: [UInt64] = []
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
@@ -35,8 +38,8 @@ final class Tree {
         case entry(parent: UInt64, name: [UInt8])
         case attributes(UInt64)
         case inode(UInt64)
-        /// A photo whose bytes are new.
-        case photo(UInt64)
+        /// There is a photo whose bytes are new.
+        case photo
     }
 
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
@@ -128,6 +131,7 @@ final class Tree {
     /// Drops an inode that is no more.
     func forgetDestroyed(_ inode: Inode) throws(FileError) {
         inode.isDirty = false
+        count(inode, asPhotoOf: 0)
         inodes[inode.ino] = nil
         orphans.remove(inode.ino)
         if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
@@ -145,6 +149,7 @@ final class Tree {
         for inode in dirty where inode.isDirty {
             try tables.store(inode.row)
             inode.isDirty = false
+            count(inode, asPhotoOf: inode.isPhoto ? inode.row.size : 0)
         }
         dirty.removeAll(keepingCapacity: true)
         for ino in newOrphans where orphans.contains(ino) {
@@ -156,6 +161,12 @@ final class Tree {
             try tables.store(counters)
             storedCounters = counters
         }
+    }
+
+    /// Keeps the total of all photos' bytes.
+    private func count(_ inode: Inode, asPhotoOf bytes: UInt64) {
+        counters.photoBytes = counters.photoBytes &- inode.countedBytes &+ bytes
+        inode.countedBytes = bytes
     }
 
     // MARK: Entries

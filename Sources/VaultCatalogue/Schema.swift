@@ -15,6 +15,9 @@ import VaultFormat
 /// - `copy`: inodes that stand for another's photo. `share`: contents that more than one inode has, and how many.
 /// - `thumbnail`: sealed pictures of photos, made of its `version`: as large as fits in `width` by `height` pixels,
 ///   or filling them where `fill` is 1; `format` is 0 for JPEG, 1 for PNG. `length` -1 remembers that none can be made.
+/// - `unpictured`: stretches of inode numbers, from `first` up to and without `end`, whose photos may still be without
+///   a standard picture; none overlaps another. So may all photos from `counter.pictured` on, which are in none.
+/// - `counter`: the ids to be given next, and totals: bytes of all photos, and bytes that their pictures take.
 /// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
 ///   to be looked at, after they were renamed out of a working name.
 /// - `trash`: what lies in the trash, and since when. With `id` 0 a photo that was taken out of moments, which
@@ -58,6 +61,7 @@ enum Schema {
             format INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
             version INTEGER NOT NULL,
             PRIMARY KEY(ino, width, height, fill, format)) STRICT, WITHOUT ROWID;
+        CREATE TABLE unpictured(first INTEGER PRIMARY KEY, end INTEGER NOT NULL) STRICT;
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE unfiled(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE trash(
@@ -70,8 +74,9 @@ enum Schema {
             ino INTEGER NOT NULL, member INTEGER NOT NULL, PRIMARY KEY(photo, id)) STRICT, WITHOUT ROWID;
         CREATE TABLE counter(
             id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL,
-            dentry INTEGER NOT NULL) STRICT;
-        INSERT INTO counter VALUES(1, 16, 16, 16);
+            dentry INTEGER NOT NULL, pictured INTEGER NOT NULL, photo_bytes INTEGER NOT NULL,
+            picture_bytes INTEGER NOT NULL) STRICT;
+        INSERT INTO counter VALUES(1, 16, 16, 16, 16, 0, 0);
         """
 
     /// Makes the tables in an empty database, or checks that they are of a version we know.

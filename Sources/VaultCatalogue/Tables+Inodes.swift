@@ -84,16 +84,31 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let trashed = InodeFlags(rawValue: 64)
 }
 
-/// The ids to be given next.
+/// The ids to be given next, and totals. One row, written with each transaction that changes one of them.
 public struct Counters: Sendable, Equatable {
     public var ino: UInt64
     public var content: UInt64
     public var dentry: UInt64
+    /// Photos whose inodes have this number or a higher one may still be without a standard picture.
+    public var pictured: UInt64
+    /// Bytes of all photos.
+    public var photoBytes: UInt64 = 0
+    /// Bytes that kept pictures of photos take in the space.
+    public var pictureBytes: UInt64 = 0
 
-    public init(ino: UInt64, content: UInt64, dentry: UInt64) {
+    public init(ino: UInt64, content: UInt64, dentry: UInt64, pictured: UInt64) {
         self.ino = ino
         self.content = content
         self.dentry = dentry
+        self.pictured = pictured
+    }
+
+    fileprivate init(_ row: Statement) {
+        self.init(
+            ino: row.unsigned(0), content: row.unsigned(1), dentry: row.unsigned(2), pictured: row.unsigned(3)
+        )
+        photoBytes = row.unsigned(4)
+        pictureBytes = row.unsigned(5)
     }
 }
 
@@ -115,8 +130,11 @@ struct InodeStatements {
         store = try connection.prepare(
             "REPLACE INTO inode VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM inode WHERE ino=?")
-        counters = try connection.prepare("SELECT ino, content, dentry FROM counter WHERE id=1")
-        storeCounters = try connection.prepare("UPDATE counter SET ino=?, content=?, dentry=? WHERE id=1")
+        counters = try connection.prepare(
+            "SELECT ino, content, dentry, pictured, photo_bytes, picture_bytes FROM counter WHERE id=1")
+        storeCounters = try connection.prepare(
+            "UPDATE counter SET ino=?, content=?, dentry=?, pictured=?, photo_bytes=?, picture_bytes=? "
+                + "WHERE id=1")
         addOrphan = try connection.prepare("INSERT OR IGNORE INTO orphan VALUES(?)")
         removeOrphan = try connection.prepare("DELETE FROM orphan WHERE ino=?")
         orphans = try connection.prepare("SELECT ino FROM orphan WHERE ino>? ORDER BY ino LIMIT ?")
@@ -163,10 +181,7 @@ extension Tables {
     }
 
     public func counters() throws(CatalogueError) -> Counters {
-        let found = try inodes.counters.one {
-            Counters(ino: $0.unsigned(0), content: $0.unsigned(1), dentry: $0.unsigned(2))
-        }
-        guard let found else { throw .damaged }
+        guard let found = try inodes.counters.one({ Counters($0) }) else { throw .damaged }
         return found
     }
 
@@ -174,6 +189,9 @@ extension Tables {
         inodes.storeCounters.bind(1, counters.ino)
         inodes.storeCounters.bind(2, counters.content)
         inodes.storeCounters.bind(3, counters.dentry)
+        inodes.storeCounters.bind(4, counters.pictured)
+        inodes.storeCounters.bind(5, counters.photoBytes)
+        inodes.storeCounters.bind(6, counters.pictureBytes)
         try inodes.storeCounters.run()
     }
 

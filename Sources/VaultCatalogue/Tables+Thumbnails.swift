@@ -55,11 +55,14 @@ struct ThumbnailStatements {
     let store: Statement
     let delete: Statement
     let newest: Statement
+    let owners: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         list = try connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
         store = try connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM thumbnail WHERE ino=?")
+        owners = try connection.prepare(
+            "SELECT DISTINCT ino FROM thumbnail WHERE ino>? ORDER BY ino LIMIT ?")
         newest = try connection.prepare(
             "SELECT placed.name, placed.ino, photo.ino FROM "
                 + "(SELECT id, name, ino FROM dentry WHERE parent=?1 ORDER BY id DESC LIMIT ?2) AS placed "
@@ -93,6 +96,13 @@ extension Tables {
     public func deleteThumbnails(of ino: UInt64) throws(CatalogueError) {
         thumbnails.delete.bind(1, ino)
         try thumbnails.delete.run()
+    }
+
+    /// Photos of which something is kept, behind one, by number; at most `limit`.
+    public func photosWithThumbnails(after ino: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
+        thumbnails.owners.bind(1, ino)
+        thumbnails.owners.bind(2, Int64(limit))
+        return try thumbnails.owners.all { $0.unsigned(0) }
     }
 
     /// The photos of a directory that were taken last, at most `limit` of them, the newest first. Only the

@@ -1,4 +1,5 @@
 import Foundation
+import LinuxIO
 import PhotoImaging
 import TestSupport
 import Testing
@@ -127,7 +128,7 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
         unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
-        let isCalledOff = cancellation.during({ [self] in change.withLock { change.broadcast() } }) {
+        let isCalledOff = cancellation.during(wakeAll) {
             change.withLock {
                 begunCount += 1
                 while !isLetGo && !cancellation.isCancelled { change.wait() }
@@ -138,6 +139,8 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
         if isCalledOff { throw .cancelled }
         return [0xFF, 0xD8, 0xFF, 0xD9]
     }
+
+    private func wakeAll() { change.withLock { change.broadcast() } }
 
     func composeStack(
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation

@@ -69,4 +69,25 @@ import Testing
         #expect(Decoded(try place.bytes(path))?.height == 256)
         #expect(try status(path).st_size == place.bytes(path).count)
     }
+
+    /// As `exiftool -overwrite_original_in_place -Orientation` does: one byte becomes another.
+    @Test func `a photo that is turned where it stands has another thumbnail`() throws {
+        let place = try Place()
+        try place.mount()
+        let upright = Photo(width: 400, height: 300, orientation: 1).bytes
+        let turned = Photo(width: 400, height: 300, orientation: 6).bytes
+        let differences = upright.indices.filter { upright[$0] != turned[$0] }
+        try #require(differences.count == 1 && upright.count == turned.count)
+        try place.source("a.jpg", upright)
+        try place.source("byte", [turned[differences[0]]])
+        try place.shell("cp source/a.jpg D/albums/a.jpg")
+        let paths = [place.albums + "/.thumbs/a.jpg", place.moments + "/2019-03-04/.thumbs/a.jpg"]
+        for path in paths { #expect(Decoded(try place.bytes(path))?.height == 192) }
+        try place.shell(
+            "dd if=source/byte of=D/albums/a.jpg bs=1 seek=\(differences[0]) conv=notrunc status=none")
+        for path in paths {
+            #expect(try status(path).st_size == place.bytes(path).count)
+            #expect(Decoded(try place.bytes(path))?.height == 256)
+        }
+    }
 }

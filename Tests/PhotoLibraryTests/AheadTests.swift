@@ -3,13 +3,14 @@ import LinuxIO
 import PhotoImaging
 import TestSupport
 import Testing
+import VaultCatalogue
 
 @testable import PhotoLibrary
 
 /// Thumbnails that are made before anybody asks.
 @Suite struct AheadTests {
     @Test func newPhotosGetTheirsTheNewestFirst() throws {
-        let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0)
+        let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0) { $0.workerCount = 1 }
         maker.holdUp()
         try rig.put("albums/1.jpg", jpeg(more: 1))
         try #require(eventually { maker.orders.count == 1 })
@@ -37,10 +38,18 @@ import Testing
 
     @Test func noneAreMadeWhereThereIsNoPlaceForThem() throws {
         for change: (inout LibraryOptions) -> Void in [
-            { $0.thumbnails = .off }, { $0.settleMilliseconds = 1 << 40 },
+            { $0.thumbnails = .off }, { $0.settleMilliseconds = 1 << 40 }, { $0.readOnly = true },
         ] {
-            let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0, change)
+            let rig = try Rig()
             try rig.put("albums/a.jpg", jpeg())
+            try rig.close()
+            let maker = StandInMaker()
+            try rig.reopen {
+                $0.pictureMaker = maker
+                $0.settleMilliseconds = 0
+                change(&$0)
+            }
+            if !rig.library.options.readOnly { try rig.put("albums/b.jpg", jpeg(more: 1)) }
             usleep(400_000)
             #expect(maker.orders.isEmpty)
             try rig.close()
@@ -48,7 +57,7 @@ import Testing
     }
 
     @Test func closingWaitsForNone() throws {
-        let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0)
+        let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0) { $0.workerCount = 2 }
         maker.holdUp()
         for number in 1...50 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
         try #require(eventually { !maker.orders.isEmpty })
@@ -56,5 +65,160 @@ import Testing
         #expect(maker.orders.count <= 2)
         try rig.reopen()
         #expect(rig.exists("albums/.thumbs/1.jpg"))
+    }
+
+    // MARK: From one session to the next
+
+    /// Reopens the closed rig so that pictures are made at once, one at a time; returns who makes them.
+    private func reopen(_ rig: Rig, workers: Int = 1, isHeldUp: Bool = false) throws -> StandInMaker {
+        let maker = StandInMaker()
+        if isHeldUp { maker.holdUp() }
+        try rig.reopen {
+            $0.pictureMaker = maker
+            $0.settleMilliseconds = 0
+            $0.workerCount = workers
+        }
+        return maker
+    }
+
+    private func unpictured(_ rig: Rig) throws -> Bool {
+        try rig.library.locked { tree throws(FileError) in try tree.hasUnpictured() }
+    }
+
+    @Test func theNextMountMakesWhatThisOneDidNot() throws {
+        let rig = try Rig()
+        // As an import does: there is nobody who makes thumbnails.
+        try rig.close()
+        try rig.reopen { $0.thumbnails = .off }
+        for number in 1...5 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        try rig.put("albums/notes.txt", [1])
+        try rig.close()
+        let maker = try reopen(rig)
+        try #require(eventually { maker.rests == 1 })
+        #expect(maker.orders.map(\.source) == (1...5).reversed().map { jpeg(more: $0) })
+        #expect(try !unpictured(rig))
+        try rig.close()
+        // Then there is nothing to do, and nothing is done.
+        let writes = rig.vault.calls.writeCount
+        let next = try reopen(rig)
+        #expect(try !rig.library.hasWorkAhead())
+        for number in 1...5 { _ = try rig.get("albums/.thumbs/\(number).jpg") }
+        #expect(next.orders.isEmpty)
+        try rig.close()
+        #expect(rig.vault.calls.writeCount == writes)
+    }
+
+    /// More than are looked at in one go; a part of them is made in each of three sessions.
+    @Test func eachSessionGoesOnWhereTheLastOneStopped() throws {
+        let rig = try Rig()
+        let count = 2 * Tree.aheadBatchMax + 20
+        // Large enough to pay for their pictures.
+        for number in 0..<count {
+            try rig.put("albums/\(number).jpg", jpeg(more: number) + noise(60_000, seed: number + 1))
+        }
+        var made: [[UInt8]] = []
+        var isDone = false
+        for session in 0..<3 {
+            try rig.close()
+            let maker = try reopen(rig, workers: 2)
+            try #require(eventually { maker.orders.count >= 60 || maker.rests == 1 })
+            if session == 2 { try #require(eventually { maker.rests == 1 }) }
+            try rig.close()
+            made += maker.orders.map(\.source)
+            isDone = maker.rests == 1
+            try rig.reopen()
+        }
+        #expect(isDone)
+        #expect(Set(made).count == count)
+        // Those that were being made when a session ended are made again.
+        #expect(made.count <= count + 2 * 2)
+        for number in 0..<count {
+            #expect(try rig.thumbnailRows(of: rig.ino("albums/\(number).jpg")).count == 1)
+        }
+    }
+
+    @Test func whatLosesItsPictureLaterGetsAnother() throws {
+        let rig = try Rig()
+        for number in 1...4 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        try rig.put("albums/.late", jpeg(more: 5))
+        try rig.close()
+        var maker = try reopen(rig)
+        try #require(eventually { maker.rests == 1 })
+        try rig.close()
+        // Nobody makes any while these change.
+        try rig.reopen { $0.thumbnails = .off }
+        try rig.put("albums/2.jpg", jpeg(more: 6))
+        try rig.mv("albums/.late", "albums/late.jpg")
+        try rig.rm("moments/2024-05-01/4.jpg")
+        try rig.close()
+        maker = try reopen(rig)
+        try #require(eventually { maker.rests == 1 })
+        #expect(maker.orders.map(\.source) == [jpeg(more: 5), jpeg(more: 6)])
+    }
+
+    /// A photo that changes after its turn, before the batch has ended.
+    @Test func whatChangesAfterItsTurnGetsAnother() throws {
+        let rig = try Rig()
+        for number in 1...3 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        try rig.close()
+        let maker = try reopen(rig, isHeldUp: true)
+        let photo = try rig.ino("albums/3.jpg")
+        try #require(eventually { maker.orders.count == 1 })
+        maker.letOneGo()
+        try #require(eventually { maker.orders.count == 2 })
+        #expect(try rig.thumbnailRows(of: photo).count == 1)
+        try rig.put("albums/3.jpg", jpeg(more: 9))
+        maker.letGo()
+        try #require(eventually { maker.rests == 1 })
+        #expect(try rig.thumbnailRows(of: photo).count == 1)
+        #expect(maker.orders.count == 4)
+        #expect(try !unpictured(rig))
+    }
+
+    @Test func whatCannotBeDecodedIsNotTriedAgain() throws {
+        let rig = try Rig()
+        try rig.put("albums/a.jpg", undecodableJPEG("2024-05-01"))
+        try rig.close()
+        try rig.reopen { $0.settleMilliseconds = 0 }
+        let photo = try rig.ino("albums/a.jpg")
+        try #require(eventually { (try? rig.thumbnailRows(of: photo).count) == 1 })
+        try #require(eventually { (try? unpictured(rig)) == false })
+        try rig.close()
+        let maker = try reopen(rig)
+        #expect(try !rig.library.hasWorkAhead())
+        #expect(maker.orders.isEmpty)
+    }
+
+    @Test func asManyAreMadeAtATimeAsThereAreWorkers() throws {
+        let rig = try Rig()
+        for number in 1...8 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        try rig.close()
+        let maker = try reopen(rig, workers: 3, isHeldUp: true)
+        try #require(eventually { maker.orders.count == 3 })
+        usleep(100_000)
+        #expect(maker.orders.count == 3)
+        maker.letGo()
+        try #require(eventually { maker.rests == 1 })
+        #expect(maker.orders.count == 8)
+    }
+
+    /// What a mount reads does not grow with the photos, whether they have pictures or wait for them.
+    @Test(arguments: [false, true]) func aMountFindsThemWithoutReadingThemAll(areWaiting: Bool) throws {
+        let reads = try [40, 800].map { count in
+            let rig = try Rig()
+            for number in 0..<count { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+            if !areWaiting {
+                try rig.library.changing { tree in tree.counters.pictured = tree.counters.ino }
+            }
+            try rig.close()
+            try rig.reopen()
+            let before = rig.vault.calls.readCount
+            #expect(try rig.library.hasWorkAhead() == areWaiting)
+            let last = try rig.library.locked { tree in tree.counters.pictured }
+            if areWaiting { #expect(last < 20) }
+            return rig.vault.calls.readCount - before
+        }
+        // A page on each level of a tree or two.
+        #expect(reads[1] <= reads[0] + 4, "\(reads)")
     }
 }

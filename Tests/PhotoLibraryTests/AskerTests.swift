@@ -1,5 +1,5 @@
 import Foundation
-import PhotoImaging
+import LinuxIO
 import TestSupport
 import Testing
 

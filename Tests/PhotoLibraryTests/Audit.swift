@@ -127,6 +127,29 @@ private let violations: [(rule: String, query: String)] = [
             HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
         """
     ),
+    (
+        "the bytes of all photos are as many as is said",
+        """
+        SELECT photo_bytes FROM counter
+            WHERE photo_bytes <> (SELECT coalesce(sum(size), 0) FROM inode WHERE flags & 4 <> 0)
+        """
+    ),
+    (
+        // The tests' pictures are of one chunk: overhead, up to whole sectors, and rows.
+        "the cost of all pictures is as much as is said",
+        """
+        SELECT picture_bytes FROM counter WHERE picture_bytes <>
+            (SELECT coalesce(sum((length + 96 + 511) / 512 * 512 + 256), 0) FROM thumbnail WHERE length >= 0)
+        """
+    ),
+    (
+        "stretches of photos without pictures do not overlap",
+        """
+        SELECT a.first FROM unpictured AS a JOIN unpictured AS b ON a.first < b.first AND a.end > b.first
+            UNION SELECT first FROM unpictured WHERE first >= end
+            UNION SELECT first FROM unpictured JOIN counter ON end > pictured
+        """
+    ),
     ("a thumbnail is of a photo", "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),
     ("an attribute is of an inode", "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
     ("a link's target is of an inode", "SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"),

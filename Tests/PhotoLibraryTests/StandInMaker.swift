@@ -1,4 +1,5 @@
 import Foundation
+import LinuxIO
 import PhotoImaging
 import TestSupport
 import VaultCatalogue
@@ -19,12 +20,16 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     private var compositionCount = 0
     private var isHeldUp = false
     private var isShut = false
+    /// Under `change`: how many may go while the others are held up.
+    private var passes = 0
     /// Under `change`.
     private var cancelledCount = 0
     private var restCount = 0
 
     /// Bytes of padding in each picture, so that it costs room.
     var paddingBytes = 0
+    /// Whether piles and sheets cannot be made.
+    var failsCompositions = false
 
     /// What it makes pictures of.
     var picturedTypes: Set<MediaType> {
@@ -42,6 +47,14 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     /// From now on whoever asks waits, until `letGo`.
     func holdUp() { change.withLock { isHeldUp = true } }
 
+    /// Lets one of those go that are held up.
+    func letOneGo() {
+        change.withLock {
+            passes = 1
+            change.broadcast()
+        }
+    }
+
     func letGo() {
         change.withLock {
             isHeldUp = false
@@ -56,9 +69,10 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         var bytes = [UInt8](repeating: 0, count: Int(source.byteCount))
         let count = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
         lock.withLock { orderList.append(Order(source: bytes, size: size, format: format)) }
-        let isCalledOff = cancellation.during({ [self] in change.withLock { change.broadcast() } }) {
+        let isCalledOff = cancellation.during(wakeAll) {
             change.withLock {
-                while isHeldUp && !isShut && !cancellation.isCancelled { change.wait() }
+                while isHeldUp && passes == 0 && !isShut && !cancellation.isCancelled { change.wait() }
+                passes = max(0, passes - 1)
                 if cancellation.isCancelled { cancelledCount += 1 }
                 return isShut || cancellation.isCancelled
             }
@@ -79,6 +93,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         lock.withLock { compositionCount += 1 }
+        if failsCompositions { throw .undecodable }
         return Array("stack of \(pictures.count) \(pictures.first?.hashValue ?? 0)".utf8)
     }
 
@@ -88,6 +103,8 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         lock.withLock { compositionCount += 1 }
         return Array("sheet \(title): \(pictures.map(\.label).joined(separator: " "))".utf8)
     }
+
+    private func wakeAll() { change.withLock { change.broadcast() } }
 
     func rest() { lock.withLock { restCount += 1 } }
 

@@ -60,7 +60,8 @@ import VaultCatalogue
     @Test func theStandardOneIsKeptAndTheOthersAsFarAsTheyAreSmallBesideThePhoto() throws {
         let (rig, maker) = try Rig.withStandIn()
         let kinds = ["256", "128", "512", "1024", "300"]
-        try rig.put("albums/large.jpg", jpeg(size: 60_000))
+        // Its share pays for three pictures of a sector each, and their rows.
+        try rig.put("albums/large.jpg", jpeg() + noise(160_000))
         try rig.put("albums/small.jpg", jpeg(more: 1))
         maker.paddingBytes = 150
         for kind in kinds {
@@ -81,17 +82,55 @@ import VaultCatalogue
 
     @Test func whatCannotBeDecodedIsTriedOnceForAllSizes() throws {
         let (rig, maker) = try Rig.withStandIn()
-        var bytes = jpeg()
-        bytes.insert(contentsOf: [0xFF, 0xFE, 0, 13] + Array("undecodable".utf8), at: 2)
-        try rig.put("albums/a.jpg", bytes)
-        for name in ["512/a.jpg", "a.jpg", "128/a.jpg", "fast/a.jpg"] {
+        try rig.put("albums/a.jpg", undecodable)
+        for name in ["512/a.jpg", "a.jpg", "128/a.jpg", "fast/a.jpg", "stack.jpg", "sheet.jpg"] {
             #expect(!rig.exists("albums/.thumbs/" + name))
         }
-        #expect(!rig.exists("albums/.thumbs/stack.jpg"))
         #expect(maker.orders.count == 1)
         // Other bytes are tried again.
         try rig.put("albums/a.jpg", jpeg(more: 1))
         #expect(rig.exists("albums/.thumbs/512/a.jpg"))
+    }
+
+    @Test func aReadOnlyMountRemembersForAsLongAsItLasts() throws {
+        let rig = try Rig()
+        try rig.put("albums/a.jpg", undecodable)
+        try rig.close()
+        let maker = StandInMaker()
+        try rig.reopen {
+            $0.readOnly = true
+            $0.pictureMaker = maker
+        }
+        for _ in 0..<3 {
+            for name in ["a.jpg", "stack.jpg", "sheet.jpg"] {
+                #expect(!rig.exists("albums/.thumbs/" + name))
+            }
+        }
+        #expect(maker.orders.count == 1)
+    }
+
+    private var undecodable: [UInt8] {
+        var bytes = jpeg()
+        bytes.insert(contentsOf: [0xFF, 0xFE, 0, 13] + Array("undecodable".utf8), at: 2)
+        return bytes
+    }
+
+    /// A composition that failed is not tried again before something changed.
+    @Test func aFailedCompositionIsRememberedUntilItsPhotosChange() throws {
+        let (rig, maker) = try Rig.withStandIn()
+        maker.failsCompositions = true
+        try rig.put("albums/a.jpg", jpeg())
+        for _ in 0..<3 { #expect(!rig.exists("albums/.thumbs/stack.jpg")) }
+        #expect(maker.compositions == 1)
+        maker.failsCompositions = false
+        #expect(!rig.exists("albums/.thumbs/stack.jpg"))
+        try rig.put("albums/b.jpg", jpeg(more: 1))
+        #expect(rig.exists("albums/.thumbs/stack.jpg"))
+        #expect(maker.compositions == 2)
+        // Where no photo is, nothing is asked for.
+        try rig.mkdir("albums/none")
+        #expect(!rig.exists("albums/none/.thumbs/stack.jpg"))
+        #expect(maker.compositions == 2)
     }
 
     @Test func anEditShowsAtTheNextStatAndGivesTheRoomBack() throws {

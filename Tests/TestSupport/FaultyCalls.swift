@@ -10,6 +10,9 @@ public final class FaultyCalls: FileSystemCalls {
         var countdown: Int?
     }
     private let faults = Mutex(Faults())
+    private let reads = Atomic(0)
+    private let bytesRead = Atomic(0)
+    private let writes = Atomic(0)
     private let real = LinuxCalls.shared
 
     public init() {}
@@ -22,6 +25,11 @@ public final class FaultyCalls: FileSystemCalls {
     public func failOnce(after count: Int?) { faults.withLock { $0.countdown = count } }
     /// Whether the failure that `failOnce` promised is still to come.
     public var isFailureDue: Bool { faults.withLock { $0.countdown != nil } }
+
+    /// Calls of pread, what they read in bytes, and calls of pwrite, so far.
+    public var readCount: Int { reads.load(ordering: .relaxed) }
+    public var readBytes: Int { bytesRead.load(ordering: .relaxed) }
+    public var writeCount: Int { writes.load(ordering: .relaxed) }
 
     private func check(_ kind: KeyPath<Faults, Errno?>) throws(Errno) {
         let error = faults.withLock { faults -> Errno? in
@@ -41,10 +49,14 @@ public final class FaultyCalls: FileSystemCalls {
     public func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno)
         -> Int
     {
-        try real.pread(d, bytes, at: offset)
+        let count = try real.pread(d, bytes, at: offset)
+        reads.add(1, ordering: .relaxed)
+        bytesRead.add(count, ordering: .relaxed)
+        return count
     }
     public func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         try check(\.write)
+        writes.add(1, ordering: .relaxed)
         return try real.pwrite(d, bytes, at: offset)
     }
     public func dataSync(_ d: Int32) throws(Errno) {

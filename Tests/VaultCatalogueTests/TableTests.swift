@@ -7,7 +7,7 @@ import VaultFormat
     @Test func aNewCatalogueHasItsCounters() throws {
         let catalogue = try Catalogue(path: ":memory:")
         let counters = try catalogue.locked { try $0.counters() }
-        #expect(counters == Counters(ino: 16, content: 16, dentry: 16))
+        #expect(counters == Counters(ino: 16, content: 16, dentry: 16, pictured: 16))
     }
 
     @Test func inodesComeBackAsTheyWere() throws {

@@ -1,3 +1,4 @@
+public import LinuxIO
 internal import Synchronization
 
 /// Why there is no thumbnail.
@@ -25,6 +26,8 @@ public final class ThumbnailWorkers: Sendable {
     /// For what the workers do not decode.
     private let installed: InstalledThumbnailers?
     private let isInBackground: Bool
+    /// What is said of a picture that was not done in time.
+    private let stallError: ThumbnailError
     private let slots: [WorkerSlot]
     private let isShutDown = Atomic(false)
     private let pool: Mutex<Pool>
@@ -56,13 +59,16 @@ public final class ThumbnailWorkers: Sendable {
         let deadline = isInBackground ? Self.backgroundDeadlineMilliseconds : Self.deadlineMilliseconds
         self.init(
             executable: executable, count: count, deadlineMilliseconds: deadline, arguments: [],
-            isInBackground: isInBackground, installed: installed)
+            // Who gives way to all others may just not have had its turn.
+            isInBackground: isInBackground, stallError: isInBackground ? .workerFailed : .undecodable,
+            installed: installed)
     }
 
     /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials.
     init(
         executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
-        isInBackground: Bool = false, installed: InstalledThumbnailers? = nil
+        isInBackground: Bool = false, stallError: ThumbnailError = .undecodable,
+        installed: InstalledThumbnailers? = nil
     ) {
         precondition(count > 0)
         self.installed = installed
@@ -70,6 +76,7 @@ public final class ThumbnailWorkers: Sendable {
         self.arguments = arguments
         self.deadlineMilliseconds = deadlineMilliseconds
         self.isInBackground = isInBackground
+        self.stallError = stallError
         slots = (0..<count).map { _ in WorkerSlot() }
         pool = Mutex(Pool(idle: slots))
     }
@@ -164,7 +171,7 @@ public final class ThumbnailWorkers: Sendable {
         guard let picture = MemoryFile.copy(of: source, byteCount: request.pictureBytes),
             let result = MemoryFile.forResult(byteCount: request.resultBytes)
         else { throw .workerFailed }
-        try cancellation.during({ slot.interrupt() }) { () throws(ThumbnailError) in
+        try cancellation.during(slot.interrupt) { () throws(ThumbnailError) in
             try decode(request, picture: picture, result: result, with: slot, unless: cancellation)
         }
         return try Self.thumbnail(in: result, format)
@@ -217,7 +224,8 @@ public final class ThumbnailWorkers: Sendable {
         case .now(let slot):
             return slot
         case .later(let waiter):
-            let slot = cancellation.during({ [self] in leave(waiter) }) { waiter.wait() }
+            let leaveLine: @Sendable () -> Void = { [self] in leave(waiter) }
+            let slot = cancellation.during(leaveLine) { waiter.wait() }
             guard let slot else { throw .cancelled }
             return slot
         case .never:
@@ -257,7 +265,9 @@ public final class ThumbnailWorkers: Sendable {
         _ request: WorkerRequest, picture: borrowing MemoryFile, result: borrowing MemoryFile,
         with slot: WorkerSlot, unless cancellation: Cancellation
     ) throws(ThumbnailError) {
-        var isCancelled: Bool { isShutDown.load(ordering: .sequentiallyConsistent) || cancellation.isCancelled }
+        var isCancelled: Bool {
+            isShutDown.load(ordering: .sequentiallyConsistent) || cancellation.isCancelled
+        }
         func failure(otherwise error: ThumbnailError) -> ThumbnailError { isCancelled ? .cancelled : error }
         for _ in 1...2 {
             let worker = slot.worker(
@@ -281,8 +291,7 @@ public final class ThumbnailWorkers: Sendable {
                 throw failure(otherwise: .undecodable)
             case .stalled:
                 slot.retire()
-                // Who gives way to all others may just not have had its turn.
-                throw failure(otherwise: isInBackground ? .workerFailed : .undecodable)
+                throw failure(otherwise: stallError)
             case .words([WorkerOutcome.unconfined.rawValue]):
                 slot.retire()
                 throw failure(otherwise: .unavailable)

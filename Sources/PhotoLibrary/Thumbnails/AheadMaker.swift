@@ -23,31 +23,46 @@ struct QuietClock {
     }
 }
 
-/// Makes standard thumbnails of new photos while nobody needs the machine: the newest first, one at a time, on a
-/// thread that is there only once there was a new photo.
+/// Makes standard thumbnails of photos that have none while nobody needs the machine: the newest first, as many at a
+/// time as there are workers, on threads that are there only while there is something to do.
+///
+/// It begins none while somebody asks for anything. Those that are being made then go on, with what is left of the
+/// processors: at most one a worker.
 final class AheadMaker: @unchecked Sendable {
     /// How long writes must have stopped.
     static let settleMilliseconds: Int64 = 4000
-    /// Photos that may wait; the oldest are forgotten, and made when they are asked for.
-    private static let waitingMax = 100_000
 
-    /// Set once, at the start. Makes the thumbnail of a photo.
+    // Set once, at the start.
+    /// Makes the thumbnail of a photo.
     var make: @Sendable (UInt64) -> Void = { _ in }
+    /// Notes how far the last batch has got, and returns the next; nil where there is none.
+    var findMore: @Sendable (AheadBatch?) -> AheadBatch? = { _ in nil }
+    /// Called when there is nothing more to do for now.
+    var rest: @Sendable () -> Void = {}
 
-    private let settleMilliseconds: Int64
+    private let crewMax: Int
     private let isOff: Bool
     /// Counts what users ask for; only ever compared with an earlier value.
     private let requests = Atomic<UInt64>(0)
     private let lock = Lock()
     private let change = Condition()
     // All under `lock`. Times are of the monotonic clock, in milliseconds.
-    private var waiting: [UInt64] = []
+    private var clock: QuietClock
     private var lastWrite: Int64 = 0
-    private var isRunning = false
+    private var batch: AheadBatch?
+    /// Photos that are being made.
+    private var makingCount = 0
+    private var isSearching = false
+    /// Whether there may be photos without a picture.
+    private var hasWork = false
+    /// Whether there are some that no search has seen.
+    private var hasNew = false
+    private var crew = 0
     private var isStopping = false
 
     init(_ options: LibraryOptions) {
-        settleMilliseconds = options.settleMilliseconds
+        clock = QuietClock(settleMilliseconds: options.settleMilliseconds)
+        crewMax = options.workerCount
         isOff = options.readOnly || (options.workerPath == nil && options.pictureMaker == nil)
     }
 
@@ -59,59 +74,77 @@ final class AheadMaker: @unchecked Sendable {
         lock.withLock { lastWrite = MonotonicClock.milliseconds }
     }
 
-    /// Notes a photo whose bytes are new.
-    func noteNew(_ photo: UInt64) {
+    /// Notes that there may be photos without a picture.
+    func noteNew() {
         lock.lock()
         defer { lock.unlock() }
         guard !isOff, !isStopping else { return }
         lastWrite = MonotonicClock.milliseconds
-        if waiting.last != photo { waiting.append(photo) }
-        if waiting.count > Self.waitingMax { waiting.removeFirst(Self.waitingMax / 2) }
-        if !isRunning {
-            isRunning = true
-            startThread { [self] in run() }
-        } else if waiting.count == 1 {
-            change.signalAll()
+        (hasWork, hasNew) = (true, true)
+        while crew < crewMax {
+            crew += 1
+            guard !startThreadIfPossible({ [self] in run() }) else { continue }
+            crew -= 1
+            return
         }
     }
 
-    /// Lets the thread end after what it is at.
+    /// Lets the threads end after what they are at.
     func askToStop() {
         lock.withLock {
             isStopping = true
-            waiting = []
             change.signalAll()
         }
     }
 
-    /// Returns when the thread has ended.
+    /// Returns when the threads have ended.
     func awaitEnd() {
         lock.withLock {
-            while isRunning { change.wait(lock) }
+            while crew > 0 { change.wait(lock) }
         }
     }
 
     private func run() {
         lock.lock()
         defer { lock.unlock() }
-        var clock = QuietClock(settleMilliseconds: settleMilliseconds)
-        while !isStopping {
-            guard let photo = waiting.last else {
-                change.wait(lock)
-                continue
-            }
+        while !isStopping && hasWork {
             let now = MonotonicClock.milliseconds
             let due = clock.due(lastWrite: lastWrite, requests: requests.load(ordering: .relaxed), now: now)
             if now < due {
                 change.wait(lock, untilMilliseconds: due)
-                continue
+            } else if !hasNew, let photo = batch?.next() {
+                makeOne(photo)
+            } else if makingCount > 0 || isSearching {
+                change.wait(lock)
+            } else {
+                search()
             }
-            waiting.removeLast()
-            lock.unlock()
-            make(photo)
-            lock.lock()
         }
-        isRunning = false
+        crew -= 1
+        change.signalAll()
+    }
+
+    /// `lock` is held, and given up meanwhile.
+    private func makeOne(_ photo: UInt64) {
+        makingCount += 1
+        lock.unlock()
+        make(photo)
+        lock.lock()
+        makingCount -= 1
+        if makingCount == 0 { change.signalAll() }
+    }
+
+    /// Looks for photos. Nothing is being made: all that were taken from the batch have had their turn. `lock` is held,
+    /// and given up meanwhile.
+    private func search() {
+        let last = batch
+        (batch, isSearching, hasNew) = (nil, true, false)
+        lock.unlock()
+        let found = findMore(last)
+        if found == nil { rest() }
+        lock.lock()
+        (batch, isSearching) = (found, false)
+        if found == nil && !hasNew { hasWork = false }
         change.signalAll()
     }
 }

@@ -5,7 +5,7 @@ import VaultFormat
 import VaultStore
 
 /// What is to be known of a photo before its picture is made.
-private struct Sitter {
+struct Sitter {
     var ino: UInt64
     var version: UInt64
     var type: MediaType
@@ -28,19 +28,6 @@ private struct Sitter {
         rows.filter { $0.pictureFormat == .jpeg && $0.length >= 0 && $0.size.serves(size) }
             .min { $0.width * $0.height < $1.width * $1.height }
     }
-
-    /// Whether a picture of so many bytes may be kept: the standard one always, those of the freedesktop sizes
-    /// as long as all of one photo's together cost little beside it.
-    func keeps(_ size: PictureSize, byteCount: Int) -> Bool {
-        if size == .standard { return true }
-        let isFreedesktop = RepositorySize.allCases.contains { $0.pictureSize == size }
-        guard isFreedesktop, row(.standard, .jpeg) != nil else { return false }
-        let kept = rows.reduce(byteCount) { $0 + max(0, Int($1.length)) }
-        return kept <= Int(self.byteCount) / Self.keptFraction
-    }
-
-    /// With what sealing and rows add, 1.5 % of the photo.
-    private static let keptFraction = 80
 
     /// Whether its picture may be transparent, which a JPEG made of it is not.
     var mayBeTransparent: Bool { type != .jpeg && !type.isRaw && !type.isVideo }
@@ -126,7 +113,7 @@ extension Library {
         return bytes
     }
 
-    private func sitter(_ photo: UInt64) throws(FileError) -> Sitter {
+    func sitter(_ photo: UInt64) throws(FileError) -> Sitter {
         try locked { tree throws(FileError) in
             let inode = try tree.inode(photo)
             guard inode.isPhoto else { throw .noEntry }
@@ -165,11 +152,10 @@ extension Library {
         } else {
             made = try decode(size, format, sitter, shop, bench)
         }
-        guard !options.readOnly, hasRoomToSpare, sitter.keeps(size, byteCount: made.count) else {
-            return .held(made)
-        }
+        let row = ThumbnailRow(sitter, size, format, length: made.count)
+        guard !options.readOnly, hasRoomToSpare, try mayKeep(row, of: sitter) else { return .held(made) }
         do throws(FileError) {
-            return Thumbnail(try keep(made, as: ThumbnailRow(sitter, size, format, length: made.count), shop))
+            return Thumbnail(try keep(made, as: row, shop))
         } catch {
             // A full space is no reason not to show it.
             guard error == .noRoom else { throw error }
@@ -288,6 +274,7 @@ extension Library {
             }
             for run in runs { try sql(tree.tables.insert(run, of: row.content)) }
             try sql(tree.tables.store(row))
+            tree.counters.pictureBytes += row.cost
             space.adopt(runs)
             isKept = true
         }

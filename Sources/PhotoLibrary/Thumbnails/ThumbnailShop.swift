@@ -222,20 +222,20 @@ final class ThumbnailShop: @unchecked Sendable {
     private func wait(
         for flight: Flight, _ key: PictureKey, _ asker: Cancellation?
     ) throws(FileError) -> Thumbnail {
-        guard let asker else { return try lock.withLock { () throws(FileError) in try waitToLand(flight, nil) } }
+        guard let asker else { return try waitToLand(flight, nil) }
         do throws(FileError) {
-            return try asker.during({ [self] in lock.withLock { landed.signalAll() } }) {
-                () throws(FileError) in
-                try lock.withLock { () throws(FileError) in try waitToLand(flight, asker) }
-            }
+            return try asker.during(wakeAll) { () throws(FileError) in try waitToLand(flight, asker) }
         } catch {
             if error == .interrupted { leave(flight, key) }
             throw error
         }
     }
 
-    /// `lock` is held, and given up meanwhile.
+    private func wakeAll() { lock.withLock { landed.signalAll() } }
+
     private func waitToLand(_ flight: Flight, _ asker: Cancellation?) throws(FileError) -> Thumbnail {
+        lock.lock()
+        defer { lock.unlock() }
         while true {
             if let result = flight.result { return try result.get() }
             if asker?.isCancelled == true { throw .interrupted }

@@ -1,0 +1,67 @@
+/// A row of table `unpictured`; see `Schema`.
+public struct Stretch: Sendable, Equatable {
+    public var first: UInt64
+    /// Behind the last number.
+    public var end: UInt64
+
+    public init(first: UInt64, end: UInt64) {
+        (self.first, self.end) = (first, end)
+    }
+
+    init(_ row: Statement) { self.init(first: row.unsigned(0), end: row.unsigned(1)) }
+}
+
+struct UnpicturedStatements {
+    let highest: Statement
+    let below: Statement
+    let store: Statement
+    let delete: Statement
+    let photos: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        highest = try connection.prepare("SELECT first, end FROM unpictured ORDER BY first DESC LIMIT 1")
+        below = try connection.prepare(
+            "SELECT first, end FROM unpictured WHERE first<=? ORDER BY first DESC LIMIT 1")
+        store = try connection.prepare("REPLACE INTO unpictured VALUES(?,?)")
+        delete = try connection.prepare("DELETE FROM unpictured WHERE first=?")
+        photos = try connection.prepare(
+            "SELECT ino, EXISTS(SELECT 1 FROM thumbnail WHERE thumbnail.ino=photo.ino) FROM photo "
+                + "WHERE ino>=? AND ino<? ORDER BY ino DESC LIMIT ?")
+    }
+}
+
+/// Photos that are still to be given a picture.
+extension Tables {
+    /// The stretch of the highest numbers.
+    public func highestStretch() throws(CatalogueError) -> Stretch? {
+        try unpictured.highest.one { Stretch($0) }
+    }
+
+    /// Whether the number lies in a stretch.
+    public func isInStretch(_ ino: UInt64) throws(CatalogueError) -> Bool {
+        unpictured.below.bind(1, ino)
+        return try unpictured.below.one { Stretch($0).end > ino } ?? false
+    }
+
+    /// Inserts or replaces the row.
+    public func store(_ stretch: Stretch) throws(CatalogueError) {
+        unpictured.store.bind(1, stretch.first)
+        unpictured.store.bind(2, stretch.end)
+        try unpictured.store.run()
+    }
+
+    public func deleteStretch(from first: UInt64) throws(CatalogueError) {
+        unpictured.delete.bind(1, first)
+        try unpictured.delete.run()
+    }
+
+    /// Photos of a stretch, the highest numbers first, at most `limit`, and whether something is kept of each.
+    public func photos(
+        in stretch: Stretch, limit: Int
+    ) throws(CatalogueError) -> [(ino: UInt64, hasPicture: Bool)] {
+        unpictured.photos.bind(1, stretch.first)
+        unpictured.photos.bind(2, stretch.end)
+        unpictured.photos.bind(3, Int64(limit))
+        return try unpictured.photos.all { ($0.unsigned(0), $0.integer(1) != 0) }
+    }
+}
