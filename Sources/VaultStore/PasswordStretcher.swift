@@ -30,7 +30,8 @@ public struct LocalStretcher: PasswordStretcher {
 extension KDFParameters {
     /// Refuses what this machine can only do by swapping: a header may ask for 4 GiB.
     func checkMachine() throws(VaultError) {
-        let bytes = UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
+        let bytes =
+            UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
         // 0: the kernel does not tell.
         if bytes > 0, memoryBytes > bytes { throw .kdfMemory(memoryBytes) }
     }

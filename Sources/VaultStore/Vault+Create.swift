@@ -138,7 +138,8 @@ extension Vault {
     /// A segment that is there in part is completed; nothing that is there is written over. When this throws, the
     /// files it made for the unfinished number are gone again, and so are empty ones that it found.
     private static func fill(
-        _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64, isInUse: Bool = false,
+        _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64,
+        isInUse: Bool = false,
         _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let stream = RandomStream()
@@ -221,7 +222,8 @@ extension Vault {
         let available = try? calls.hostStatus(vault.directory).availableBytes
         if let available, available < total { throw .noRoom }
         try fill(
-            vault.directory, header.spaceCount, count..<wanted, header.segmentBytes, isInUse: true, calls, progress)
+            vault.directory, header.spaceCount, count..<wanted, header.segmentBytes, isInUse: true, calls,
+            progress)
         levelTimes(vault, header)
     }
 

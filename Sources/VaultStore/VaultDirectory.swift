@@ -43,7 +43,8 @@ final class VaultDirectory: Sendable {
         let directory = try openDirectory(path, calls)
         do throws(Errno) {
             // What has no segments is no vault, and nothing is made in it.
-            calls.close(try calls.open(directory, spacesName, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, mode: 0))
+            calls.close(
+                try calls.open(directory, spacesName, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, mode: 0))
             let flags = O_RDWR | O_NOFOLLOW
             var (header, isMade) = (Int32(-1), false)
             do throws(Errno) { header = try calls.open(directory, headerName, flags: flags, mode: 0) } catch

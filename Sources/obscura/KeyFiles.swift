@@ -36,7 +36,8 @@ struct KeyFiles {
         guard let path = arguments[.newKeyFile] else {
             guard given.count < 2 else {
                 throw Failure(
-                    .usage, Option.keyFile.spelling, "several are given: name the new password's by --new-key-file")
+                    .usage, Option.keyFile.spelling,
+                    "several are given: name the new password's by --new-key-file")
             }
             forNew = given.last
             return

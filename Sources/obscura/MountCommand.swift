@@ -70,7 +70,8 @@ private func unlockAndMount(_ request: MountRequest) throws(Failure) {
         password = try passwords.toOpen(vault)
     }
     let space = try onVault(vault) { () throws(VaultError) in
-        try Vault.unlock(vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
+        try Vault.unlock(
+            vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
     }
     let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
     if request.inForeground { try daemon.replaceThisProcess(space) }

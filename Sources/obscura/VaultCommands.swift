@@ -6,7 +6,7 @@ import VaultStore
 func runPasswd(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
     let (old, new) = try Passwords(arguments).toChange(vault)
-    try onVault(vault) { () throws(VaultError) in 
+    try onVault(vault) { () throws(VaultError) in
         try Vault.changePassword(vault, old: old, new: new, stretcher: ChildStretcher())
     }
     say(
@@ -32,10 +32,12 @@ func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
     try passwords.terminal()?.tell(
         "This destroys the space that the password opens, with all its photos. ^C: keep it.")
     let password = try passwords.toOpen(vault)
-    try onVault(vault) { () throws(VaultError) in 
+    try onVault(vault) { () throws(VaultError) in
         try Vault.removeSpace(vault, password: password, stretcher: ChildStretcher())
     }
-    say("\(vault): the space is gone; copies of the header made before still open what has not been overwritten")
+    say(
+        "\(vault): the space is gone; copies of the header made before still open what has not been overwritten"
+    )
 }
 
 func runGrow(_ arguments: Arguments) throws(Failure) {
