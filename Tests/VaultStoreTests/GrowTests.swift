@@ -47,6 +47,7 @@ import VaultFormat
     /// Killed before or in each call that changes something; then mounted, on a disk with room and on one without.
     @Test(arguments: [false, true]) func killedAnywhereItIsEvenedOutByTheNextMount(isFull: Bool) throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        calls.leaveHoles()
         var (changes, ended) = (0, false)
         var counts: Set<Int> = []
         while !ended {
@@ -62,8 +63,10 @@ import VaultFormat
             #expect(try isEven(path), "after \(changes) changes")
             counts.insert(try segments(path)[0].count)
             // The same command goes on.
-            try grow(path)
-            #expect(try isEven(path) && segments(path)[0].count == 6)
+            if changes % 5 == 0 {
+                try grow(path)
+                #expect(try isEven(path) && segments(path)[0].count == 6)
+            }
             try shrink(path)
             changes += 1
         }

@@ -161,7 +161,7 @@ import VaultFormat
         try Vault.removeSpace(path, password: secret("one"), stretcher: stretcher, calls: calls)
         let header = try headerBytes(path)
         var counts = [Double](repeating: 0, count: 8)
-        let runs = 400
+        let runs = 240
         for _ in 0..<runs {
             try add(path, "new", [])
             counts[try unlock(path, "new").index] += 1
