@@ -265,7 +265,8 @@ import VaultCrypto
         var (importing, stretching) = (pid_t(0), pid_t(0))
         func residentMiB(_ id: pid_t) -> Int {
             let fields = String(decoding: contents(ofFile: "/proc/\(id)/statm") ?? [], as: UTF8.self)
-            return (fields.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096 / 1_048_576
+            return (fields.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
+                / 1_048_576
         }
         // Until it has taken the memory, and so is past its beginning.
         while stretching == 0, words(shell).first != "sleep" {
