@@ -36,6 +36,8 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno)
     /// posix_fallocate semantics without the emulation: EOPNOTSUPP where the host cannot.
     func allocate(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
+    /// As `allocate` from 0 on, without a change of the file's size (FALLOC_FL_KEEP_SIZE).
+    func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno)
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
     /// Sets access and modification time; the change time becomes the kernel's now.

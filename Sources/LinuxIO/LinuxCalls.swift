@@ -44,6 +44,10 @@ public final class LinuxCalls: FileSystemCalls {
         _ = try retryingInterrupts { obscura_fallocate(descriptor, 0, Int64(offset), Int64(length)) }
     }
 
+    public func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno) {
+        _ = try retryingInterrupts { obscura_fallocate(descriptor, obscura_keep_size, 0, Int64(bytes)) }
+    }
+
     public func status(_ descriptor: Int32) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingInterrupts { fstat(descriptor, &status) }

@@ -16,6 +16,12 @@ public enum VaultError: Error, Sendable, Equatable {
     case passwordTaken
     /// Every space opens with one of the given passwords.
     case noUnusedSpace
+    /// Another space was asked for in a vault that has one.
+    case singleSpace
+    /// A header that is put back is not this vault's: why, in words without a secret.
+    case foreignHeader(String)
+    /// This machine cannot give the memory, in bytes, that stretching a password takes.
+    case kdfMemory(UInt64)
     case noRoom
     /// `create` into a directory that has something in it: the path.
     case notEmpty(String)

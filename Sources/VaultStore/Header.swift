@@ -36,15 +36,7 @@ struct Header: Sendable {
     static func read(
         _ descriptor: Int32, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> Header {
-        var copies: [[UInt8]] = []
-        for offset in HeaderLayout.copyOffsets {
-            var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
-            let count: Int
-            do throws(Errno) {
-                count = try calls.readFully(descriptor, at: offset, into: &copy)
-            } catch { count = 0 }
-            copies.append(count == copy.count ? copy : [])
-        }
+        let copies = readCopies(descriptor, calls: calls)
         let verdicts = copies.map { judge($0) }
         for (index, verdict) in verdicts.enumerated() {
             if case .valid = verdict {
@@ -61,6 +53,15 @@ struct Header: Sendable {
             if case .unknownVersion(let version) = verdict { throw .unsupportedVersion(version) }
         }
         throw .headerDamaged
+    }
+
+    /// Both copies; one that cannot be read is empty.
+    private static func readCopies(_ descriptor: Int32, calls: any FileSystemCalls) -> [[UInt8]] {
+        HeaderLayout.copyOffsets.map { offset in
+            var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
+            let count = (try? calls.readFully(descriptor, at: offset, into: &copy)) ?? 0
+            return count == copy.count ? copy : []
+        }
     }
 
     private static func judge(_ copy: [UInt8]) -> Verdict {
@@ -88,6 +89,34 @@ struct Header: Sendable {
     }
 
     private init(copy: [UInt8]) { bytes = copy }
+
+    /// The first valid copy in the bytes of an `obscura.vault`.
+    static func read(image: [UInt8]) throws(VaultError) -> Header {
+        var unknownVersion: Int?
+        for offset in HeaderLayout.copyOffsets.map(Int.init) {
+            let copy = Array(image.dropFirst(offset).prefix(HeaderLayout.copyBytes))
+            switch judge(copy) {
+            case .valid: return Header(copy: copy)
+            case .unknownVersion(let version): unknownVersion = unknownVersion ?? version
+            case .damaged: continue
+            }
+        }
+        if let unknownVersion { throw .unsupportedVersion(unknownVersion) }
+        throw .headerDamaged
+    }
+
+    /// The bytes of an `obscura.vault` with this header: both copies, in random bytes.
+    func image() -> [UInt8] {
+        var image = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
+        image.withUnsafeMutableBytes { fillRandom($0) }
+        for offset in HeaderLayout.copyOffsets.map(Int.init) {
+            image.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+        }
+        return image
+    }
+
+    /// What a vault keeps for life: number of spaces, segment size, key derivation and its random salt.
+    var clearBytes: ArraySlice<UInt8> { bytes[0..<HeaderLayout.clearBytes] }
 
     var spaceCount: Int { Int(number(HeaderLayout.spaceCountOffset, as: UInt8.self)) }
     var segmentBytes: UInt64 { number(HeaderLayout.segmentBytesOffset) }
@@ -124,20 +153,24 @@ struct Header: Sendable {
     // MARK: Slots
 
     /// The password, stretched: what opens and seals slots. One Argon2id run.
-    func stretched(_ password: SecretBytes) throws(VaultError) -> SecretBytes {
+    func stretched(
+        _ password: SecretBytes, by stretcher: any PasswordStretcher
+    ) throws(VaultError) -> SecretBytes {
+        try kdf.checkMachine()
         let salt = Array(bytes[HeaderLayout.saltOffset..<HeaderLayout.saltOffset + HeaderLayout.saltBytes])
-        let result = salt.withUnsafeBytes {
-            stretch(password: password, salt: $0, parameters: kdf, count: 32)
-        }
-        guard let result else { throw .system(Errno(ENOMEM), "cannot have the memory the password needs") }
-        return result
+        return try stretcher.stretch(password, salt: salt, parameters: kdf)
     }
 
     /// Tries every slot, always, in constant work; the space key and number of the one that opens.
-    func openSlots(_ stretched: SecretBytes) -> (key: SecretBytes, space: Int)? {
+    ///
+    /// - Parameter willTry: told of each slot before it is tried.
+    func openSlots(
+        _ stretched: SecretBytes, willTry: (_ slot: Int) -> Void = { _ in }
+    ) -> (key: SecretBytes, space: Int)? {
         let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
         var found: (key: SecretBytes, space: Int)?
         for slot in 0..<spaceCount {
+            willTry(slot)
             let plain = SecretBytes(count: HeaderLayout.slotPlainBytes)
             let isOpen = bytes.withUnsafeBytes { bytes -> Bool in
                 let part = bytes.slice(HeaderLayout.slotOffset(slot), HeaderLayout.slotBytes)
@@ -207,7 +240,7 @@ struct Header: Sendable {
     }
 
     /// A slot's associated data: the clear fields and the slot's number.
-    private func associated(_ slot: Int) -> [UInt8] { bytes[0..<HeaderLayout.clearBytes] + [UInt8(slot)] }
+    private func associated(_ slot: Int) -> [UInt8] { clearBytes + [UInt8(slot)] }
 
     /// AEADs do not commit to their key; this does: BLAKE2b under the stretched password of number and nonce.
     private func commit(

@@ -65,7 +65,7 @@ extension Vault {
     ///     the making like any other error.
     public static func create(
         at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
-        calls: any FileSystemCalls = LinuxCalls.shared,
+        stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let segmentBytes = try checkedSegmentBytes(path, spaces: spaces, bytesPerSpace: bytesPerSpace)
@@ -80,19 +80,22 @@ extension Vault {
             try made.directory(VaultDirectory.spacesName)
             for space in 0..<spaces { try made.directory("\(VaultDirectory.spacesName)/\(space)") }
             var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: kdf)
+            // First: a machine that cannot do it says so before hours of filling.
+            let stretched = try header.stretched(password, by: stretcher)
             let total = UInt64(segments * spaces) * segmentBytes
             if total > 0 {
                 guard try made.hostStatus().availableBytes > total else { throw VaultError.noRoom }
                 try fill(directory, spaces, 0..<segments, segmentBytes, calls, progress)
             }
             try progress(total, total)
+            try syncDirectories(directory, spaces, calls)
             let file = try made.headerFile()
             let vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
             try vault.lockHeader()
             let space = Int(randomNumber(below: UInt32(spaces)))
             let key = SecretBytes.random(count: Geometry.keyBytes)
             try formatSpace(vault, header, space, key)
-            header.setSlot(space, key: key, stretched: try header.stretched(password))
+            header.setSlot(space, key: key, stretched: stretched)
             try header.write(vault.header, calls: calls)
             levelTimes(vault, header)
             do throws(Errno) { try calls.sync(directory) } catch {
@@ -128,10 +131,15 @@ extension Vault {
 
     /// Writes segments full of random bytes, in random order, so that no order of inodes tells spaces apart.
     ///
+    /// One number at a time: its files are made in all spaces, and the disk for all of them set aside where the host
+    /// can, before any is written. So whoever completes what a kill left needs no more room, and a mount that takes
+    /// the number into use, once all are whole, finds the files in directories that are on disk (`isInUse`).
+    ///
     /// A segment that is there in part is completed; nothing that is there is written over. When this throws, the
-    /// files it made for the unfinished number are gone again.
+    /// files it made for the unfinished number are gone again, and so are empty ones that it found.
     private static func fill(
         _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64,
+        isInUse: Bool = false,
         _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let stream = RandomStream()
@@ -141,14 +149,15 @@ extension Vault {
         do throws(VaultError) {
             for number in numbers {
                 (made, wholeCount) = ([], 0)
-                var order = Array(0..<spaces)
-                for index in stride(from: order.count - 1, to: 0, by: -1) {
-                    order.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))
-                }
-                for space in order {
+                var row: [Segment] = []
+                for space in randomOrder(spaces) {
                     let path = "\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))"
-                    let segment = try Segment(directory, path, calls)
-                    if segment.size == 0 { made.append(path) }
+                    row.append(try Segment(directory, path, calls))
+                    if row.last?.size == 0 { made.append(path) }
+                }
+                for segment in row { try segment.reserve(segmentBytes) }
+                if isInUse { try syncDirectories(directory, spaces, calls) }
+                for segment in row {
                     try segment.complete(segmentBytes, stream) { (bytes) throws(VaultError) in
                         try progress(done + bytes, total)
                     }
@@ -162,6 +171,29 @@ extension Vault {
             if wholeCount < spaces { for path in made { try? calls.unlink(directory, path) } }
             throw error
         }
+    }
+
+    private static func randomOrder(_ count: Int) -> [Int] {
+        var order = Array(0..<count)
+        for index in stride(from: order.count - 1, to: 0, by: -1) {
+            order.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))
+        }
+        return order
+    }
+
+    /// Syncs the directories of all spaces: the names of their segments outlive a power cut.
+    private static func syncDirectories(
+        _ directory: Int32, _ spaces: Int, _ calls: any FileSystemCalls
+    ) throws(VaultError) {
+        let paths = (0..<spaces).map { "\(VaultDirectory.spacesName)/\($0)" } + [VaultDirectory.spacesName]
+        do throws(Errno) {
+            for path in paths {
+                let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+                let descriptor = try calls.open(directory, path, flags: flags, mode: 0)
+                defer { calls.close(descriptor) }
+                try calls.sync(descriptor)
+            }
+        } catch { throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's directories") }
     }
 
     // MARK: Growing
@@ -189,7 +221,9 @@ extension Vault {
         let total = UInt64((wanted - count) * header.spaceCount) * header.segmentBytes
         let available = try? calls.hostStatus(vault.directory).availableBytes
         if let available, available < total { throw .noRoom }
-        try fill(vault.directory, header.spaceCount, count..<wanted, header.segmentBytes, calls, progress)
+        try fill(
+            vault.directory, header.spaceCount, count..<wanted, header.segmentBytes, isInUse: true, calls,
+            progress)
         levelTimes(vault, header)
     }
 
@@ -232,7 +266,8 @@ extension Vault {
         var count = wholeSegments(vault, header)
         while hasMore(vault, header, than: count) {
             try fill(
-                vault.directory, header.spaceCount, count..<count + 1, header.segmentBytes, vault.calls
+                vault.directory, header.spaceCount, count..<count + 1, header.segmentBytes, isInUse: true,
+                vault.calls
             ) { _, _ in }
             let now = wholeSegments(vault, header)
             // A file longer than a segment is none, and stays what it is.
@@ -274,6 +309,15 @@ private final class Segment {
     }
 
     deinit { calls.close(file) }
+
+    /// Has the host set aside what is missing up to `bytes`; nothing where it cannot. The size stays: what is whole
+    /// is known by it.
+    func reserve(_ bytes: UInt64) throws(VaultError) {
+        if size >= bytes { return }
+        do throws(Errno) { try calls.reserve(file, bytes: bytes) } catch {
+            if error != .notSupported { throw Self.failure(error) }
+        }
+    }
 
     /// Fills it up to `bytes`. `progress` is told before every MiB how far it has come.
     func complete(

@@ -62,12 +62,12 @@ public enum Vault {
     /// - Parameter readOnly: nothing is repaired or written.
     public static func unlock(
         _ path: String, password: SecretBytes, readOnly: Bool = false,
-        calls: any FileSystemCalls = LinuxCalls.shared
+        stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
         let vault = try VaultDirectory.open(path, calls: calls)
         try vault.lockHeader()
         let header = try Header.read(vault.header, calls: calls, mayRepair: !readOnly)
-        let stretched = try header.stretched(password)
+        let stretched = try header.stretched(password, by: stretcher)
         guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
         if !readOnly && header.spaceCount > 1 { try levelSegments(vault, header) }
         return UnlockedSpace(
@@ -79,11 +79,14 @@ public enum Vault {
 
     /// Seals the space that `old` opens under `new`. Nothing else changes.
     public static func changePassword(
-        _ path: String, old: SecretBytes, new: SecretBytes, calls: any FileSystemCalls = LinuxCalls.shared
+        _ path: String, old: SecretBytes, new: SecretBytes,
+        stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
-        guard let (key, space) = header.openSlots(try header.stretched(old)) else { throw .noSpaceOpens }
-        let stretched = try header.stretched(new)
+        guard let (key, space) = header.openSlots(try header.stretched(old, by: stretcher)) else {
+            throw .noSpaceOpens
+        }
+        let stretched = try header.stretched(new, by: stretcher)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         header.setSlot(space, key: key, stretched: stretched)
         try header.write(vault.header, calls: calls)
@@ -92,19 +95,28 @@ public enum Vault {
 
     /// Gives a space that none of `surviving` opens the password `new`: one of them, at random. Whatever such a
     /// space held is gone.
+    ///
+    /// - Parameter keyFiles: every password of `surviving` is tried alone and combined with each of these.
     public static func addSpace(
-        _ path: String, new: SecretBytes, surviving: [SecretBytes],
-        calls: any FileSystemCalls = LinuxCalls.shared
+        _ path: String, new: SecretBytes, surviving: [SecretBytes], keyFiles: [KeyFile] = [],
+        stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
-        let stretched = try header.stretched(new)
+        // Its space is in use from birth: there is nothing to hide, and nothing to take.
+        guard header.spaceCount > 1 else { throw .singleSpace }
+        let stretched = try header.stretched(new, by: stretcher)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         var free = Set(0..<header.spaceCount)
         for password in surviving {
-            guard let (_, space) = header.openSlots(try header.stretched(password)) else {
-                throw .noSpaceOpens
+            var isKnown = false
+            for form in [password] + keyFiles.map({ $0.combined(with: password) }) {
+                guard let (_, space) = header.openSlots(try header.stretched(form, by: stretcher)) else {
+                    continue
+                }
+                isKnown = true
+                free.remove(space)
             }
-            free.remove(space)
+            guard isKnown else { throw .noSpaceOpens }
         }
         guard !free.isEmpty else { throw .noUnusedSpace }
         let space = free.sorted()[Int(randomNumber(below: UInt32(free.count)))]
@@ -115,12 +127,16 @@ public enum Vault {
         levelTimes(vault, header)
     }
 
-    /// Destroys the key of the space that `password` opens; what it held cannot be opened by anyone again.
+    /// Destroys the key of the space that `password` opens, in both copies of the header. What the space held cannot
+    /// be opened again, unless by who has a copy of the header from before.
     public static func removeSpace(
-        _ path: String, password: SecretBytes, calls: any FileSystemCalls = LinuxCalls.shared
+        _ path: String, password: SecretBytes, stretcher: any PasswordStretcher = LocalStretcher(),
+        calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
-        guard let (_, space) = header.openSlots(try header.stretched(password)) else { throw .noSpaceOpens }
+        guard let (_, space) = header.openSlots(try header.stretched(password, by: stretcher)) else {
+            throw .noSpaceOpens
+        }
         header.clearSlot(space)
         try header.write(vault.header, calls: calls)
         levelTimes(vault, header)

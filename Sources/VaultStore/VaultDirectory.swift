@@ -34,6 +34,35 @@ final class VaultDirectory: Sendable {
             calls: calls, directory: try openDirectory(path, calls), header: header, ownsHeader: true)
     }
 
+    /// Opens a vault whose header may be gone: then one without a valid copy is made.
+    ///
+    /// - Returns: also whether the header's file was made by this.
+    static func openForRestoring(
+        _ path: String, calls: any FileSystemCalls
+    ) throws(VaultError) -> (vault: VaultDirectory, isMade: Bool) {
+        let directory = try openDirectory(path, calls)
+        do throws(Errno) {
+            // What has no segments is no vault, and nothing is made in it.
+            calls.close(
+                try calls.open(directory, spacesName, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, mode: 0))
+            let flags = O_RDWR | O_NOFOLLOW
+            var (header, isMade) = (Int32(-1), false)
+            do throws(Errno) { header = try calls.open(directory, headerName, flags: flags, mode: 0) } catch
+                where error == .noEntry
+            {
+                header = try calls.open(directory, headerName, flags: flags | O_CREAT | O_EXCL, mode: 0o600)
+                isMade = true
+            }
+            return (
+                VaultDirectory(calls: calls, directory: directory, header: header, ownsHeader: true), isMade
+            )
+        } catch {
+            calls.close(directory)
+            if error == .noEntry || error == .notDirectory { throw .notAVault(path) }
+            throw .system(error, "cannot open \(path)/\(headerName)")
+        }
+    }
+
     private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
         -> Int32
     {

@@ -12,6 +12,8 @@ enum Option: String, CaseIterable {
     case passwordFile = "password-file"
     case passwordCommand = "password-command"
     case passwordStdin = "password-stdin"
+    case keyFile = "key-file"
+    case newKeyFile = "new-key-file"
     case album
     case albums
     case dryRun = "dry-run"
@@ -29,7 +31,8 @@ enum Option: String, CaseIterable {
         switch self {
         case .spaces, .kdfPasses, .passwordFD: "N"
         case .size, .kdfMemory: "SIZE"
-        case .passwordFile: "F"
+        case .passwordFile, .keyFile: "F"
+        case .newKeyFile: "F|none"
         case .passwordCommand: "CMD"
         case .mountOptions: "OPT,..."
         case .album: "NAME"
@@ -50,6 +53,8 @@ enum Option: String, CaseIterable {
         case .passwordFile: "read it from file F, which only its owner may read"
         case .passwordCommand: "read it from the output of the shell command CMD"
         case .passwordStdin: "read it from standard input"
+        case .keyFile: "any file, without which the password opens nothing"
+        case .newKeyFile: "the key file of the new password (default: that of --key-file)"
         case .album: "add the photos to album NAME too, as Trip/Day 2; made where it is missing"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .dryRun: "only say what would be done; the vault is not changed"
@@ -61,7 +66,9 @@ enum Option: String, CaseIterable {
         }
     }
 
-    static let passwordOptions: [Option] = [.passwordFD, .passwordFile, .passwordCommand, .passwordStdin]
+    static let passwordOptions: [Option] = [
+        .passwordFD, .passwordFile, .passwordCommand, .passwordStdin, .keyFile,
+    ]
     static let createOptions: [Option] = [.spaces, .size, .kdfMemory, .kdfPasses]
 }
 
@@ -74,6 +81,8 @@ enum Command: String, CaseIterable {
     case spaceAdd = "space add"
     case spaceRemove = "space remove"
     case grow
+    case headerExport = "header export"
+    case headerRestore = "header restore"
     case `import`
     case export
     case info
@@ -87,6 +96,7 @@ enum Command: String, CaseIterable {
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
         case .grow: ["VAULT", "SIZE"]
+        case .headerExport, .headerRestore: ["VAULT", "F"]
         }
     }
 
@@ -99,10 +109,11 @@ enum Command: String, CaseIterable {
         case .create: Option.createOptions + Option.passwordOptions + [.help]
         case .mount:
             [.mountOptions, .foreground, .create] + Option.createOptions + Option.passwordOptions + [.help]
-        case .passwd, .spaceAdd, .spaceRemove: Option.passwordOptions + [.help]
+        case .passwd, .spaceAdd: Option.passwordOptions + [.newKeyFile, .help]
+        case .spaceRemove: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
-        case .unmount, .grow, .info: [.help]
+        case .unmount, .grow, .headerExport, .headerRestore, .info: [.help]
         }
     }
 
@@ -116,6 +127,8 @@ enum Command: String, CaseIterable {
         case .spaceAdd: "give an unused space a password"
         case .spaceRemove: "destroy the space this password opens"
         case .grow: "enlarge every space to SIZE, used or not (no password)"
+        case .headerExport: "copy the header to F, to be kept elsewhere against its loss"
+        case .headerRestore: "put the header of F back"
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
         case .info: "what anyone can see without a password"
@@ -135,15 +148,33 @@ enum Command: String, CaseIterable {
             Returns once the mount is live. Mount options: \(MountWords.helpList).
             """
         case .unmount: "fusermount3 -u DIR works as well, but does not wait."
-        case .passwd: "From a file, command or descriptor: the old password on a line, then the new one."
+        case .passwd:
+            """
+            From a file, command or descriptor: the old password on a line, then the new one. The new one takes the
+            key file of the old one, unless --new-key-file names another, or none.
+            """
         case .spaceAdd:
             """
             From a file, command or descriptor: the new password on a line, then, one a line, the passwords of
             all spaces that must survive. The vault cannot know which of its spaces are in use: a space whose
-            password is not given may be the one that is taken.
+            password is not given may be the one that is taken. Each of these is tried without a key file and with
+            every --key-file.
             """
-        case .spaceRemove: "Its photos are gone for good. Other spaces are not touched."
+        case .spaceRemove:
+            """
+            Its photos are gone for good, unless a copy of the header was made before. Other spaces are not touched.
+            """
         case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
+        case .headerExport:
+            """
+            No password is needed. Whoever has F and the vault opens it with the passwords of today, also with those
+            that are changed or removed later: keep F where only you can reach it.
+            """
+        case .headerRestore:
+            """
+            For a vault whose header is damaged. The passwords of when F was made open again. Those set since do not,
+            and a space added since is lost. Asks first where standard input is a terminal.
+            """
         case .import:
             """
             PATH is a file or a folder with all below it. Photos go under their days. Those that the space has

@@ -70,7 +70,7 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
         try onVault(vault) { () throws(VaultError) in
             try Vault.create(
                 at: vault, spaces: settings.spaces, bytesPerSpace: bytesPerSpace, kdf: settings.kdf,
-                password: password
+                password: password, stretcher: ChildStretcher()
             ) { (done, total) throws(VaultError) in
                 if wasInterrupted { throw .interrupted }
                 progress.show(done: done, total: total)

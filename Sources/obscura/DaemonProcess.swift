@@ -75,16 +75,17 @@ private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) 
 }
 
 private func readKey(_ directory: String) throws(Failure) -> SecretBytes {
-    guard let key = try readToEnd(Daemon.keyDescriptor) else {
+    guard let key = readToEnd(Daemon.keyDescriptor, countMax: 65_536) else {
         throw Failure(.usage, Daemon.backgroundWord, "not for users: obscura mount runs it")
     }
     close(Daemon.keyDescriptor)
     return key
 }
 
-/// Everything that a pipe of at most 64 KiB holds, in locked memory all the way; nil on an error.
-private func readToEnd(_ descriptor: Int32) throws(Failure) -> SecretBytes? {
-    let buffer = SecretBytes(count: 65_536)
+/// What can be read up to the end, in locked memory all the way; nil on an error, and where it is `countMax` bytes or
+/// more.
+func readToEnd(_ descriptor: Int32, countMax: Int) -> SecretBytes? {
+    let buffer = SecretBytes(count: countMax)
     var length = 0
     let isRead = buffer.withUnsafeMutableBytes { bytes in
         while length < bytes.count {

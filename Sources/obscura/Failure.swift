@@ -52,7 +52,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .headerDamaged:
         Failure(
             .damaged, vault,
-            "both copies of the header in obscura.vault are damaged: put back a copy of that file from a backup"
+            "both copies of the header in obscura.vault are damaged: put back a copy by obscura header restore"
         )
     case .noSpaceOpens:
         Failure(.noSpaceOpens, vault, "no space opens with this password: check it and try again")
@@ -64,6 +64,15 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(
             .noRoom, vault,
             "no space is unused: remove one with obscura space remove, or let fewer passwords survive")
+    case .singleSpace:
+        Failure(
+            .failed, vault, "it was made for one space: make another vault, with more, by obscura create")
+    case .foreignHeader(let reason):
+        Failure(.failed, vault, "this header is not put back: \(reason)")
+    case .kdfMemory(let bytes):
+        Failure(
+            .failed, vault,
+            "trying a password takes \(sizeText(bytes)) of memory, which cannot be had: use a larger machine")
     case .noRoom:
         Failure(.noRoom, vault, "not enough room on the disk: free some, or choose a smaller size")
     case .notEmpty:

@@ -52,7 +52,8 @@ func runImport(_ arguments: Arguments) throws(Failure) {
 func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws(Failure) -> Library {
     let password = try Passwords(arguments).toOpen(vault)
     return try onVault(vault) { () throws(VaultError) in
-        let space = try Vault.unlock(vault, password: password, readOnly: readOnly)
+        let space = try Vault.unlock(
+            vault, password: password, readOnly: readOnly, stretcher: ChildStretcher())
         var options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
         options.readOnly = readOnly
         options.thumbnails = .off

@@ -11,6 +11,7 @@ struct MountRequest {
     /// Make the vault first, where there is none.
     var creation: CreateSettings?
     var source: PasswordSource
+    var keyFiles = KeyFiles()
 }
 
 func runMount(_ arguments: Arguments) throws(Failure) {
@@ -28,7 +29,8 @@ func runMount(_ arguments: Arguments) throws(Failure) {
     try mount(
         MountRequest(
             vault: arguments.operands[0], directory: arguments.operands[1], words: words,
-            inForeground: arguments.has(.foreground), creation: creation, source: source))
+            inForeground: arguments.has(.foreground), creation: creation, source: source,
+            keyFiles: arguments.has(.keyFile) ? KeyFiles(arguments) : words.keyFiles()))
 }
 
 extension MountWords {
@@ -37,6 +39,9 @@ extension MountWords {
         if let passfile { return .file(passfile, option: "passfile") }
         return askpass.map { .shellCommand($0, option: "askpass") }
     }
+
+    /// What `keyfile=` names, read.
+    func keyFiles() throws(Failure) -> KeyFiles { try KeyFiles(keyfile, option: "keyfile") }
 }
 
 /// Returns when the mount is live. In the foreground it does not return: this process becomes the mount.
@@ -57,7 +62,7 @@ func mount(_ request: MountRequest) throws(Failure) {
 
 private func unlockAndMount(_ request: MountRequest) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
-    let passwords = Passwords(source: request.source)
+    let passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
     let password: SecretBytes
     if let creation = request.creation, !Vault.isVault(vault) {
         password = try createVault(vault, creation, passwords)
@@ -65,7 +70,8 @@ private func unlockAndMount(_ request: MountRequest) throws(Failure) {
         password = try passwords.toOpen(vault)
     }
     let space = try onVault(vault) { () throws(VaultError) in
-        try Vault.unlock(vault, password: password, readOnly: request.words.readOnly)
+        try Vault.unlock(
+            vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
     }
     let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
     if request.inForeground { try daemon.replaceThisProcess(space) }

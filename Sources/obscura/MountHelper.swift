@@ -66,7 +66,10 @@ func runMountHelper(_ words: [String]) throws(Failure) {
     let source =
         options.passwordSource ?? systemPasswordAgent(vault)
         ?? .terminal(hint: PasswordSource.mountHelperHint)
-    try mount(MountRequest(vault: vault, directory: directory, words: options, source: source))
+    try mount(
+        MountRequest(
+            vault: vault, directory: directory, words: options, source: source,
+            keyFiles: options.keyFiles()))
 }
 
 /// systemd's way to ask the person in front of the machine; nil where there is a terminal or no systemd.

@@ -19,16 +19,17 @@ struct MountWords: Equatable {
     var subtype = "obscura"
     var passfile: String?
     var askpass: String?
+    var keyfile: String?
 
     /// The words that --help names.
     static let helpList =
-        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, thumbs=on|listed|off, trash=30,\n"
-        + "noexec, subtype="
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, keyfile=, thumbs=on|listed|off,\n"
+        + "trash=30, noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
-        "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "passfile=", "askpass=", "thumbs=",
-        "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+        "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "passfile=", "askpass=", "keyfile=",
+        "thumbs=", "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that change nothing here.
@@ -106,9 +107,12 @@ struct MountWords: Equatable {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
             }
             subtype = value
-        case "passfile", "askpass":
-            guard !value.isEmpty else { throw bad(name == "passfile" ? "a file" : "a shell command") }
-            if name == "passfile" { passfile = value } else { askpass = value }
+        case "passfile", "keyfile":
+            guard !value.isEmpty else { throw bad("a file") }
+            if name == "passfile" { passfile = value } else { keyfile = value }
+        case "askpass":
+            guard !value.isEmpty else { throw bad("a shell command") }
+            askpass = value
         default: return false
         }
         return true

@@ -8,13 +8,19 @@ struct Passwords {
     static let survivorsMax = 8
 
     let source: PasswordSource
+    /// Every password that comes from here is combined with its key file already, but for the survivors of `toAdd`.
+    let keyFiles: KeyFiles
 
     /// The sources of the command line, else the terminal.
     init(_ arguments: Arguments) throws(Failure) {
         source = try PasswordSource(arguments) ?? .terminal(hint: PasswordSource.commandLineHint)
+        keyFiles = try KeyFiles(arguments)
     }
 
-    init(source: PasswordSource) { self.source = source }
+    init(source: PasswordSource, keyFiles: KeyFiles = KeyFiles()) {
+        self.source = source
+        self.keyFiles = keyFiles
+    }
 
     /// The terminal to hold the conversation on; nil when a source was named.
     func terminal() throws(Failure) -> Terminal? {
@@ -25,37 +31,44 @@ struct Passwords {
 
     /// The password of a space.
     func toOpen(_ vault: String) throws(Failure) -> SecretBytes {
-        if let terminal = try terminal() { return try terminal.existingPassword("Password for \(vault): ") }
+        if let terminal = try terminal() {
+            return keyFiles.combined(try terminal.existingPassword("Password for \(vault): "))
+        }
         let lines = try PasswordLines(source)
         let password = try lines.required("the password")
         try lines.finish()
-        return password
+        return keyFiles.combined(password)
     }
 
     /// A new password, asked for twice.
     func toCreate(_ vault: String) throws(Failure) -> SecretBytes {
-        if let terminal = try terminal() { return try terminal.newPassword("New password for \(vault): ") }
+        if let terminal = try terminal() {
+            return keyFiles.combinedNew(try terminal.newPassword("New password for \(vault): "))
+        }
         let lines = try PasswordLines(source)
         let password = try lines.required("the new password")
         try lines.finish()
-        return password
+        return keyFiles.combinedNew(password)
     }
 
     func toChange(_ vault: String) throws(Failure) -> (old: SecretBytes, new: SecretBytes) {
         if let terminal = try terminal() {
             let old = try terminal.existingPassword("Old password for \(vault): ")
-            return (old, try terminal.newPassword("New password: "))
+            return (keyFiles.combined(old), keyFiles.combinedNew(try terminal.newPassword("New password: ")))
         }
         let lines = try PasswordLines(source)
         let old = try lines.required("the old password")
         let new = try lines.required("the new password")
         try lines.finish()
-        return (old, new)
+        return (keyFiles.combined(old), keyFiles.combinedNew(new))
     }
 
-    /// The password of a new space, and those of all spaces that must not be taken for it.
+    /// The password of a new space, and, as they were typed, those of all spaces that must not be taken for it.
     func toAdd(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes]) {
-        if let terminal = try terminal() { return try terminal.addition(vault) }
+        if let terminal = try terminal() {
+            let (new, surviving) = try terminal.addition(vault)
+            return (keyFiles.combinedNew(new), surviving)
+        }
         let lines = try PasswordLines(source)
         let new = try lines.required("the new password")
         var surviving: [SecretBytes] = []
@@ -66,7 +79,7 @@ struct Passwords {
             surviving.append(password)
         }
         try lines.finish()
-        return (new, surviving)
+        return (keyFiles.combinedNew(new), surviving)
     }
 }
 
@@ -105,6 +118,9 @@ extension Terminal {
             let password = try askSecret("Password of a space to keep (none: Enter): "), password.count > 0
         {
             surviving.append(password)
+        }
+        if surviving.isEmpty {
+            try confirm("No space is kept: any may be taken, with all its photos.", vault)
         }
         return (new, surviving)
     }

@@ -14,6 +14,7 @@ func runObscura() -> Int32 {
             try CacheSweep(Array(words.dropFirst())).run()
             return ExitStatus.done.rawValue
         }
+        if words.dropFirst() == [ChildStretcher.word] { return ChildStretcher.run().rawValue }
         endOnInterruption()
         try run(words)
         return ExitStatus.done.rawValue
@@ -60,6 +61,8 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .grow: try runGrow(arguments)
     case .import: try runImport(arguments)
     case .export: try runExport(arguments)
+    case .headerExport: try runHeaderExport(arguments)
+    case .headerRestore: try runHeaderRestore(arguments)
     case .info: try runInfo(arguments)
     }
 }

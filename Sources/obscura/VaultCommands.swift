@@ -6,7 +6,9 @@ import VaultStore
 func runPasswd(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
     let (old, new) = try Passwords(arguments).toChange(vault)
-    try onVault(vault) { () throws(VaultError) in try Vault.changePassword(vault, old: old, new: new) }
+    try onVault(vault) { () throws(VaultError) in
+        try Vault.changePassword(vault, old: old, new: new, stretcher: ChildStretcher())
+    }
     say(
         "\(vault): the password has been changed; copies of the vault made before still open with the old one"
     )
@@ -14,8 +16,13 @@ func runPasswd(_ arguments: Arguments) throws(Failure) {
 
 func runSpaceAdd(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
-    let (new, surviving) = try Passwords(arguments).toAdd(vault)
-    try onVault(vault) { () throws(VaultError) in try Vault.addSpace(vault, new: new, surviving: surviving) }
+    let passwords = try Passwords(arguments)
+    let (new, surviving) = try passwords.toAdd(vault)
+    try onVault(vault) { () throws(VaultError) in
+        try Vault.addSpace(
+            vault, new: new, surviving: surviving, keyFiles: passwords.keyFiles.given,
+            stretcher: ChildStretcher())
+    }
     say("\(vault): the new password opens an empty space")
 }
 
@@ -25,8 +32,12 @@ func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
     try passwords.terminal()?.tell(
         "This destroys the space that the password opens, with all its photos. ^C: keep it.")
     let password = try passwords.toOpen(vault)
-    try onVault(vault) { () throws(VaultError) in try Vault.removeSpace(vault, password: password) }
-    say("\(vault): the space is gone")
+    try onVault(vault) { () throws(VaultError) in
+        try Vault.removeSpace(vault, password: password, stretcher: ChildStretcher())
+    }
+    say(
+        "\(vault): the space is gone; copies of the header made before still open what has not been overwritten"
+    )
 }
 
 func runGrow(_ arguments: Arguments) throws(Failure) {

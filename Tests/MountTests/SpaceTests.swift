@@ -45,6 +45,92 @@ import Testing
         try place.unmount()
     }
 
+    @Test func `one space of a vault is open at a time, whatever the password`() throws {
+        let place = try Place(spaces: 2)
+        #expect(try place.run([obscura, "space", "add", "V", "--password-stdin"], "two\none\n").status == 0)
+        try place.shell("mkdir E")
+        for options in ["rw", "ro"] {
+            try place.mount(options: options)
+            var told: Set<String> = []
+            for password in ["one", "two", "wrong"] {
+                for other in ["rw", "ro"] {
+                    let words = [obscura, "mount", "V", "E", "-o", other, "--password-stdin"]
+                    let ended = try place.run(words, password + "\n")
+                    #expect(ended.status == 5)
+                    told.insert(ended.errors)
+                }
+                for command in [["passwd", "V"], ["space", "add", "V"], ["space", "remove", "V"]] {
+                    let words = [obscura] + command + ["--password-stdin"]
+                    let ended = try place.run(
+                        words, password + "\n" + (command[0] == "passwd" ? "new\n" : ""))
+                    #expect(ended.status == 5)
+                    told.insert(ended.errors)
+                }
+            }
+            #expect(told == ["obscura: V: the vault is in use: unmount it first (one space at a time)\n"])
+            // These need no password, and no unmounting.
+            #expect(try place.run([obscura, "info", "V"]).status == 0)
+            #expect(try place.run([obscura, "header", "export", "V", "H-\(options)"]).status == 0)
+            #expect(try place.run([obscura, "grow", "V", options == "rw" ? "64M" : "80M"]).status == 0)
+            try place.unmount()
+        }
+    }
+
+    @Test func `a key file goes with the password, also for mount(8)`() throws {
+        let place = try Place()
+        try place.shell(
+            "printf 'one\\n' > pw; chmod 600 pw; echo any > key; ln -s '\(obscura)' mount.obscura")
+        let changed = try place.run(
+            [obscura, "passwd", "V", "--password-stdin", "--new-key-file=key"], "one\none\n")
+        #expect(changed.status == 0, "\(changed.errors)")
+        #expect(try place.run([obscura, "mount", "V", "D", "--password-stdin"], "one\n").status == 4)
+        for command in [
+            "'\(obscura)' mount V D --password-file=pw --key-file=key",
+            "'\(obscura)' mount V D --password-file=pw -o keyfile=key",
+            "./mount.obscura \(place.vault) \(place.mountPoint) -o passfile=pw,keyfile=key",
+        ] {
+            try place.shell(command)
+            #expect(exists(place.moments))
+            let daemon = try #require(place.daemon)
+            let words = String(decoding: try place.bytes("/proc/\(daemon)/cmdline"), as: UTF8.self)
+            #expect(!words.contains("key"))
+            try place.unmount()
+        }
+    }
+
+    /// On a small disk of its own, which other files fill: at any moment, as the kill comes.
+    @Test func `a grow that is killed on a disk that is then full is evened out by the next mount`() throws {
+        let place = try Place(spaces: 2, size: "16M")
+        let disk = place.root + "/disk"
+        try place.shell("mkdir disk")
+        try #require(Glibc.mount("none", disk, "tmpfs", 0, "size=150M") == 0)
+        defer { umount2(disk, Int32(MNT_DETACH)) }
+        try place.shell("mv V disk/V; ln -s disk/V V")
+        func sizes() throws -> [[Substring]] {
+            try (0..<2).map { space in
+                try place.shell("cd V/spaces/\(space); stat -c '%n %s' *").split(separator: "\n")
+            }
+        }
+        for segment in 5...9 {
+            let file = "V/spaces/0/\(String(format: "%06d", segment)).seg"
+            try place.shell(
+                """
+                '\(obscura)' grow V 64M >/dev/null 2>&1 & while ! [ -e \(file) ] && kill -0 $! 2>/dev/null; do :; done
+                kill -9 $! 2>/dev/null || :; wait $! || :; head -c 200M /dev/zero > disk/others 2>/dev/null || :
+                """)
+            try place.mount()
+            try place.unmount()
+            let (first, second) = (try sizes()[0], try sizes()[1])
+            #expect(first == second && first.allSatisfy { $0.hasSuffix(" 4194304") }, "\(first) \(second)")
+            #expect(first.count < 16 || segment > 5)
+            try place.shell("rm disk/others")
+        }
+        #expect(try place.run([obscura, "grow", "V", "128M"]).status == 7)
+        #expect(try place.run([obscura, "grow", "V", "64M"]).status == 0)
+        #expect(try sizes()[0].count == 16 && sizes()[0] == sizes()[1])
+        try place.mount()
+    }
+
     @Test func `a password file that others may read is refused`() throws {
         let place = try Place()
         for mode in ["640", "604"] {

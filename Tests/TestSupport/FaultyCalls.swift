@@ -68,6 +68,9 @@ public final class FaultyCalls: FileSystemCalls {
     public func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
         try real.allocate(d, offset: offset, length: length)
     }
+    public func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
+        try real.reserve(d, bytes: bytes)
+    }
     public func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
     public func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
     public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) { try real.setTimes(d, time) }

@@ -87,6 +87,18 @@ import VaultFormat
         #expect(!(first == third))
     }
 
+    /// The vector is Python's hashlib.
+    @Test func aKeyFileIsCombinedAsTheFormatSays() {
+        func secret(_ text: String) -> SecretBytes {
+            Array(text.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+        }
+        let combined = KeyFile(secret("any file at all\n")).combined(with: secret("one"))
+        #expect(
+            combined.withUnsafeBytes { Array($0) }
+                == hex("3625953c4ac9c757b44cbeea27ff6051997814c86a997cbe1ec4cd32678e4923"))
+        #expect(KeyFile(secret("any file at all")).combined(with: secret("one")) != combined)
+    }
+
     @Test func theRandomStreamNeverRepeats() {
         let stream = RandomStream()
         var seen: Set<[UInt8]> = []

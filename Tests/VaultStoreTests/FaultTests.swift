@@ -75,6 +75,10 @@ final class FaultyCalls: FileSystemCalls {
         try count()
         try real.allocate(d, offset: offset, length: length)
     }
+    func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
+        try count()
+        try real.reserve(d, bytes: bytes)
+    }
     func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
     func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
     func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) { try real.setTimes(d, time) }

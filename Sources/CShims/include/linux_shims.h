@@ -5,6 +5,8 @@
 
 /// O_NOATIME of open(2).
 extern const int obscura_no_access_time;
+/// FALLOC_FL_KEEP_SIZE of fallocate(2).
+extern const int obscura_keep_size;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 

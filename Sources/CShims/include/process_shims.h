@@ -7,6 +7,8 @@
 int obscura_forbid_dumps(void);
 /// prctl(PR_SET_NAME, name): the name ps(1) shows; execution of /proc/self/exe leaves "exe" there.
 int obscura_set_process_name(const char *name);
+/// prctl(PR_SET_PDEATHSIG, SIGKILL): ends with the thread that started this process. 0, or -1 and errno.
+int obscura_end_with_parent(void);
 /// pidfd_open(2) without flags. A descriptor that becomes readable when the process ends, or -1 and errno.
 int obscura_pidfd_open(int process);
 /// setns(2) into the mount namespace that `fd` refers to. 0, or -1 and errno.

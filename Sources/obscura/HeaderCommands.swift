@@ -1,0 +1,105 @@
+import Glibc
+import LinuxIO
+import VaultStore
+
+func runHeaderExport(_ arguments: Arguments) throws(Failure) {
+    let (vault, path) = (arguments.operands[0], arguments.operands[1])
+    try requireVault(vault)
+    if isInside(realPath(path), realPath(vault)) {
+        throw Failure(.usage, path, "it is in the vault, and would be lost with it: name a file elsewhere")
+    }
+    let image = try onVault(vault) { () throws(VaultError) in try Vault.headerImage(vault) }
+    try writeNewFile(path, image)
+    say(
+        "\(path): the header of \(vault): with it, every password of today opens its space, also after it has been "
+            + "changed or removed")
+}
+
+func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
+    let (vault, path) = (arguments.operands[0], arguments.operands[1])
+    let image = try readImage(path)
+    let restoration = try judge(image, path, vault)
+    switch restoration.present {
+    case .same: return say("\(vault): the header of \(path) is in place: nothing is to be done")
+    case .other:
+        try confirm(
+            """
+            The passwords of when \(path) was made will open again. Those set since will not, and a space added \
+            since is lost with all its photos.
+            """, vault)
+    case .none:
+        try confirm("Nothing opens the vault as it is. The passwords of when \(path) was made will.", vault)
+    }
+    try onVault(vault) { () throws(VaultError) in try restoration.write() }
+    say("\(vault): the header of \(path) is back: the passwords of then open again, those set since do not")
+}
+
+private func judge(_ image: [UInt8], _ path: String, _ vault: String) throws(Failure) -> HeaderRestoration {
+    do throws(VaultError) { return try HeaderRestoration(vault, image: image) } catch {
+        if error == .headerDamaged {
+            throw Failure(
+                .damaged, path, "no whole header is in it: name a file that obscura header export wrote")
+        }
+        throw failure(error, vault: vault)
+    }
+}
+
+/// Asks where a person is typing, as cryptsetup(8) does: a command whose input is no terminal means what it says.
+private func confirm(_ sentences: String, _ vault: String) throws(Failure) {
+    guard isatty(STDIN_FILENO) == 1, let terminal = Terminal() else { return }
+    try terminal.confirm(sentences, vault)
+}
+
+extension Terminal {
+    /// Goes on only after a typed `yes`.
+    func confirm(_ sentences: String, _ vault: String) throws(Failure) {
+        tell(sentences)
+        guard try ask("Type yes to go on: ") == "yes" else {
+            throw Failure(.failed, vault, "left as it is: nothing but yes goes on")
+        }
+    }
+}
+
+/// A file that was not there, for its owner alone, safe on disk when this returns; else there is none.
+private func writeNewFile(_ path: String, _ bytes: [UInt8]) throws(Failure) {
+    let calls = LinuxCalls.shared
+    do throws(Errno) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+        let descriptor = try calls.open(AT_FDCWD, path, flags: flags, mode: 0o600)
+        defer { calls.close(descriptor) }
+        do throws(Errno) {
+            try calls.writeFully(descriptor, bytes, at: 0)
+            try calls.sync(descriptor)
+            try syncParent(of: path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    } catch {
+        if error == .exists {
+            throw Failure(.failed, path, "there is such a file already, and it is kept: name another")
+        }
+        throw Failure(path, "writing the header", error)
+    }
+}
+
+private func syncParent(of path: String) throws(Errno) {
+    let parts = realPath(path).split(separator: "/").dropLast()
+    let calls = LinuxCalls.shared
+    let descriptor = try calls.open(
+        AT_FDCWD, "/" + parts.joined(separator: "/"), flags: O_RDONLY | O_DIRECTORY, mode: 0)
+    defer { calls.close(descriptor) }
+    try calls.sync(descriptor)
+}
+
+/// As much of a file as a header has.
+private func readImage(_ path: String) throws(Failure) -> [UInt8] {
+    let calls = LinuxCalls.shared
+    do throws(Errno) {
+        let descriptor = try calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0)
+        defer { calls.close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: Vault.headerFileBytes)
+        let count = try calls.readFully(descriptor, at: 0, into: &bytes)
+        return Array(bytes[..<count])
+    } catch { throw Failure(path, "reading the header", error) }
+}

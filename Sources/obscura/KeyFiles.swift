@@ -1,0 +1,76 @@
+import Glibc
+import LinuxIO
+import VaultCrypto
+
+/// The longest key file, in bytes: a photo may be one.
+let keyFileBytesMax = 16 << 20
+
+/// The key files of a command line, read. Each password of the command is combined with one, or with none.
+struct KeyFiles {
+    /// The value of --new-key-file that stands for no file.
+    static let noneWord = "none"
+
+    /// As given. Only `space add` has a use for more than the last.
+    private(set) var given: [KeyFile] = []
+    /// What a new password is combined with.
+    private(set) var forNew: KeyFile?
+
+    /// No key files.
+    init() {}
+
+    /// One for all passwords, where `path` names it.
+    ///
+    /// - Parameter option: the word that error messages name.
+    init(_ path: String?, option: String) throws(Failure) {
+        guard let path else { return }
+        given = [try readKeyFile(path, option: option)]
+        forNew = given.last
+    }
+
+    /// --key-file and --new-key-file.
+    init(_ arguments: Arguments) throws(Failure) {
+        let paths = arguments.all(.keyFile)
+        for path in arguments.command == .spaceAdd ? paths : paths.suffix(1) {
+            given.append(try readKeyFile(path, option: Option.keyFile.spelling))
+        }
+        guard let path = arguments[.newKeyFile] else {
+            guard given.count < 2 else {
+                throw Failure(
+                    .usage, Option.keyFile.spelling,
+                    "several are given: name the new password's by --new-key-file")
+            }
+            forNew = given.last
+            return
+        }
+        if path != Self.noneWord { forNew = try readKeyFile(path, option: Option.newKeyFile.spelling) }
+    }
+
+    /// What a password that is in use is stretched as.
+    func combined(_ password: SecretBytes) -> SecretBytes {
+        given.last.map { $0.combined(with: password) } ?? password
+    }
+
+    /// What a new password is stretched as.
+    func combinedNew(_ password: SecretBytes) -> SecretBytes {
+        forNew.map { $0.combined(with: password) } ?? password
+    }
+}
+
+/// Any file will do, others may read it too: it protects by being one of many, or by being kept elsewhere.
+private func readKeyFile(_ path: String, option: String) throws(Failure) -> KeyFile {
+    let what = "\(option) \(path)"
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { throw Failure(what, "opening the key file", .last) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw Failure(what, "looking at the key file", .last) }
+    if status.st_mode & S_IFMT == S_IFDIR { throw Failure(what, "opening the key file", Errno(EISDIR)) }
+    // A pipe has no size: how much it gives is known at its end.
+    let countMax = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : keyFileBytesMax
+    guard countMax <= keyFileBytesMax, let content = readToEnd(descriptor, countMax: countMax + 1) else {
+        throw Failure(
+            .usage, what, "it has no end within \(sizeText(UInt64(keyFileBytesMax))): choose a smaller file")
+    }
+    if content.count == 0 { throw Failure(.usage, what, "the key file is empty: choose another file") }
+    return KeyFile(content)
+}

@@ -1,0 +1,151 @@
+import CShims
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultStore
+
+/// Stretches passwords in a process of its own: this program executed anew, which gets the password through a socket,
+/// gives the key back through it and is gone, and with it all that the derivation left on stacks and in heaps.
+struct ChildStretcher: PasswordStretcher {
+    /// Private first word of the command line.
+    static let word = "--stretch"
+
+    func stretch(
+        _ password: SecretBytes, salt: [UInt8], parameters: KDFParameters
+    ) throws(VaultError) -> SecretBytes {
+        let request = StretchRequest(password: password, salt: salt, parameters: parameters)
+        let (key, end): (SecretBytes?, ProcessEnd)
+        do throws(Errno) { (key, end) = try Self.ask(request.encoded()) } catch {
+            throw .system(error, "cannot start the process that stretches passwords")
+        }
+        switch end {
+        case .exited(0):
+            if let key, key.count == StretchRequest.keyBytes { return key }
+            throw .system(Errno(EPIPE), "the process that stretches passwords broke off")
+        case .signalled(SIGINT), .signalled(SIGTERM), .signalled(SIGHUP), .signalled(SIGQUIT):
+            throw .interrupted
+        case .signalled, .exited:
+            // The kernel ends, with SIGKILL, what takes memory that it does not have.
+            throw .kdfMemory(parameters.memoryBytes)
+        }
+    }
+
+    /// Starts the process and waits for its end.
+    private static func ask(_ request: SecretBytes) throws(Errno) -> (key: SecretBytes?, end: ProcessEnd) {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw .last }
+        let process: pid_t
+        do throws(Errno) {
+            defer { close(ends[1]) }
+            process = try spawn(
+                ["obscura", word], executable: "/proc/self/exe", environment: [backtracerOff],
+                descriptors: [(ends[1], STDIN_FILENO)])
+        } catch {
+            close(ends[0])
+            throw error
+        }
+        defer { close(ends[0]) }
+        // Where it has ended already, its end says more than the error of this.
+        _ = sendAll(request, to: ends[0])
+        shutdown(ends[0], Int32(SHUT_WR))
+        let key = readToEnd(ends[0], countMax: StretchRequest.keyBytes + 1)
+        return (key, waitForEnd(of: process))
+    }
+
+    /// The other end: what the process does. Returns its exit status.
+    static func run() -> ExitStatus {
+        _ = obscura_end_with_parent()
+        guard let bytes = readToEnd(STDIN_FILENO, countMax: StretchRequest.bytesMax + 1),
+            let request = StretchRequest(bytes)
+        else {
+            note(Failure(.usage, word, "not for users").line)
+            return .usage
+        }
+        let isLocked = lockAllMemory()
+        var key = try? request.stretched()
+        if key == nil, isLocked {
+            // The limit of locked memory is below what the password takes.
+            munlockall()
+            key = try? request.stretched()
+        }
+        guard let key, sendAll(key, to: STDIN_FILENO) else { return .failed }
+        return .done
+    }
+
+    /// Keeps what this process is going to use out of swap, where the limits allow it.
+    private static func lockAllMemory() -> Bool {
+        let resource = __rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue)
+        var limit = rlimit()
+        if getrlimit(resource, &limit) == 0 {
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(resource, &limit)
+        }
+        return mlockall(MCL_CURRENT | MCL_FUTURE) == 0
+    }
+}
+
+/// What the process that stretches is told.
+private struct StretchRequest {
+    static let keyBytes = 32
+    private static let saltBytes = 16
+    private static let saltOffset = 16
+    private static let passwordOffset = saltOffset + saltBytes
+    static let bytesMax = passwordOffset + passwordBytesMax
+
+    let password: SecretBytes
+    let salt: [UInt8]
+    let parameters: KDFParameters
+
+    init(password: SecretBytes, salt: [UInt8], parameters: KDFParameters) {
+        (self.password, self.salt, self.parameters) = (password, salt, parameters)
+    }
+
+    /// The other end of `encoded`; nil for what is none.
+    init?(_ bytes: SecretBytes) {
+        guard bytes.count > Self.passwordOffset, bytes.count <= Self.bytesMax else { return nil }
+        (password, salt, parameters) = bytes.withUnsafeBytes { bytes in
+            (
+                SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[Self.passwordOffset...])),
+                Array(bytes[Self.saltOffset..<Self.passwordOffset]),
+                KDFParameters(
+                    memoryBytes: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
+                    passes: bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
+            )
+        }
+    }
+
+    /// Memory (8), passes (4), zeros (4), salt (16), password. Numbers as this machine has them.
+    func encoded() -> SecretBytes {
+        precondition(salt.count == Self.saltBytes && password.count <= passwordBytesMax)
+        let bytes = SecretBytes(count: Self.passwordOffset + password.count)
+        bytes.withUnsafeMutableBytes { bytes in
+            bytes.storeBytes(of: parameters.memoryBytes, toByteOffset: 0, as: UInt64.self)
+            bytes.storeBytes(of: parameters.passes, toByteOffset: 8, as: UInt32.self)
+            UnsafeMutableRawBufferPointer(rebasing: bytes[Self.saltOffset...]).copyBytes(from: salt)
+            password.withUnsafeBytes {
+                UnsafeMutableRawBufferPointer(rebasing: bytes[Self.passwordOffset...]).copyMemory(from: $0)
+            }
+        }
+        return bytes
+    }
+
+    func stretched() throws(VaultError) -> SecretBytes {
+        try LocalStretcher().stretch(password, salt: salt, parameters: parameters)
+    }
+}
+
+/// False where the other end is closed, which is no signal here.
+private func sendAll(_ bytes: SecretBytes, to socket: Int32) -> Bool {
+    bytes.withUnsafeBytes { bytes in
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let count = send(socket, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { return false }
+            done += count
+        }
+        return true
+    }
+}

@@ -1,0 +1,287 @@
+import Foundation
+import Glibc
+import LinuxIO
+import Testing
+import VaultCrypto
+
+@testable import obscura
+
+/// Spaces, passwords and headers, managed by the built program.
+@Suite(.serialized) final class SpaceCommandTests {
+    private let directory = "/tmp/obscura-spaces-\(UUID().uuidString)"
+    private var header: String { directory + "/V/obscura.vault" }
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: directory + "/D", withIntermediateDirectories: true)
+    }
+
+    deinit {
+        umount2(directory + "/D", Int32(MNT_DETACH))
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    private func run(_ words: String..., input: String = "") throws -> Program {
+        try Program(words, in: directory, input: input)
+    }
+
+    /// Runs a line of the shell; `obscura` is the program.
+    private func shell(_ line: String, input: String = "") throws -> Program {
+        try Program(
+            ["-c", "obscura() { '\(Program.path)' \"$@\"; }; \(line)"], in: directory, input: input,
+            as: "/bin/bash")
+    }
+
+    private func makeVault(spaces: Int = 2, _ more: String..., input: String = "one\n") throws {
+        let words = ["create", "V", "--spaces=\(spaces)", "--kdf-memory=8M", "--kdf-passes=1"]
+        let size = spaces == 1 ? [] : ["--size=16M"]
+        let made = try Program(words + size + more + ["--password-stdin"], in: directory, input: input)
+        #expect(made.status == 0, "\(made.errors)")
+    }
+
+    /// Lets `change` work on both copies of the header and writes right checksums: BLAKE2b over 4064 bytes.
+    private func forge(_ change: (inout [UInt8]) -> Void) throws {
+        var whole = Array(try Data(contentsOf: URL(fileURLWithPath: header)))
+        for offset in [0, 65_536] {
+            var copy = Array(whole[offset..<offset + 4096])
+            change(&copy)
+            copy.withUnsafeMutableBytes {
+                hash(
+                    [UnsafeRawBufferPointer(rebasing: $0[..<4064])],
+                    into: UnsafeMutableRawBufferPointer(rebasing: $0[4064...]))
+            }
+            whole.replaceSubrange(offset..<offset + 4096, with: copy)
+        }
+        try Data(whole).write(to: URL(fileURLWithPath: header))
+    }
+
+    @Test func `a wrong password, a removed space and a damaged key are told in the same bytes`() throws {
+        try makeVault()
+        #expect(try run("space", "add", "V", "--password-stdin", input: "two\none\n").status == 0)
+        #expect(try run("space", "remove", "V", "--password-stdin", input: "two\n").status == 0)
+        let line = "obscura: V: no space opens with this password: check it and try again\n"
+        func check(_ password: String) throws {
+            for command in [["mount", "V", "D"], ["import", "V", "D"], ["space", "remove", "V"]] {
+                let ended = try Program(command + ["--password-stdin"], in: directory, input: password + "\n")
+                #expect(ended.status == 4 && ended.errors == line && ended.output.isEmpty, "\(command)")
+            }
+        }
+        try check("wrong")
+        try check("two")
+        try forge { copy in for slot in 0..<2 { copy[64 + 128 * slot + 70] ^= 1 } }
+        try check("one")
+        try forge { copy in for slot in 0..<2 { copy[64 + 128 * slot + 70] ^= 1 } }
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\nuno\n").status == 0)
+    }
+
+    @Test func `a header cannot ask for more than the machine has`() throws {
+        try makeVault()
+        func setNumber(_ number: UInt64, at offset: Int) throws {
+            try forge { copy in
+                for byte in 0..<8 { copy[offset + byte] = UInt8(truncatingIfNeeded: number >> (8 * byte)) }
+            }
+        }
+        // 1 TiB, 4 GiB and a byte, a byte under 8 MiB, no memory; and passes without end.
+        for memory in [1 << 40, 4 << 30 + 1, 8 << 20 - 1, 0] as [UInt64] {
+            try setNumber(memory, at: 24)
+            let ended = try run("mount", "V", "D", "--password-stdin", input: "one\n")
+            #expect(ended.status == 6 && ended.errors.contains("header"), "\(ended.errors)")
+        }
+        try setNumber(8 << 20, at: 24)
+        for passes in [0, 65, UInt64(UInt32.max)] {
+            try setNumber(passes, at: 32)
+            #expect(try run("mount", "V", "D", "--password-stdin", input: "one\n").status == 6)
+        }
+        try setNumber(1, at: 32)
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\nuno\n").status == 0)
+        // What is allowed, and more than this process may have.
+        try setNumber(4 << 30, at: 24)
+        let ended = try shell("ulimit -v 3000000; obscura mount V D --password-stdin", input: "uno\n")
+        #expect(ended.status == 1 && ended.errors.contains("4 GiB of memory"), "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").count == 1)
+        let created = try shell(
+            "ulimit -v 3000000; obscura create W --size=16M --kdf-memory=4G --password-stdin", input: "one\n")
+        #expect(created.status == 1 && created.errors.contains("4 GiB of memory"))
+        #expect(!FileManager.default.fileExists(atPath: directory + "/W"))
+    }
+
+    @Test func `a key file is needed beside the password`() throws {
+        try Data("any file".utf8).write(to: URL(fileURLWithPath: directory + "/key"))
+        try Data("another".utf8).write(to: URL(fileURLWithPath: directory + "/other"))
+        try makeVault("--key-file=key")
+        func opens(_ password: String, _ options: String...) throws -> Bool {
+            let words = ["import", "V", "D", "--dry-run", "--password-stdin"]
+            let ended = try Program(words + options, in: directory, input: password + "\n")
+            #expect(ended.status == 0 || ended.status == 4, "\(ended.errors)")
+            return ended.status == 0
+        }
+        #expect(try opens("one", "--key-file", "key"))
+        #expect(try !opens("one") && !opens("one", "--key-file=other") && !opens("two", "--key-file=key"))
+        // The new password takes the same file, another, or none.
+        let changes: [([String], String, [String])] = [
+            (["--key-file=key"], "one\ntwo\n", ["--key-file=key"]),
+            (["--key-file=key", "--new-key-file=other"], "two\nthree\n", ["--key-file=other"]),
+            (["--key-file=other", "--new-key-file=none"], "three\nfour\n", []),
+            (["--new-key-file=key"], "four\nfour\n", ["--key-file=key"]),
+        ]
+        for (options, passwords, needed) in changes {
+            let words = ["passwd", "V", "--password-stdin"] + options
+            #expect(try Program(words, in: directory, input: passwords).status == 0)
+            let new = passwords.split(separator: "\n").last ?? ""
+            let dry = ["import", "V", "D", "--dry-run", "--password-stdin"]
+            #expect(try Program(dry + needed, in: directory, input: new + "\n").status == 0)
+        }
+        #expect(try !opens("four"))
+        // What survives is known with the file it needs; without it nothing is taken.
+        let add = ["space", "add", "V", "--password-stdin"]
+        #expect(try Program(add, in: directory, input: "new\nfour\n").status == 4)
+        #expect(try Program(add + ["--key-file=key", "--key-file=other"], in: directory).status == 2)
+        #expect(
+            try Program(
+                add + ["--key-file=key", "--new-key-file=other"], in: directory, input: "new\nfour\n"
+            )
+            .status == 0)
+        #expect(try opens("four", "--key-file=key") && opens("new", "--key-file=other") && !opens("new"))
+        #expect(
+            try run("space", "remove", "V", "--key-file=other", "--password-stdin", input: "new\n").status
+                == 0)
+        #expect(try !opens("new", "--key-file=other"))
+    }
+
+    @Test func `a key file that is none is refused`() throws {
+        try makeVault()
+        try Data().write(to: URL(fileURLWithPath: directory + "/empty"))
+        for (file, status) in [("nowhere", 1), ("D", 1), ("empty", 2), ("/dev/zero", 2)] as [(String, Int32)]
+        {
+            let ended = try run("mount", "V", "D", "--password-stdin", "--key-file", file, input: "one\n")
+            #expect(ended.status == status, "\(ended.errors)")
+            #expect(ended.errors.hasPrefix("obscura: --key-file \(file): "))
+        }
+        // One that comes through a pipe is as good as any.
+        let piped = try shell(
+            "obscura passwd V --password-stdin --new-key-file <(echo key)", input: "one\ntwo\n")
+        #expect(piped.status == 0, "\(piped.errors)")
+        #expect(
+            try shell(
+                "echo key > key; obscura passwd V --password-stdin --key-file=key", input: "two\nthree\n"
+            )
+            .status == 0)
+    }
+
+    @Test func `a header is exported and put back`() throws {
+        try makeVault()
+        let exported = try run("header", "export", "V", "H")
+        #expect(
+            exported.status == 0 && exported.errors.isEmpty && exported.output.hasPrefix("H: the header of V")
+        )
+        var status = stat()
+        #expect(
+            stat(directory + "/H", &status) == 0 && status.st_mode & 0o777 == 0o600
+                && status.st_size == 131_072)
+        let copy = contents(ofFile: directory + "/H")
+        #expect(try run("header", "export", "V", "H").status == 1)
+        #expect(contents(ofFile: directory + "/H") == copy)
+        #expect(try run("header", "export", "V", "V/H").status == 2)
+        #expect(try run("header", "export", "D", "H2").status == 3)
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 0)
+        try Data(count: 131_072).write(to: URL(fileURLWithPath: header))
+        let damaged = try run("mount", "V", "D", "--password-stdin", input: "two\n")
+        #expect(damaged.status == 6 && damaged.errors.contains("obscura header restore"))
+        let restored = try run("header", "restore", "V", "H")
+        #expect(restored.status == 0 && restored.output.contains("the passwords of then open again"))
+        #expect(try run("mount", "V", "D", "--password-stdin", input: "two\n").status == 4)
+        #expect(try run("mount", "V", "D", "--password-stdin", input: "one\n").status == 0)
+        #expect(try run("header", "restore", "V", "H").status == 5)
+        #expect(try run("header", "export", "V", "H2").status == 0)
+        #expect(try run("unmount", "D").status == 0)
+        for (file, status) in [("nowhere", 1), ("D", 1), ("V/spaces/0/000000.seg", 6)] as [(String, Int32)] {
+            let ended = try run("header", "restore", "V", file)
+            #expect(
+                ended.status == status && ended.errors.split(separator: "\n").count == 1, "\(ended.errors)")
+        }
+        #expect(try run("header", "restore", "V", "H2").output.contains("nothing is to be done"))
+    }
+
+    /// script(1) gives the program a terminal, on which the input is typed.
+    private func onTerminal(_ command: String, typing input: String) throws -> Program {
+        try Program(
+            ["-qefc", "'\(Program.path)' \(command)", "/dev/null"], in: directory, input: input,
+            as: "/usr/bin/script")
+    }
+
+    @Test func `a terminal is told what the vault cannot know`() throws {
+        try makeVault(spaces: 3)
+        let added = try onTerminal("space add V", typing: "two\ntwo\none\n\n")
+        #expect(added.status == 0, "\(added.output)")
+        let words =
+            "The vault cannot know which of its other spaces are in use. Type the password of each space that must "
+            + "survive, then an empty one: a space whose password is missing may be lost."
+        #expect(added.output.contains(words))
+        #expect(try run("passwd", "V", "--password-stdin", input: "two\nzwei\n").status == 0)
+        // Without any to keep, it asks once more.
+        for answer in ["no", ""] {
+            let left = try onTerminal("space add V", typing: "three\nthree\n\n\(answer)\n")
+            #expect(left.status == 1 && left.output.contains("No space is kept"), "\(left.output)")
+        }
+        #expect(try onTerminal("space add V", typing: "three\nthree\n\nyes\n").status == 0)
+    }
+
+    @Test func `a terminal is asked before a header is replaced`() throws {
+        try makeVault()
+        #expect(try run("header", "export", "V", "H").status == 0)
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 0)
+        let present = contents(ofFile: header)
+        let asked = try onTerminal("header restore V H", typing: "y\n")
+        #expect(asked.status == 1 && asked.output.contains("a space added since is lost"), "\(asked.output)")
+        #expect(contents(ofFile: header) == present)
+        #expect(try onTerminal("header restore V H", typing: "yes\n").status == 0)
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 0)
+    }
+
+    @Test func `a password is stretched in a process of its own, which ends with the command`() throws {
+        try makeVault("--kdf-memory=96M", "--kdf-passes=16")
+        let command = "import '\(directory)/V' '\(directory)/D' --password-command 'echo one'"
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/bash")
+        // The shell outlives the command: stopped processes of a group without a parent are ended by the kernel.
+        process.arguments = ["-c", "'\(Program.path)' \(command); exec sleep 1000"]
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        defer {
+            // Foundation starts programs with signals blocked.
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+        }
+        func words(_ id: pid_t) -> [String] {
+            (contents(ofFile: "/proc/\(id)/cmdline") ?? []).split(separator: 0).map {
+                String(decoding: $0, as: UTF8.self)
+            }
+        }
+        func child(of id: pid_t, _ isWanted: ([String]) -> Bool) -> pid_t? {
+            let ids = String(
+                decoding: contents(ofFile: "/proc/\(id)/task/\(id)/children") ?? [], as: UTF8.self)
+            return ids.split(separator: " ").compactMap { pid_t($0) }.first { isWanted(words($0)) }
+        }
+        let shell = process.processIdentifier
+        var (importing, stretching) = (pid_t(0), pid_t(0))
+        func residentMiB(_ id: pid_t) -> Int {
+            let fields = String(decoding: contents(ofFile: "/proc/\(id)/statm") ?? [], as: UTF8.self)
+            return (fields.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
+                / 1_048_576
+        }
+        // Until it has taken the memory, and so is past its beginning.
+        while stretching == 0, words(shell).first != "sleep" {
+            guard let parent = child(of: shell, { $0.contains("import") }) else { continue }
+            importing = parent
+            stretching = child(of: parent) { $0 == ["obscura", "--stretch"] } ?? 0
+            if residentMiB(stretching) < 96 { stretching = 0 }
+        }
+        #expect(residentMiB(importing) < 96)
+        try #require(stretching != 0, "it was never seen")
+        // Stopped it does not end by itself.
+        kill(stretching, SIGSTOP)
+        defer { kill(stretching, SIGKILL) }
+        kill(importing, SIGKILL)
+        for _ in 0..<3000 where !words(stretching).isEmpty { usleep(10_000) }
+        #expect(words(stretching).isEmpty)
+    }
+}
