@@ -68,7 +68,13 @@ let package = Package(
                 "LinuxIO",
                 "CShims", "TestSupport",
             ]),
-        tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG", "TestSupport"]),
+        tests(
+            "MountTests",
+            uses: [
+                "obscura", "obscura-worker", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
+                "TestSupport",
+                "CTurboJPEG",
+            ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
             "VaultCatalogueTests",
@@ -87,7 +93,7 @@ let package = Package(
         tests("FuseBridgeTests", uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "LinuxIO", "TestSupport"]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
-        tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),
+        tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests("VaultStoreTests", uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),
     ]
 )
