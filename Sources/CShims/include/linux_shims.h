@@ -5,6 +5,8 @@
 
 /// O_NOATIME of open(2).
 extern const int obscura_no_access_time;
+/// O_PATH of open(2).
+extern const int obscura_path_only;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 
