@@ -83,6 +83,7 @@ private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) 
 }
 
 private func readKey(_ directory: String) throws(Failure) -> SecretBytes {
+    try requireLockableMemory()
     guard let key = try readToEnd(Daemon.keyDescriptor) else {
         throw Failure(.usage, Daemon.backgroundWord, "not for users: obscura mount runs it")
     }

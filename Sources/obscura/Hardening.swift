@@ -28,3 +28,19 @@ func hardenProcess(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) thr
     // Executed through /proc/self/exe it would be listed as "exe".
     _ = obscura_set_process_name("obscura")
 }
+
+/// What passwords and keys take at once, and more.
+private let lockedBytes = 256 << 10
+
+/// Fails where memory cannot be locked: libsodium would go on all the same, with keys that may be swapped out.
+func requireLockableMemory() throws(Failure) {
+    let memory = mmap(nil, lockedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    guard let memory, memory != MAP_FAILED else { throw Failure("memory", "having some for keys", .last) }
+    defer { munmap(memory, lockedBytes) }
+    guard mlock(memory, lockedBytes) == 0 else {
+        throw Failure(
+            .failed, "memory",
+            "passwords and keys would be swapped out: let this user lock \(lockedBytes >> 10) KiB (ulimit -l)"
+        )
+    }
+}
