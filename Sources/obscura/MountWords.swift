@@ -24,8 +24,8 @@ struct MountWords: Equatable {
 
     /// The words that --help names.
     static let helpList =
-        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, thumbs=on|listed|off, trash=30,\n"
-        + "noexec, subtype="
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=,\n"
+        + "thumbs=on|listed|off, trash=30, noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [

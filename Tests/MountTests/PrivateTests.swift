@@ -226,7 +226,8 @@ final class Session {
         _ = try session.ask(
             """
             mkdir albums/\(word) && cd albums/\(word) && base64 -d >\(word).jpg <<<\(photo)
-            mkdir -p ~/.local/share; echo "<bookmark href='file://$PWD/\(word).jpg'/>" >~/.local/share/recently-used.xbel
+            recent=~/.local/share/recently-used.xbel; mkdir -p ~/.local/share
+            echo "<bookmark href='file://$PWD/\(word).jpg'/>" >$recent
             thunar &>/tmp/thunar &
             """)
         // Its window has the folder's name: whoever sees the screen sees that.

@@ -4,13 +4,13 @@ import LinuxIO
 import VaultCrypto
 import VaultStore
 
-/// Runs a command, or a shell, in a session of its own that has the space at `Photos` in an empty home directory. Returns
-/// the exit status: the command's.
+/// Runs a command, or a shell, in a session of its own that has the space at `Photos` in an empty home directory.
+/// Returns the exit status: the command's.
 ///
-/// Three processes. This one enters namespaces of users and mounts while it holds no secret, asks for the password, hides
-/// what is to be hidden, and waits. The daemon, as for any mount, is in the same namespaces. The session's first process
-/// (`runPrivateSession`) is process 1 of a namespace of processes with all that COMMAND starts: when it ends the kernel has
-/// ended them all, and only then the space is unmounted, with nobody left to use it.
+/// Three processes. This one enters namespaces of users and mounts while it holds no secret, asks for the password,
+/// hides what is to be hidden, and waits. The daemon, as for any mount, is in the same namespaces. The session's first
+/// process (`runPrivateSession`) is process 1 of a namespace of processes with all that COMMAND starts: when it ends
+/// the kernel has ended them all, and only then the space is unmounted, with nobody left to use it.
 func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
     let vault = arguments.operands[0]
     try requireVault(vault)

@@ -2,7 +2,8 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// Private first word of the command line of a session's first process: then the directory to start in, and the command.
+/// Private first word of the command line of a session's first process: then the directory to start in, and the
+/// command.
 let privateSessionWord = "--private-session"
 
 /// Signals that the first process waits for; all ask it to end, but for the first.
@@ -12,8 +13,8 @@ private let endingSeconds = 3
 
 /// Process 1 of a private session: runs the command, and ends all others when that has ended. Returns its exit status.
 ///
-/// It has no key. The space is unmounted by whoever started it, once it has ended and with it, by the kernel, all of the
-/// namespace.
+/// It has no key. The space is unmounted by whoever started it, once it has ended and with it, by the kernel, all of
+/// the namespace.
 func runPrivateSession(_ words: [String]) throws(Failure) -> Int32 {
     // kill(-1) means every process of the namespace, or of the user.
     guard words.count >= 2, getpid() == 1 else {
