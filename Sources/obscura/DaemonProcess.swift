@@ -45,9 +45,9 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     do throws(MountError) {
         try session.run {
             status.reportLive()
-            if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
             library.didGoLive()
             sweeps.sweepOld()
+            if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
         }
     } catch {
         end = failure(error, directory: daemon.directory)
