@@ -32,6 +32,7 @@ let package = Package(
         .systemLibrary(name: "CGIF", pkgConfig: "libgif", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CTIFF", pkgConfig: "libtiff-4", providers: [.apt(["libtiff-dev"])]),
         .systemLibrary(name: "CHEIF", pkgConfig: "libheif", providers: [.apt(["libheif-dev"])]),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(name: "CShims"),
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
@@ -56,6 +57,8 @@ let package = Package(
                 "PhotoImaging", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF", "CSeccomp", "CShims",
             ],
             swiftSettings: settings),
+        .executableTarget(
+            name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         tests(
             "WorkerTests",
             uses: [
@@ -69,7 +72,13 @@ let package = Package(
                 "LinuxIO",
                 "CShims", "TestSupport",
             ]),
-        tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG", "TestSupport"]),
+        tests(
+            "MountTests",
+            uses: [
+                "obscura", "obscura-worker", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
+                "TestSupport",
+                "CTurboJPEG", "CSystemd", "obscura-sleep",
+            ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
             "VaultCatalogueTests",
@@ -90,7 +99,7 @@ let package = Package(
             uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "LinuxIO", "TestSupport"]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
-        tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat"]),
+        tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests("VaultStoreTests", uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),
     ]
 )

@@ -5,7 +5,7 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
 # Debian packages that building and running take.
 build_packages=(libfuse3-dev fuse3 libsodium-dev libsqlite3-dev libssl-dev libturbojpeg0-dev libpng-dev
-    libwebp-dev libgif-dev libtiff-dev libheif-dev libseccomp-dev bubblewrap pkg-config)
+    libwebp-dev libgif-dev libtiff-dev libheif-dev libseccomp-dev libsystemd-dev bubblewrap pkg-config)
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
@@ -50,5 +50,5 @@ obscura_mounts() {
 
 # Living processes of this program, one id a line. One that has ended but was not waited for holds nothing.
 obscura_processes() {
-    ps -eo pid=,stat=,comm= | awk '$2 !~ /^Z/ && ($3 == "obscura" || $3 == "obscura-worker") { print $1 }' | sort
+    ps -eo pid=,stat=,comm= | awk '$2 !~ /^Z/ && $3 ~ /^obscura(-worker|-sleep)?$/ { print $1 }' | sort
 }

@@ -57,13 +57,12 @@ func isDeadMount(_ directory: String) -> Bool {
     return statvfs(directory, &status) != 0 && errno == ENOTCONN
 }
 
-/// Unmounts what is on top at `directory`: by itself as root, else through fusermount3. False when it is
-/// still there.
+/// Unmounts what is on top at `directory`: by itself where it may (root, or in namespaces of its own), else through
+/// fusermount3. False when it is still there.
 func detach(_ directory: String, lazily: Bool) -> Bool {
-    if geteuid() == 0 {
-        let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)
-        return umount2(directory, flags) == 0
-    }
+    let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)
+    if umount2(directory, flags) == 0 { return true }
+    if errno != EPERM || geteuid() == 0 { return false }
     return run(["fusermount3", "-u", "-q"] + (lazily ? ["-z"] : []) + ["--", directory]) == 0
 }
 

@@ -33,6 +33,8 @@ public final class MountSession: @unchecked Sendable {
 
     /// How long open files may keep being served after a lazy unmount. Then they fail with ENOTCONN.
     private static let graceMilliseconds: Int32 = 3000
+    /// The same before the machine sleeps, which does not wait for long (logind: 5 s).
+    private static let sleepGraceMilliseconds: Int32 = 500
     /// The kernel's own 128 KiB is one chunk: with more, the next chunks are opened while a program looks at
     /// this one.
     private static let readAheadKibibytes = 1024
@@ -74,6 +76,9 @@ public final class MountSession: @unchecked Sendable {
 
     deinit { closeDown() }
 
+    /// A byte written here is the number of a signal, and does what that signal would.
+    public var signalDescriptor: Int32 { control.writeEnd }
+
     /// Asks `run` to unmount and return; from any thread.
     public func unmount() { control.send(.unmountRequested) }
 
@@ -111,15 +116,16 @@ public final class MountSession: @unchecked Sendable {
                 onLive()
             case .ended: return .unmounted
             case .unmountRequested:
-                takeDown()
+                takeDown(within: Self.graceMilliseconds)
                 return .requested
             case .signal(let number):
-                takeDown()
+                takeDown(
+                    within: number == SIGPWR ? Self.sleepGraceMilliseconds : Self.graceMilliseconds)
                 return .signal(number)
             case nil:
                 guard idle.isOver(uses: bridge.useCount, open: bridge.openCount) else { continue }
                 guard mountPoint.unmount(lazily: false) else { continue }
-                waitForEnd()
+                waitForEnd(Self.graceMilliseconds)
                 return .idle
             }
         }
@@ -127,17 +133,17 @@ public final class MountSession: @unchecked Sendable {
 
     /// Unmounts as fusermount3 -u does. While files are open or a program's working directory is inside, the
     /// mount is taken out of the tree and they are served for a while longer.
-    private func takeDown() {
+    private func takeDown(within milliseconds: Int32) {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
         // Whoever waits for one is answered, and so lets go of the mount.
         bridge.library.endThumbnails()
-        waitForEnd()
+        waitForEnd(milliseconds)
     }
 
     /// Waits until the kernel has let go of the connection, a second request or signal comes, or the time is
     /// up: a mount that was copied into another namespace may never end.
-    private func waitForEnd() {
+    private func waitForEnd(_ milliseconds: Int32) {
         // A signal may have come before the mount was live.
-        while control.next(milliseconds: Self.graceMilliseconds) == .live {}
+        while control.next(milliseconds: milliseconds) == .live {}
     }
 }

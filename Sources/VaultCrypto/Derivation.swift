@@ -50,7 +50,11 @@ public func hash(
         crypto_generichash_final(state, out.octets, out.count)
         wipe(memory)
     }
+    if key != nil { sodium_stackzero(hashStackBytes) }
 }
+
+/// More than the frames of libsodium's BLAKE2b, which has the key on the stack as its first block.
+private let hashStackBytes = 4096
 
 /// A key of `count` bytes for one purpose, derived from `key`: keyed BLAKE2b of the purpose's name.
 public func deriveKey(_ key: SecretBytes, purpose: StaticString, count: Int = 32) -> SecretBytes {

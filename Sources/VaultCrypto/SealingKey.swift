@@ -59,6 +59,12 @@ public final class SealingKey: Sendable {
         return isOpen
     }
 
+    /// HChaCha20 of the key and the first 16 bytes of `nonce`: the key of this one message, 32 bytes.
+    @inline(__always)
+    func makeSubkey(_ nonce: UnsafeRawBufferPointer, into subkey: UnsafeMutableRawBufferPointer) {
+        crypto_core_hchacha20(subkey.octets, nonce.octets, bytes.pointer, nil)
+    }
+
     /// Lends a context that is ready for one message under the nonce's subkey.
     @inline(__always)
     private func withContext(
@@ -70,7 +76,7 @@ public final class SealingKey: Sendable {
             let subkey = scratch.slice(0, Geometry.keyBytes)
             let shortNonce = scratch.slice(Geometry.keyBytes, 12)
             defer { wipe(scratch) }
-            crypto_core_hchacha20(subkey.octets, nonce.octets, bytes.pointer, nil)
+            makeSubkey(nonce, into: subkey)
             shortNonce.slice(0, 4).zero()
             shortNonce.slice(4, 8).copyMemory(from: nonce.slice(16, 8))
             let isReady = EVP_CipherInit_ex(
@@ -81,7 +87,10 @@ public final class SealingKey: Sendable {
     }
 }
 
-/// OpenSSL's contexts, made once and lent out. They come to hold subkeys of single messages, never a key.
+/// OpenSSL's contexts, made once and lent out.
+///
+/// They lie in ordinary memory, and what they are given is the subkey of a single message, never a key; once given back
+/// they hold zeros in its place. A process that is looked at between two messages has no subkey to show.
 ///
 /// Unchecked Sendable: the list is guarded by its lock, a context belongs to whoever took it.
 private final class CipherContexts: @unchecked Sendable {
@@ -99,5 +108,12 @@ private final class CipherContexts: @unchecked Sendable {
         return context
     }
 
-    func give(_ context: OpaquePointer) { lock.withLock { $0.append(Box(context: context)) } }
+    func give(_ context: OpaquePointer) {
+        // Resetting the context would wipe it too, and then cost a search for the cipher at the next message.
+        let isForgotten = EVP_CipherInit_ex(context, nil, nil, Self.noKey, nil, 1) == 1
+        precondition(isForgotten, "a context keeps its key")
+        lock.withLock { $0.append(Box(context: context)) }
+    }
+
+    private static let noKey = [UInt8](repeating: 0, count: Geometry.keyBytes)
 }

@@ -159,14 +159,15 @@ private struct OptionParser {
     private func checkOperands() throws(Failure) {
         let expected = command.operands
         let given = result.operands
-        if given.count > expected.count, !command.takesMore {
+        if given.count > expected.count, !command.takesMore, !command.takesCommand {
             throw Failure(.usage, given[expected.count], "one word too many: obscura \(command.synopsis)")
         }
         if given.count < expected.count {
             throw Failure(
                 .usage, command.rawValue, "\(expected[given.count]) is missing: obscura \(command.synopsis)")
         }
-        if let index = given.firstIndex(of: "") {
+        let own = command.takesCommand ? given.prefix(expected.count) : given[...]
+        if let index = own.firstIndex(of: "") {
             let name = expected[min(index, expected.count - 1)]
             throw Failure(.usage, command.rawValue, "\(name) is empty: name one")
         }

@@ -6,6 +6,12 @@ import LinuxIO
 enum ProcessEnd: Equatable {
     case exited(Int32)
     case signalled(Int32)
+
+    /// What waitpid(2) tells. WIFEXITED and its like are macros that Swift does not import.
+    init(status: Int32) {
+        let signal = status & 0x7F
+        self = signal == 0 ? .exited(status >> 8 & 0xFF) : .signalled(signal)
+    }
 }
 
 /// Starts a program with the given descriptors and no others beside 0, 1 and 2.
@@ -17,9 +23,10 @@ enum ProcessEnd: Equatable {
 ///   - environment: `NAME=value` each; nil for this process's own.
 ///   - descriptors: `from` of this process becomes `to` of the other.
 ///   - asSession: leads a session of its own, without a terminal, at `/`.
+///   - asGroup: leads a process group of its own.
 func spawn(
     _ words: [String], executable: String? = nil, environment: [String]? = nil,
-    descriptors: [(from: Int32, to: Int32)], asSession: Bool = false
+    descriptors: [(from: Int32, to: Int32)], asSession: Bool = false, asGroup: Bool = false
 ) throws(Errno) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -47,6 +54,7 @@ func spawn(
     posix_spawnattr_setsigdefault(&attributes, &signals)
     var flags = Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)
     if asSession { flags |= obscura_spawn_new_session() }
+    if asGroup { flags |= Int16(POSIX_SPAWN_SETPGROUP) }
     posix_spawnattr_setflags(&attributes, flags)
 
     var process: pid_t = 0
@@ -65,9 +73,7 @@ func waitForEnd(of process: pid_t) -> ProcessEnd {
     while waitpid(process, &status, 0) < 0 {
         if errno != EINTR { return .exited(-1) }
     }
-    // WIFEXITED and its like are macros that Swift does not import.
-    let signal = status & 0x7F
-    return signal == 0 ? .exited(status >> 8 & 0xFF) : .signalled(signal)
+    return ProcessEnd(status: status)
 }
 
 /// Runs a program to its end without output; what it wrote to standard error comes back, cut at 4 KiB.

@@ -85,6 +85,7 @@ enum Command: String, CaseIterable {
     case headerRestore = "header restore"
     case `import`
     case export
+    case `private`
     case info
 
     /// Names of the operands; each must be given.
@@ -92,7 +93,7 @@ enum Command: String, CaseIterable {
         switch self {
         case .import: ["VAULT", "PATH"]
         case .export: ["VAULT", "DIR"]
-        case .create, .passwd, .spaceAdd, .spaceRemove, .info: ["VAULT"]
+        case .create, .passwd, .spaceAdd, .spaceRemove, .private, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
         case .grow: ["VAULT", "SIZE"]
@@ -103,6 +104,9 @@ enum Command: String, CaseIterable {
     /// Whether the last operand may be given several times.
     var takesMore: Bool { self == .import }
 
+    /// Whether the words of another command may follow, any words.
+    var takesCommand: Bool { self == .private }
+
     /// In the order of --help.
     var options: [Option] {
         switch self {
@@ -110,7 +114,7 @@ enum Command: String, CaseIterable {
         case .mount:
             [.mountOptions, .foreground, .create] + Option.createOptions + Option.passwordOptions + [.help]
         case .passwd, .spaceAdd: Option.passwordOptions + [.newKeyFile, .help]
-        case .spaceRemove: Option.passwordOptions + [.help]
+        case .spaceRemove, .private: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
         case .unmount, .grow, .headerExport, .headerRestore, .info: [.help]
@@ -131,6 +135,7 @@ enum Command: String, CaseIterable {
         case .headerRestore: "put the header of F back"
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
+        case .private: "a session that only its own programs can see, and no trace after"
         case .info: "what anyone can see without a password"
         }
     }
@@ -186,6 +191,11 @@ enum Command: String, CaseIterable {
             DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
             photos.
             """
+        case .private:
+            """
+            Runs COMMAND, else a shell, among the photos, which are at ~/Photos in an empty home directory. What is
+            written there, or to /tmp, is gone when it ends, and with it all that it started; photos are kept.
+            """
         case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
         }
     }
@@ -197,7 +207,9 @@ enum Command: String, CaseIterable {
             let value = option == .create ? "..." : option.placeholder
             return value.map { "[\(option.spelling) \($0)]" } ?? "[\(option.spelling)]"
         }
-        return ([rawValue] + operands + (takesMore ? ["..."] : []) + own).joined(separator: " ")
+        let more = takesMore ? ["..."] : []
+        let other = takesCommand ? ["[-- COMMAND...]"] : []
+        return ([rawValue] + operands + more + own + other).joined(separator: " ")
     }
 }
 

@@ -12,6 +12,9 @@ struct Daemon: Equatable {
     /// Private first words of the command line.
     static let backgroundWord = "--daemon"
     static let foregroundWord = "--foreground"
+    /// In the background of a private session, with which it ends.
+    static let sessionWord = "--private-daemon"
+    static let words: Set = [backgroundWord, foregroundWord, sessionWord]
 
     /// The key comes out of this pipe, the outcome goes into that one; the lock is held by being inherited.
     static let keyDescriptor: Int32 = 3
@@ -45,19 +48,22 @@ struct Daemon: Equatable {
         (vault, directory) = (words[3], words[4])
     }
 
-    func commandLine(inForeground: Bool) -> [String] {
-        let word = inForeground ? Self.foregroundWord : Self.backgroundWord
-        return ["obscura", word, "-o", words.daemonList, vault, directory]
+    /// - Parameter word: one of `Daemon.words`.
+    func commandLine(_ word: String) -> [String] {
+        ["obscura", word, "-o", words.daemonList, vault, directory]
     }
 
     /// Starts it in a session of its own and returns when the mount is live.
-    func start(_ space: UnlockedSpace) throws(Failure) {
+    ///
+    /// - Parameter word: `backgroundWord` or `sessionWord`.
+    @discardableResult
+    func start(_ space: UnlockedSpace, as word: String = backgroundWord) throws(Failure) -> pid_t {
         let status = try pipeEnds(for: directory)
         defer { close(status.read) }
         let complaints = try pipeEnds(for: directory)
         defer { close(complaints.read) }
-        let process = try spawnDaemon(space, status: status.write, complaints: complaints.write)
-        if try waitUntilLive(status.read) { return }
+        let process = try spawnDaemon(space, word, status: status.write, complaints: complaints.write)
+        if try waitUntilLive(status.read) { return process }
 
         let complaint = String(decoding: readAll(complaints.read, countMax: 4096), as: UTF8.self)
         let reason = complaint.split(separator: "\n").last.map { ": \($0)" } ?? ""
@@ -74,9 +80,9 @@ struct Daemon: Equatable {
     }
 
     /// Closes the daemon's ends of the pipes, so that they end with it.
-    private func spawnDaemon(_ space: UnlockedSpace, status: Int32, complaints: Int32) throws(Failure)
-        -> pid_t
-    {
+    private func spawnDaemon(
+        _ space: UnlockedSpace, _ word: String, status: Int32, complaints: Int32
+    ) throws(Failure) -> pid_t {
         defer {
             close(status)
             close(complaints)
@@ -88,7 +94,7 @@ struct Daemon: Equatable {
         defer { close(null) }
         do {
             return try spawn(
-                commandLine(inForeground: false), executable: Self.executable,
+                commandLine(word), executable: Self.executable,
                 environment: daemonEnvironment(),
                 descriptors: [
                     (null, STDIN_FILENO), (null, STDOUT_FILENO), (complaints, STDERR_FILENO),
@@ -127,7 +133,7 @@ struct Daemon: Equatable {
         else { throw Failure(directory, "handing over the key", .last) }
         close(Self.statusDescriptor)
         _ = obscura_close_from(Self.lockDescriptor + 1)
-        withCStrings(commandLine(inForeground: true)) { arguments in
+        withCStrings(commandLine(Self.foregroundWord)) { arguments in
             withCStrings(daemonEnvironment()) { variables in
                 _ = execve(Self.executable, arguments, variables)
             }
@@ -153,7 +159,13 @@ struct Daemon: Equatable {
 
 /// What the daemon may know of the user's environment, and that Swift's backtracer stays off: it prints memory.
 private func daemonEnvironment() -> [String] {
-    let names = ["TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS"]
+    var names = [
+        "TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS",
+        "DBUS_SYSTEM_BUS_ADDRESS",
+    ]
+    #if DEBUG
+        names.append(inspectionVariable)
+    #endif
     let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
     return [backtracerOff] + kept
 }

@@ -1,3 +1,4 @@
+import CShims
 import FuseBridge
 import Glibc
 import LinuxIO
@@ -12,7 +13,13 @@ func runDaemon(_ commandLine: [String]) -> ExitStatus {
     // A command that gave up waiting closes its pipe: that is to be an error of write(2), not the end.
     signal(SIGPIPE, SIG_IGN)
     unblockSignals()
-    let status = StatusPipe(commandLine.first == Daemon.backgroundWord ? Daemon.statusDescriptor : nil)
+    // In a private session it may mount; what it starts may not.
+    _ = obscura_hand_on_nothing()
+    if commandLine.first == Daemon.sessionWord { _ = obscura_signal_when_orphaned(SIGTERM) }
+    let status = StatusPipe(commandLine.first == Daemon.foregroundWord ? nil : Daemon.statusDescriptor)
+    #if DEBUG
+        defer { stopForInspection() }
+    #endif
     do throws(Failure) {
         try serve(Daemon(commandLine), status)
         return .done
@@ -40,6 +47,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
             status.reportLive()
             library.didGoLive()
             sweeps.sweepOld()
+            if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
         }
     } catch {
         end = failure(error, directory: daemon.directory)
@@ -57,7 +65,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
 
 private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) -> (Library, MountSession) {
     let vault = daemon.vault
-    var options = daemon.words.libraryOptions(workerPath: workerPath())
+    var options = daemon.words.libraryOptions(workerPath: programBeside("obscura-worker"))
     options.dataDirectories = thumbnailerDirectories()
     let library = try onVault(vault) { () throws(VaultError) in
         let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)
@@ -75,6 +83,7 @@ private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) 
 }
 
 private func readKey(_ directory: String) throws(Failure) -> SecretBytes {
+    try requireLockableMemory()
     guard let key = readToEnd(Daemon.keyDescriptor, countMax: 65_536) else {
         throw Failure(.usage, Daemon.backgroundWord, "not for users: obscura mount runs it")
     }
@@ -98,13 +107,6 @@ func readToEnd(_ descriptor: Int32, countMax: Int) -> SecretBytes? {
     }
     guard isRead else { return nil }
     return buffer.withUnsafeBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[0..<length])) }
-}
-
-/// The program that makes thumbnails, which lies beside this one; nil where it does not.
-private func workerPath() -> String? {
-    let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
-    let path = "/" + directory + "/obscura-worker"
-    return access(path, X_OK) == 0 ? path : nil
 }
 
 /// Where thumbnailers are registered: for a user the user's own and those that the environment tells of; for root, who

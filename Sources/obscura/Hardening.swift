@@ -8,17 +8,39 @@ let backtracerOff = "SWIFT_BACKTRACE=enable=no"
 /// Keeps the memory of this process out of files, whatever happens to it.
 ///
 /// The crash reporter reads its setting before any code of ours runs: where it is on, this program is executed once
-/// more with the same arguments. No core is written, and no process of the same user may look inside.
+/// more with the same arguments. No core is written, and no process of the same user may look inside; nor do programs
+/// started from here leave cores.
 func hardenProcess(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) throws(Failure) {
     if getenv("SWIFT_BACKTRACE").map({ String(cString: $0) }) != "enable=no" {
         let environment = currentEnvironment().filter { !$0.hasPrefix("SWIFT_BACKTRACE=") } + [backtracerOff]
         withCStrings(environment) { variables in _ = execve("/proc/self/exe", arguments, variables) }
         throw Failure("/proc/self/exe", "starting again without the crash reporter", .last)
     }
-    var none = rlimit(rlim_cur: 0, rlim_max: 0)
-    guard setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none) == 0, obscura_forbid_dumps() == 0 else {
+    // 1 and not 0: the kernel then does not even run the program that core_pattern may name (core(5)), which keeps
+    // command lines in the journal and pictures in cores.
+    let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)
+    var limit = rlimit()
+    getrlimit(resource, &limit)
+    limit = rlimit(rlim_cur: min(1, limit.rlim_max), rlim_max: min(1, limit.rlim_max))
+    guard setrlimit(resource, &limit) == 0, obscura_forbid_dumps() == 0 else {
         throw Failure("obscura", "forbidding core dumps", .last)
     }
     // Executed through /proc/self/exe it would be listed as "exe".
     _ = obscura_set_process_name("obscura")
+}
+
+/// What passwords and keys take at once, and more.
+private let lockedBytes = 256 << 10
+
+/// Fails where memory cannot be locked: libsodium would go on all the same, with keys that may be swapped out.
+func requireLockableMemory() throws(Failure) {
+    let memory = mmap(nil, lockedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    guard let memory, memory != MAP_FAILED else { throw Failure("memory", "having some for keys", .last) }
+    defer { munmap(memory, lockedBytes) }
+    guard mlock(memory, lockedBytes) == 0 else {
+        throw Failure(
+            .failed, "memory",
+            "passwords and keys would be swapped out: let this user lock \(lockedBytes >> 10) KiB (ulimit -l)"
+        )
+    }
 }

@@ -14,6 +14,8 @@ struct MountWords: Equatable {
     var gid: UInt32?
     var umask: UInt32?
     var idleSeconds: Int?
+    /// Unmount when the machine is about to sleep.
+    var endsBeforeSleep = true
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
     var subtype = "obscura"
@@ -23,13 +25,13 @@ struct MountWords: Equatable {
 
     /// The words that --help names.
     static let helpList =
-        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, passfile=, askpass=, keyfile=, thumbs=on|listed|off,\n"
-        + "trash=30, noexec, subtype="
+        "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
+        + "thumbs=on|listed|off, trash=30, noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
-        "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "passfile=", "askpass=", "keyfile=",
-        "thumbs=", "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+        "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
+        "keyfile=", "thumbs=", "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that change nothing here.
@@ -94,6 +96,9 @@ struct MountWords: Equatable {
                 throw bad("a time, such as 90s, 10m, 2h or 1d")
             }
             idleSeconds = seconds
+        case "suspend":
+            guard ["unmount", "keep"].contains(value) else { throw bad("unmount or keep") }
+            endsBeforeSleep = value == "unmount"
         case "thumbs":
             guard let option = ThumbnailOption(rawValue: value) else { throw bad("on, listed or off") }
             thumbnails = option
@@ -142,6 +147,7 @@ struct MountWords: Equatable {
         if let gid { words.append("gid=\(gid)") }
         if let umask { words.append("umask=" + String(umask, radix: 8)) }
         if let idleSeconds { words.append("idle=\(idleSeconds)") }
+        if !endsBeforeSleep { words.append("suspend=keep") }
         if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }

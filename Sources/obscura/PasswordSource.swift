@@ -143,6 +143,7 @@ func emptyPassword(_ source: String) -> Failure {
 ///
 /// Byte by byte, so that what follows the newline stays for whoever reads the descriptor next.
 func readPasswordLine(from descriptor: Int32, named name: String) throws(Failure) -> SecretBytes? {
+    try requireLockableMemory()
     let buffer = SecretBytes(count: passwordBytesMax + 1)
     var length = 0
     var isEnded = false

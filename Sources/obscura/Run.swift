@@ -5,19 +5,16 @@ func runObscura() -> Int32 {
     do throws(Failure) {
         try hardenProcess(CommandLine.unsafeArgv)
         let words = try decodeArguments()
-        if let first = words.dropFirst().first,
-            [Daemon.backgroundWord, Daemon.foregroundWord].contains(first)
-        {
-            return runDaemon(Array(words.dropFirst())).rawValue
-        }
-        if words.dropFirst().first == CacheSweep.word {
+        let first = words.dropFirst().first ?? ""
+        if Daemon.words.contains(first) { return runDaemon(Array(words.dropFirst())).rawValue }
+        if first == privateSessionWord { return try runPrivateSession(Array(words.dropFirst(2))) }
+        if first == CacheSweep.word {
             try CacheSweep(Array(words.dropFirst())).run()
             return ExitStatus.done.rawValue
         }
         if words.dropFirst() == [ChildStretcher.word] { return ChildStretcher.run().rawValue }
         endOnInterruption()
-        try run(words)
-        return ExitStatus.done.rawValue
+        return try run(words)
     } catch {
         note(error.line)
         return error.status.rawValue
@@ -38,16 +35,20 @@ private func decodeArguments() throws(Failure) -> [String] {
     return words
 }
 
-/// - Parameter words: the whole command line, with the program's name.
-private func run(_ words: [String]) throws(Failure) {
+/// The exit status of what the whole command line asks for.
+private func run(_ words: [String]) throws(Failure) -> Int32 {
     if let name = words.first, mountHelperNames.contains(lastComponent(name)) {
-        return try runMountHelper(Array(words.dropFirst()))
+        try runMountHelper(Array(words.dropFirst()))
+        return ExitStatus.done.rawValue
     }
     switch try parseArguments(Array(words.dropFirst())) {
     case .version: say("obscura \(programVersion)")
     case .help(let command): say(command.map { helpText($0) } ?? helpText())
-    case .run(let arguments): try run(arguments)
+    case .run(let arguments):
+        if arguments.command == .private { return try runPrivate(arguments) }
+        try run(arguments)
     }
+    return ExitStatus.done.rawValue
 }
 
 private func run(_ arguments: Arguments) throws(Failure) {
@@ -64,5 +65,6 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .headerExport: try runHeaderExport(arguments)
     case .headerRestore: try runHeaderRestore(arguments)
     case .info: try runInfo(arguments)
+    case .private: preconditionFailure("its exit status is its own")
     }
 }

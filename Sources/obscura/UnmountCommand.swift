@@ -55,7 +55,7 @@ private func findDaemon(of place: String) -> Int32? {
             continue
         }
         let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-        guard words.count == 6, words[1] == Daemon.backgroundWord || words[1] == Daemon.foregroundWord,
+        guard words.count == 6, Daemon.words.contains(words[1]),
             realPath(words[5]) == place
         else { continue }
         let descriptor = obscura_pidfd_open(process)

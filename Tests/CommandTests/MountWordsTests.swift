@@ -49,6 +49,7 @@ import Testing
         ("umask=888", "obscura: -o umask=888: must be an octal number up to 777"),
         ("umask=1777", "obscura: -o umask=1777: must be an octal number up to 777"),
         ("idle=soon", "obscura: -o idle=soon: must be a time, such as 90s, 10m, 2h or 1d"),
+        ("suspend=on", "obscura: -o suspend=on: must be unmount or keep"),
         ("trash=36501", "obscura: -o trash=36501: must be a number of days up to 36500"),
         ("trash=-1", "obscura: -o trash=-1: must be a number of days up to 36500"),
         ("trash", "obscura: -o trash: needs a value: trash=..."),
@@ -70,7 +71,7 @@ import Testing
     @Test(arguments: [
         "", "ro,idle=90,thumbs=off", "thumbs=listed",
         "allow_other,uid=0,gid=5,umask=077,noexec,dev,suid,subtype=x",
-        "trash=0",
+        "trash=0", "suspend=keep,idle=90",
     ])
     func `the daemon reads what the command wrote`(list: String) throws {
         let words = try applied(list)
@@ -96,8 +97,8 @@ import Testing
 
     @Test func `the command line of the daemon ends with the directory`() throws {
         let daemon = Daemon(words: try applied("ro"), vault: "/a vault", directory: "/mnt/photos")
-        for inForeground in [false, true] {
-            let line = daemon.commandLine(inForeground: inForeground)
+        for word in Daemon.words {
+            let line = daemon.commandLine(word)
             #expect(line.last == "/mnt/photos")
             #expect(try Daemon(Array(line.dropFirst())) == daemon)
         }

@@ -89,11 +89,13 @@ final class Place {
         return ended.output
     }
 
-    func mount(password: String = "one", options: String = "rw", location: SourceLocation = #_sourceLocation)
-        throws
-    {
+    /// - Parameter variables: `NAME=value` each, for the program's environment.
+    func mount(
+        password: String = "one", options: String = "rw", variables: [String] = [],
+        location: SourceLocation = #_sourceLocation
+    ) throws {
         let words = [obscura, "mount", vault, mountPoint, "-o", options, "--password-stdin"]
-        let ended = try run(words, password + "\n")
+        let ended = try run(["env"] + variables + words, password + "\n")
         try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
     }
 

@@ -28,6 +28,28 @@ import Testing
         #expect(try place.files(place.mountPoint).isEmpty)
     }
 
+    @Test func `no photo's name is outside the mount, while it is used and after`() throws {
+        let place = try Place()
+        try place.mount()
+        let word = "Zanzibar" + UUID().uuidString.prefix(8)
+        let photo = place.albums + "/\(word)/\(word).jpg"
+        try FileManager.default.createDirectory(
+            atPath: place.albums + "/" + word, withIntermediateDirectories: false)
+        let bytes = Data(Photo(width: 300, height: 200).bytes)
+        try bytes.write(to: URL(fileURLWithPath: photo))
+        #expect(try place.bytes(place.albums + "/\(word)/.thumbs/\(word).jpg").count > 100)
+        let file = open(photo, O_RDWR)
+        var tail = Array("tail".utf8)
+        #expect(pread(file, &tail, 4, 0) == 4 && fsync(file) == 0)
+        #expect(try place.traces(of: word) == [])
+        close(file)
+        try place.unmount()
+        #expect(try place.traces(of: word) == [])
+        // It is found where it is.
+        try place.run(["/bin/bash"], "echo \(word) >trace")
+        #expect(try place.traces(of: word) == [place.root + "/trace"])
+    }
+
     @Test(arguments: [1, 2])
     func `a read-only mount writes nothing to the vault`(spaces: Int) throws {
         let place = try Place(spaces: spaces)

@@ -62,6 +62,14 @@ import Testing
         #expect(eventually { place.daemon == nil })
     }
 
+    @Test func `without memory to lock no password is read`() throws {
+        let place = try makePlace()
+        let words = ["prlimit", "--memlock=65536:65536"] + asUser
+        let ended = try place.run(words + ["bin/obscura", "mount", "V", "D", "--password-file", "pw"])
+        #expect(ended.status == 1 && ended.errors.contains("ulimit -l"), "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").count == 1)
+    }
+
     @Test func `what fusermount3 refuses is said in its words`() throws {
         let place = try makePlace()
         // Writable for everybody, but not the user's own.

@@ -7,6 +7,8 @@
 extern const int obscura_no_access_time;
 /// FALLOC_FL_KEEP_SIZE of fallocate(2).
 extern const int obscura_keep_size;
+/// O_PATH of open(2).
+extern const int obscura_path_only;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 

@@ -1,0 +1,90 @@
+internal import CShims
+internal import CSystemd
+internal import Glibc
+
+/// Tells the process that serves a mount that the machine is about to sleep, and holds the sleep up until that process
+/// has ended: a delay inhibitor of systemd-logind, org.freedesktop.login1(5).
+///
+/// A program of its own, so that the process with the keys has no message bus. Standard input is a pipe that ends with
+/// the mount's process; the byte SIGPWR on standard output asks that process to unmount. Where there is no logind it
+/// ends, and the mount lives on without it. Returns the exit status.
+func runSleepWatch() -> Int32 {
+    // On its own from here: whoever started it need not wait for more than this.
+    let child = shim_fork()
+    if child != 0 { return child > 0 ? 0 : 1 }
+    signal(SIGPIPE, SIG_IGN)
+    guard let manager = SleepManager() else { return 0 }
+    // logind may lock up to a few seconds; so long it waits for this process, which ends with the mount's.
+    return manager.watch() ? 0 : 1
+}
+
+/// The part of systemd-logind that knows of sleep, on the system's message bus.
+private struct SleepManager {
+    private let bus: OpaquePointer
+
+    private static let destination = "org.freedesktop.login1"
+    private static let path = "/org/freedesktop/login1"
+    private static let interface = "org.freedesktop.login1.Manager"
+
+    /// Listens, and keeps an inhibitor for as long as the process lives. Nil where there is no logind.
+    init?() {
+        var connection: OpaquePointer?
+        guard sd_bus_open_system(&connection) >= 0, let connection else { return nil }
+        bus = connection
+        // Before the inhibitor is taken, so that no sleep is missed.
+        let result = sd_bus_match_signal(
+            bus, nil, Self.destination, Self.path, Self.interface, "PrepareForSleep",
+            { message, _, _ in announceSleep(message) }, nil)
+        guard result >= 0, inhibit() else { return nil }
+    }
+
+    /// Waits for the mount's process to end; false when the bus is lost.
+    func watch() -> Bool {
+        while true {
+            var result: Int32 = 1
+            while result > 0 { result = sd_bus_process(bus, nil) }
+            if result < 0 { return false }
+            var wanted = [
+                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: sd_bus_get_fd(bus), events: Int16(sd_bus_get_events(bus)), revents: 0),
+            ]
+            if poll(&wanted, 2, -1) < 0, errno != EINTR { return false }
+            if wanted[0].revents != 0 { return true }
+        }
+    }
+
+    /// Inhibit(what, who, why, mode): logind delays sleep until all copies of the descriptor it returns are closed.
+    private func inhibit() -> Bool {
+        var (call, reply): (OpaquePointer?, OpaquePointer?) = (nil, nil)
+        defer {
+            sd_bus_message_unref(call)
+            sd_bus_message_unref(reply)
+        }
+        guard
+            sd_bus_message_new_method_call(
+                bus, &call, Self.destination, Self.path, Self.interface, "Inhibit") >= 0
+        else { return false }
+        for word in ["sleep", "obscura", "A vault is being locked", "delay"] {
+            guard word.withCString({ sd_bus_message_append_basic(call, CChar(UInt8(ascii: "s")), $0) }) >= 0
+            else { return false }
+        }
+        var descriptor: Int32 = -1
+        guard sd_bus_call(bus, call, 0, nil, &reply) >= 0,
+            sd_bus_message_read_basic(reply, CChar(UInt8(ascii: "h")), &descriptor) >= 0
+        else { return false }
+        // The message's own is closed with the message.
+        return fcntl(descriptor, F_DUPFD_CLOEXEC, 3) >= 0
+    }
+}
+
+/// PrepareForSleep(start): true before the machine sleeps, false when it has woken.
+private func announceSleep(_ message: OpaquePointer?) -> Int32 {
+    var isStarting: Int32 = 0
+    guard sd_bus_message_read_basic(message, CChar(UInt8(ascii: "b")), &isStarting) > 0, isStarting != 0
+    else {
+        return 0
+    }
+    var byte = UInt8(SIGPWR)
+    _ = write(STDOUT_FILENO, &byte, 1)
+    return 0
+}

@@ -1,0 +1,60 @@
+import Glibc
+import LinuxIO
+
+/// What a private session runs, and in which environment.
+struct SessionSettings {
+    private let hiding: Hiding
+    /// As the user gave it; empty for a shell.
+    private let command: [String]
+
+    init(_ hiding: Hiding, command: [String]) {
+        self.hiding = hiding
+        self.command = command
+    }
+
+    /// Names of variables that would lead out of the session, or tell of it: the user's bus and session manager, and
+    /// directories and files that programs write to.
+    private static let dropped: Set = [
+        "DBUS_SESSION_BUS_ADDRESS", "SESSION_MANAGER", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+        "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DESKTOP_DIR", "TMPDIR", "TMP", "TEMP", "HISTFILE", "OLDPWD",
+        "PWD",
+        "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "JOURNAL_STREAM", "NOTIFY_SOCKET", "HOME",
+    ]
+
+    var environment: [String] {
+        let kept = currentEnvironment().filter { variable in
+            !Self.dropped.contains(String(variable.prefix { $0 != "=" }))
+        }
+        let prompt = getenv("debian_chroot") == nil ? ["debian_chroot=private"] : []
+        return kept + ["HOME=\(hiding.home)", "XDG_RUNTIME_DIR=\(hiding.runtime)", "PWD=\(hiding.photos)"]
+            + prompt
+    }
+
+    /// The command, looked for as it will be seen inside.
+    ///
+    /// To be called when all is hidden.
+    func commandWords() throws(Failure) -> [String] {
+        var words = command
+        if words.isEmpty {
+            let shell = getenv("SHELL").map { String(cString: $0) } ?? ""
+            words = [shell.hasPrefix("/") && access(shell, X_OK) == 0 ? shell : "/bin/sh"]
+        }
+        guard isProgram(words[0]) else {
+            throw Failure(
+                .failed, words[0], "no such program here: the home directory is hidden in a private session")
+        }
+        return words
+    }
+
+    /// As execvp(3) finds it.
+    private func isProgram(_ name: String) -> Bool {
+        if name.contains("/") { return access(absoluteInside(name), X_OK) == 0 }
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        return path.split(separator: ":").contains { access("\($0)/\(name)", X_OK) == 0 }
+    }
+
+    /// The command starts among the photos.
+    private func absoluteInside(_ path: String) -> String {
+        path.hasPrefix("/") ? path : hiding.photos + "/" + path
+    }
+}

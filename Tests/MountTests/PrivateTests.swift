@@ -1,0 +1,280 @@
+import Foundation
+import Glibc
+import LinuxIO
+import Testing
+
+/// A private session that is going on: what is written to its standard input, a shell does inside.
+final class Session {
+    private let process = Process()
+    private let (input, output, errors) = (Pipe(), Pipe(), Pipe())
+
+    /// - Parameter words: the program and its arguments, run with the place as home directory.
+    init(_ place: Place, _ words: [String], display: String? = nil) throws {
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
+        process.arguments = ["--wait"] + words
+        process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        process.environment = [
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8", "HOME": place.root,
+            "DISPLAY": display ?? "",
+        ]
+        (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
+        // What is written to a session that has ended is an error, not the end of all tests.
+        signal(SIGPIPE, SIG_IGN)
+        try process.run()
+    }
+
+    /// The process of `obscura private`: the child of setsid(1), or it itself.
+    var command: pid_t? {
+        let children = "/proc/\(process.processIdentifier)/task/\(process.processIdentifier)/children"
+        let text = (try? String(contentsOfFile: children, encoding: .utf8)) ?? ""
+        return text.split(separator: " ").first.flatMap { pid_t($0) }
+    }
+
+    func write(_ text: String) throws { try input.fileHandleForWriting.write(contentsOf: Data(text.utf8)) }
+
+    /// What the shell inside prints for a line, up to the end of it; nil when the session is over.
+    func ask(_ line: String) throws -> String? {
+        try write("\(line)\necho; echo =\n")
+        var text = ""
+        while !text.hasSuffix("\n=\n") {
+            let data = output.fileHandleForReading.availableData
+            if data.isEmpty { return nil }
+            text += String(decoding: data, as: UTF8.self)
+        }
+        return String(text.dropLast(3)).trimmingCharacters(in: .newlines)
+    }
+
+    /// Ends the shell's input and waits; the exit status and what went to standard error.
+    func end() throws -> Ended {
+        try? input.fileHandleForWriting.close()
+        return try waitForEnd()
+    }
+
+    func waitForEnd() throws -> Ended {
+        let read = output.fileHandleForReading.readDataToEndOfFile()
+        let complaints = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return Ended(
+            status: process.terminationStatus, output: String(decoding: read, as: UTF8.self),
+            errors: complaints)
+    }
+}
+
+/// Sessions that only their own programs see.
+@Suite(.serialized) struct PrivateTests {
+    /// nobody.
+    private static let user = 65_534
+    /// In no other file or argument of this machine.
+    private let word = "Zanzibar" + String(UInt32.random(in: 0...UInt32.max), radix: 16)
+
+    private func makePlace(asUser: Bool) throws -> Place {
+        let place = try Place()
+        try place.shell(
+            """
+            mkdir bin .themes; cp '\(obscura)' '\(obscura)-worker' bin; echo kept >.themes/theme
+            printf 'one\\n' >pw; chmod 600 pw; chmod 755 .
+            """)
+        if asUser { try place.shell("chown -R \(Self.user):\(Self.user) .") }
+        return place
+    }
+
+    private func words(_ place: Place, asUser: Bool, _ command: [String]) -> [String] {
+        (asUser ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups"] : [])
+            + [place.root + "/bin/obscura", "private", place.vault, "--password-file", place.root + "/pw"]
+            + (command.isEmpty ? [] : ["--"] + command)
+    }
+
+    private func run(_ place: Place, asUser: Bool = false, _ command: String...) throws -> Ended {
+        try place.run(words(place, asUser: asUser, command))
+    }
+
+    /// A shell inside that reads what to do from standard input, so that it stands in no process's arguments.
+    private func open(_ place: Place, asUser: Bool = false, display: String? = nil) throws -> Session {
+        try Session(place, words(place, asUser: asUser, ["/bin/bash"]), display: display)
+    }
+
+    /// What goes with the session: processes, the mount, the vault's lock.
+    private func expectGone(_ place: Place, location: SourceLocation = #_sourceLocation) throws {
+        let isGone = try eventually {
+            try place.run(["pgrep", "-f", "[-]-private-(daemon|session).*\(place.root)"]).status == 1
+        }
+        #expect(isGone, sourceLocation: location)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.mountPoint) == [])
+        #expect(!exists(place.root + "/Photos"), sourceLocation: location)
+    }
+
+    @Test(arguments: [false, true])
+    func `what a session sees and writes is not to be seen outside, and its photos are kept`(asUser: Bool)
+        throws
+    {
+        guard geteuid() == 0 || !asUser else { return }
+        let place = try makePlace(asUser: asUser)
+        let session = try open(place, asUser: asUser)
+        #expect(
+            try session.ask("pwd; ls; id -u; echo $HOME") == "\(place.root)/Photos\nalbums\nmoments\n"
+                + "\(asUser ? Self.user : Int(getuid()))\n\(place.root)")
+        // The home directory is another; of the old one the vault is there, and what file managers look at.
+        #expect(try session.ask("cd; ls -A") == ".themes\nPhotos\nV\nbin")
+        #expect(try session.ask("cat .themes/theme; ls V | head -1") == "kept\nobscura.vault")
+        #expect(try session.ask("touch .themes/x bin/x 2>/dev/null || echo no") == "no")
+        let photo = Data(Photo(width: 300, height: 200).bytes).base64EncodedString()
+        _ = try session.ask(
+            """
+            umask 077; mkdir -p .local/share .cache/thumbnails/normal
+            mkdir Photos/albums/\(word); base64 -d >Photos/albums/\(word)/\(word).jpg <<<\(photo)
+            echo "<bookmark href='file://$HOME/Photos/albums/\(word)/\(word).jpg'/>" >.local/share/recently-used.xbel
+            for directory in .cache/thumbnails/normal /tmp /var/tmp /dev/shm $XDG_RUNTIME_DIR; do
+                echo \(word) >$directory/\(word)
+            done
+            logger <.local/share/recently-used.xbel; exec -a thunar sleep 1000 & cd Photos/albums/\(word)
+            """)
+        #expect(try session.ask("ls ~/Photos/moments/*") == "\(word).jpg")
+        #expect(try session.ask("head -c 2 .thumbs/\(word).jpg | od -An -tx1") == " ff d8")
+        // A bus of its own, where there is one to be had.
+        #expect(try session.ask("echo ${DBUS_SESSION_BUS_ADDRESS%%:*}") == "unix")
+        // Of processes it has its own, and none that could undo what is hidden.
+        #expect(try session.ask("cat /proc/1/cmdline | tr '\\0' ' ' | cut -d' ' -f2") == "--private-session")
+        if asUser {
+            #expect(
+                try session.ask("umount ~ 2>&1 | wc -l; grep -c 'CapEff:.*[1-9a-f]' /proc/self/status")
+                    == "1\n0")
+        }
+        #expect(try place.traces(of: word) == [])
+        let ended = try session.end()
+        #expect(ended.status == 0 && ended.errors.isEmpty, "\(ended.errors)")
+        try expectGone(place)
+        #expect(try place.traces(of: word) == [])
+        try place.mount()
+        #expect(try place.files(place.albums) == ["\(word)/\(word).jpg"])
+        try place.unmount()
+    }
+
+    @Test func `the command's exit status is the session's`() throws {
+        let place = try makePlace(asUser: false)
+        #expect(try run(place, "/bin/sh", "-c", "exit 7", "").status == 7)
+        #expect(try run(place, "/bin/sh", "-c", "kill -9 $$").status == 137)
+        let none = try run(place, "no-such-program")
+        #expect(none.status == 1 && none.errors.contains("no such program here"), "\(none.errors)")
+        let wrong = try place.run(
+            [obscura, "private", place.vault, "--password-stdin", "--", "true"], "two\n")
+        #expect(wrong.status == 4 && wrong.errors.split(separator: "\n").count == 1)
+        #expect(try place.run([obscura, "private", place.root, "--", "true"]).status == 3)
+        #expect(try place.run([obscura, "private", place.vault, "--", "true"]).status == 2)
+        try place.mount()
+        #expect(try run(place, "true").status == 5)
+        try place.unmount()
+        try expectGone(place)
+    }
+
+    @Test func `with the command all ends that it started`() throws {
+        let place = try makePlace(asUser: false)
+        let name = "sleep-\(UUID().uuidString)"
+        let stubborn = "trap '' TERM HUP; exec -a \(name) sleep 1000"
+        let ended = try run(
+            place, "/bin/bash", "-c",
+            "setsid bash -c \"\(stubborn)\" & (exec -a \(name) sleep 1000 &) ; echo a >albums/a; sleep 0.2")
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(try place.run(["pgrep", "-f", "^\(name)"]).status == 1)
+        try expectGone(place)
+    }
+
+    @Test(arguments: [(SIGTERM, false), (SIGKILL, true)])
+    func `a signal ends it in order`(signal: Int32, asUser: Bool) throws {
+        let asUser = asUser && geteuid() == 0
+        let place = try makePlace(asUser: asUser)
+        let session = try open(place, asUser: asUser)
+        #expect(try session.ask("echo before >albums/note; exec 9>>albums/open; echo more >&9") == "")
+        let command = try #require(session.command)
+        #expect(kill(command, signal) == 0)
+        let ended = try session.waitForEnd()
+        #expect(ended.status == (signal == SIGKILL ? SIGKILL : 128 + SIGTERM), "\(ended.errors)")
+        try expectGone(place)
+        try place.mount()
+        #expect(try place.shell("cat D/albums/note D/albums/open") == "before\nmore\n")
+        try place.unmount()
+    }
+
+    @Test func `with the daemon the session ends`() throws {
+        let place = try makePlace(asUser: false)
+        let session = try open(place)
+        #expect(try session.ask("echo in") == "in")
+        let found = try place.run(["pgrep", "-f", "[-]-private-daemon.*\(place.root)"]).lines
+        #expect(kill(try #require(found.first.flatMap { pid_t($0) }), SIGKILL) == 0)
+        let ended = try session.waitForEnd()
+        #expect(ended.status == 1 && ended.errors.contains("Photos: "), "\(ended.errors)")
+        try expectGone(place)
+    }
+
+    @Test func `where namespaces are forbidden it says so before it asks`() throws {
+        let place = try Place()
+        let ended = try place.run([
+            "unshare", "-Ur", "/bin/sh", "-c",
+            "echo 0 >/proc/sys/user/max_mnt_namespaces; exec '\(obscura)' private '\(place.vault)'",
+        ])
+        #expect(ended.status == 1 && ended.errors.contains("namespaces of their own"), "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").count == 1)
+        let inside = try place.run(["env", "HOME=\(place.vault)/spaces", obscura, "private", place.vault])
+        #expect(inside.status == 2 && inside.errors.contains("home directory"), "\(inside.errors)")
+    }
+
+    @Test func `a file manager leaves no trace`() throws {
+        let asUser = geteuid() == 0
+        let display = try Display()
+        let place = try makePlace(asUser: asUser)
+        let session = try open(place, asUser: asUser, display: display.name)
+        let photo = Data(Photo(width: 300, height: 200).bytes).base64EncodedString()
+        _ = try session.ask(
+            """
+            mkdir albums/\(word) && cd albums/\(word) && base64 -d >\(word).jpg <<<\(photo)
+            recent=~/.local/share/recently-used.xbel; mkdir -p ~/.local/share
+            echo "<bookmark href='file://$PWD/\(word).jpg'/>" >$recent
+            thunar &>/tmp/thunar &
+            """)
+        // Its window has the folder's name: whoever sees the screen sees that.
+        let isShown = try display.waitForWindow(place, word)
+        let complaint = isShown ? nil : try session.ask("cat /tmp/thunar; ps ax")
+        #expect(isShown, "\(complaint ?? "the session has ended")")
+        #expect(try place.traces(of: word) == [])
+        let ended = try session.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        try expectGone(place)
+        #expect(try place.traces(of: word) == [])
+    }
+}
+
+/// A screen that nobody looks at.
+private final class Display {
+    let name: String
+    private let process = Process()
+
+    init() throws {
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
+        process.arguments = ["-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp", "-ac"]
+        (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
+        try process.run()
+        var text = ""
+        while !text.hasSuffix("\n") {
+            let data = output.fileHandleForReading.availableData
+            if data.isEmpty { break }
+            text += String(decoding: data, as: UTF8.self)
+        }
+        name = ":" + text.trimmingCharacters(in: .newlines)
+        try #require(name.count > 1, "Xvfb did not start")
+    }
+
+    deinit {
+        // Foundation starts programs with signals blocked: it would not hear a gentler one, and cleans up nothing.
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        unlink("/tmp/.X\(name.dropFirst())-lock")
+        unlink("/tmp/.X11-unix/X\(name.dropFirst())")
+    }
+
+    /// Waits for a window whose title has `word`, up to half a minute; whether it came.
+    func waitForWindow(_ place: Place, _ word: String) throws -> Bool {
+        let look = "xwininfo -root -tree 2>/dev/null | grep -q '\(word)'"
+        let line = "for i in {1..300}; do if \(look); then exit 0; fi; sleep 0.1; done; exit 1"
+        return try place.run(["env", "DISPLAY=\(name)", "/bin/bash", "-c", line]).status == 0
+    }
+}
