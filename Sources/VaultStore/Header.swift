@@ -36,15 +36,7 @@ struct Header: Sendable {
     static func read(
         _ descriptor: Int32, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> Header {
-        var copies: [[UInt8]] = []
-        for offset in HeaderLayout.copyOffsets {
-            var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
-            let count: Int
-            do throws(Errno) {
-                count = try calls.readFully(descriptor, at: offset, into: &copy)
-            } catch { count = 0 }
-            copies.append(count == copy.count ? copy : [])
-        }
+        let copies = readCopies(descriptor, calls: calls)
         let verdicts = copies.map { judge($0) }
         for (index, verdict) in verdicts.enumerated() {
             if case .valid = verdict {
@@ -61,6 +53,26 @@ struct Header: Sendable {
             if case .unknownVersion(let version) = verdict { throw .unsupportedVersion(version) }
         }
         throw .headerDamaged
+    }
+
+    /// Of copy A and copy B, whether it is valid and, if it is the second valid one, like the first.
+    static func copyStates(_ descriptor: Int32, calls: any FileSystemCalls) -> [Bool] {
+        let copies = readCopies(descriptor, calls: calls)
+        var states = copies.map { copy in
+            if case .valid = judge(copy) { return true }
+            return false
+        }
+        if states == [true, true], copies[0] != copies[1] { states[1] = false }
+        return states
+    }
+
+    /// Both copies; one that cannot be read is empty.
+    private static func readCopies(_ descriptor: Int32, calls: any FileSystemCalls) -> [[UInt8]] {
+        HeaderLayout.copyOffsets.map { offset in
+            var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
+            let count = (try? calls.readFully(descriptor, at: offset, into: &copy)) ?? 0
+            return count == copy.count ? copy : []
+        }
     }
 
     private static func judge(_ copy: [UInt8]) -> Verdict {
