@@ -74,7 +74,7 @@ public final class Tables {
     let trash: TrashStatements
     let copies: CopyStatements
     let thumbnails: ThumbnailStatements
-    private let connection: Connection
+    let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection
