@@ -17,6 +17,7 @@ enum Option: String, CaseIterable {
     case dryRun = "dry-run"
     case move
     case quiet
+    case repair
     case mountOptions = "o"
     case foreground = "f"
     case help
@@ -34,7 +35,7 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet: nil
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair: nil
         }
     }
 
@@ -55,6 +56,7 @@ enum Option: String, CaseIterable {
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back equal"
         case .quiet: "show no progress"
+        case .repair: "say what can be set right, and do it; nothing that can be read is lost"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
         case .help: "show this help"
@@ -76,7 +78,10 @@ enum Command: String, CaseIterable {
     case grow
     case `import`
     case export
+    case check
     case info
+    case status
+    case speed
 
     /// Names of the operands; each must be given.
     var operands: [String] {
@@ -86,12 +91,18 @@ enum Command: String, CaseIterable {
         case .create, .passwd, .spaceAdd, .spaceRemove, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
+        case .check: ["VAULT|DIR"]
+        case .status: ["DIR"]
+        case .speed: []
         case .grow: ["VAULT", "SIZE"]
         }
     }
 
     /// Whether the last operand may be given several times.
     var takesMore: Bool { self == .import }
+
+    /// Whether the operand may be left out.
+    var mayTakeNone: Bool { self == .status }
 
     /// In the order of --help.
     var options: [Option] {
@@ -102,7 +113,8 @@ enum Command: String, CaseIterable {
         case .passwd, .spaceAdd, .spaceRemove: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
-        case .unmount, .grow, .info: [.help]
+        case .check: [.repair] + Option.passwordOptions + [.help]
+        case .unmount, .grow, .info, .status, .speed: [.help]
         }
     }
 
@@ -118,7 +130,10 @@ enum Command: String, CaseIterable {
         case .grow: "enlarge every space to SIZE, used or not (no password)"
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
+        case .check: "verify every stored byte; name what is damaged, by path"
         case .info: "what anyone can see without a password"
+        case .status: "a mounted space: size, photos, thumbnails, pending writes"
+        case .speed: "how fast this machine seals, opens, hashes and makes thumbnails"
         }
     }
 
@@ -155,6 +170,13 @@ enum Command: String, CaseIterable {
             DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
             photos.
             """
+        case .check:
+            """
+            VAULT is not mounted and nothing is written to it; DIR is a mounted space, which stays in use. Each line
+            names a file by all its paths, and what is wrong with it. The status is 6 where something is.
+            """
+        case .status: "Without DIR: every mount of yours. Only who mounted a space, or root, is answered."
+        case .speed: "Nothing is read from or written to any disk."
         case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
         }
     }
@@ -166,6 +188,7 @@ enum Command: String, CaseIterable {
             let value = option == .create ? "..." : option.placeholder
             return value.map { "[\(option.spelling) \($0)]" } ?? "[\(option.spelling)]"
         }
+        let operands = mayTakeNone ? operands.map { "[\($0)]" } : operands
         return ([rawValue] + operands + (takesMore ? ["..."] : []) + own).joined(separator: " ")
     }
 }

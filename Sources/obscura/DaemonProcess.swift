@@ -100,7 +100,7 @@ private func readToEnd(_ descriptor: Int32) throws(Failure) -> SecretBytes? {
 }
 
 /// The program that makes thumbnails, which lies beside this one; nil where it does not.
-private func workerPath() -> String? {
+func workerPath() -> String? {
     let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
     let path = "/" + directory + "/obscura-worker"
     return access(path, X_OK) == 0 ? path : nil

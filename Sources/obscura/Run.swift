@@ -60,6 +60,9 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .grow: try runGrow(arguments)
     case .import: try runImport(arguments)
     case .export: try runExport(arguments)
+    case .check: try runCheck(arguments)
     case .info: try runInfo(arguments)
+    case .status: try runStatus(arguments)
+    case .speed: try runSpeed()
     }
 }
