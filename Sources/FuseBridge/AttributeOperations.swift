@@ -18,7 +18,7 @@ func setExtendedAttribute(
 
 func getExtendedAttribute(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ name: CString, _ room: Int) {
     Request(request).answer { call throws(FileError) in
-        .value(try call.library.getExtendedAttribute(ino, name: try userName(name)), room: room)
+        .value(try call.library.getExtendedAttribute(ino, name: try userName(name), call.caller), room: room)
     }
 }
 

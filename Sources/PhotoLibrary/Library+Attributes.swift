@@ -50,13 +50,21 @@ extension Library {
     // MARK: Extended attributes
 
     /// getxattr(2). `noData` where there is none of that name.
-    public func getExtendedAttribute(_ ino: UInt64, name: [UInt8]) throws(FileError) -> [UInt8] {
+    ///
+    /// - Parameter caller: who asks; nil: this program itself.
+    public func getExtendedAttribute(
+        _ ino: UInt64, name: [UInt8], _ caller: Caller? = nil
+    ) throws(FileError) -> [UInt8] {
         guard hasPrefix(name, userPrefix) else {
             // The kernel asks for these at every turn: answered without a lock.
             throw hasPrefix(name, securityPrefix) ? .noData : .notSupported
         }
         if VirtualInode.isVirtual(ino) { throw .noData }
-        if hasPrefix(name, ownPrefix) { return try ownAttribute(ino, Array(name.dropFirst(ownPrefix.count))) }
+        if hasPrefix(name, ownPrefix) {
+            let name = Array(name.dropFirst(ownPrefix.count))
+            if ino == Place.root, let value = try controlAttribute(name, caller) { return value }
+            return try ownAttribute(ino, name)
+        }
         return try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.row.flags.contains(.hasAttributes),

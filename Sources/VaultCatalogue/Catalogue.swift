@@ -75,7 +75,7 @@ public final class Tables {
     let copies: CopyStatements
     let thumbnails: ThumbnailStatements
     let unpictured: UnpicturedStatements
-    private let connection: Connection
+    let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection

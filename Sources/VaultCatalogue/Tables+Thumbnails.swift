@@ -93,6 +93,11 @@ extension Tables {
         try store.run()
     }
 
+    /// How many are kept. Walks the table: for `status`, not for requests.
+    public func thumbnailCount() throws(CatalogueError) -> Int64 {
+        try connection.prepare("SELECT count(*) FROM thumbnail WHERE length > 0").one { $0.integer(0) } ?? 0
+    }
+
     public func deleteThumbnails(of ino: UInt64) throws(CatalogueError) {
         thumbnails.delete.bind(1, ino)
         try thumbnails.delete.run()

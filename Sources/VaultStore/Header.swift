@@ -55,6 +55,17 @@ struct Header: Sendable {
         throw .headerDamaged
     }
 
+    /// Of copy A and copy B, whether it is valid and, if it is the second valid one, like the first.
+    static func copyStates(_ descriptor: Int32, calls: any FileSystemCalls) -> [Bool] {
+        let copies = readCopies(descriptor, calls: calls)
+        var states = copies.map { copy in
+            if case .valid = judge(copy) { return true }
+            return false
+        }
+        if states == [true, true], copies[0] != copies[1] { states[1] = false }
+        return states
+    }
+
     /// Both copies; one that cannot be read is empty.
     private static func readCopies(_ descriptor: Int32, calls: any FileSystemCalls) -> [[UInt8]] {
         HeaderLayout.copyOffsets.map { offset in

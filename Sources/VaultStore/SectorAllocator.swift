@@ -196,6 +196,23 @@ final class SectorAllocator {
         return (try load(segment), segment, index..<index + count)
     }
 
+    // MARK: Checking
+
+    /// The bits of a segment: which sectors somebody has. Does not throw where the segment has none.
+    func usedRow(of segment: Int) throws(StoreError) -> BitRow {
+        segment < segmentCount ? try load(segment).used : BitRow(count: sectorsPerSegment)
+    }
+
+    /// Puts other bits, and the count that they make, in place of a segment's, whatever was there.
+    func replace(_ segment: Int, with row: BitRow) {
+        precondition(segment < segmentCount && row.count == sectorsPerSegment)
+        let entry = bits[segment] ?? SegmentBits(sectors: sectorsPerSegment)
+        bits[segment] = entry
+        entry.used = row
+        entry.longestRun = nil
+        changeUse(entry, segment, 0..<sectorsPerSegment, by: row.setCount - Int(usedCounts[segment]))
+    }
+
     /// The pages that changed since the last call: bitmap pages by number with their 2048 bytes, then count pages.
     func takeDirtyPages() -> (bitmaps: [(page: Int, bytes: [UInt8])], counts: [(page: Int, bytes: [UInt8])]) {
         var bitmaps: [(Int, [UInt8])] = []

@@ -78,6 +78,18 @@ struct SlotAllocator {
         dirtyPages.insert(slot / MapLayout.bitsPerPage)
     }
 
+    /// Whether a slot is taken, or may not be given out.
+    func isUsed(_ slot: Int) -> Bool { slot < row.count && row[slot] }
+
+    /// Takes a slot that something refers to, though its bit said that it was free.
+    mutating func take(found slot: Int) {
+        precondition(slot < row.count && !row[slot])
+        row.set(slot..<slot + 1)
+        usedSlots += 1
+        backedSlots = max(backedSlots, slot + 1)
+        dirtyPages.insert(slot / MapLayout.bitsPerPage)
+    }
+
     mutating func takeDirtyPages() -> Set<Int> {
         defer { dirtyPages = [] }
         return dirtyPages

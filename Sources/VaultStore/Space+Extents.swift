@@ -191,7 +191,7 @@ extension Space {
         }
     }
 
-    private func descriptor(
+    func descriptor(
         _ role: ExtentRole, _ content: UInt64, _ run: ExtentRun, _ chunk: Int
     ) -> Descriptor {
         Descriptor(
@@ -203,16 +203,11 @@ extension Space {
     private func sealExtent(
         _ descriptor: Descriptor, _ plain: UnsafeRawBufferPointer, into extent: UnsafeMutableRawBufferPointer
     ) {
+        let nonce = extent.slice(0, Geometry.nonceBytes)
+        fillRandom(nonce)
+        sealDescriptor(descriptor, into: extent)
         withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
             descriptor.encodeAssociatedData(into: associated)
-            let nonce = extent.slice(0, Geometry.nonceBytes)
-            fillRandom(nonce)
-            let version = UnsafeRawBufferPointer(associated.slice(0, 2))
-            keys.descriptor.seal(
-                UnsafeRawBufferPointer(associated.slice(2, Geometry.descriptorBytes)),
-                into: extent.slice(Geometry.nonceBytes, Geometry.descriptorBytes),
-                tag: extent.slice(Geometry.nonceBytes + Geometry.descriptorBytes, Geometry.tagBytes),
-                nonce: UnsafeRawBufferPointer(nonce), associated: version)
             let payload = extent.slice(Geometry.extentHeaderBytes, plain.count)
             let tagOffset = Geometry.extentHeaderBytes + plain.count
             keys.content.seal(
@@ -220,6 +215,19 @@ extension Space {
                 nonce: UnsafeRawBufferPointer(nonce), associated: UnsafeRawBufferPointer(associated))
             let end = tagOffset + Geometry.tagBytes
             fillRandom(extent.slice(end, extent.count - end))
+        }
+    }
+
+    /// Seals a descriptor into the beginning of an extent, under the nonce that is there.
+    func sealDescriptor(_ descriptor: Descriptor, into extent: UnsafeMutableRawBufferPointer) {
+        withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
+            descriptor.encodeAssociatedData(into: associated)
+            keys.descriptor.seal(
+                UnsafeRawBufferPointer(associated.slice(2, Geometry.descriptorBytes)),
+                into: extent.slice(Geometry.nonceBytes, Geometry.descriptorBytes),
+                tag: extent.slice(Geometry.nonceBytes + Geometry.descriptorBytes, Geometry.tagBytes),
+                nonce: UnsafeRawBufferPointer(extent.slice(0, Geometry.nonceBytes)),
+                associated: UnsafeRawBufferPointer(associated.slice(0, 2)))
         }
     }
 

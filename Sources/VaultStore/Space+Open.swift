@@ -29,6 +29,25 @@ struct OpenedRoot: Sendable {
     var releaseLimit: UInt64
     /// Delta of the newest durable root.
     var durableDelta: Reference
+    /// Copies of durable roots that are not what the other copy is.
+    var torn: [TornRoot]
+    /// Newer states that could not be read.
+    var unreadable: [UInt64]
+}
+
+/// A copy of a durable root that does not open, or is an older root, while the other copy opens.
+struct TornRoot: Sendable {
+    var slot: Int
+    var copy: Int
+    var root: RootRecord
+}
+
+/// The newer copy of what is in a root slot.
+struct FoundRoot: Sendable {
+    var slot: Int
+    var root: RootRecord
+    /// The other copy, where it is not the same root.
+    var tornCopy: Int?
 }
 
 /// What a space is opened with.
@@ -52,50 +71,53 @@ extension Space {
             durable: durables.first?.slot ?? RootLayout.durableSlots.lowerBound,
             soft: softs.first?.slot ?? RootLayout.softSlots.lowerBound, hasSoft: !softs.isEmpty)
         let base = durables.first?.root
+        let torn = durables.compactMap { found in
+            found.tornCopy.map { TornRoot(slot: found.slot, copy: $0, root: found.root) }
+        }
+        var unreadable: [UInt64] = []
         if let soft = softs.first?.root, let base, soft.base == base.generation,
             soft.generation > base.generation, soft.bootHash == options.bootHash
         {
             let opened = OpenedRoot(
                 root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base,
-                durableDelta: base.delta)
+                durableDelta: base.delta, torn: torn, unreadable: [])
             if let space = try? Space(opened, files: files, keys: keys, options: options),
                 space.opensEverything(since: base)
             {
                 space.markUnsynced(since: base.generation)
                 return space
             }
+            unreadable.append(soft.generation)
         }
         // A root may be whole and what it leads to damaged: an older one is better than none.
         for durable in durables {
             rings.durable = durable.slot
             let opened = OpenedRoot(
                 root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base,
-                durableDelta: durable.root.delta)
+                durableDelta: durable.root.delta, torn: torn, unreadable: unreadable)
             if let space = try? Space(opened, files: files, keys: keys, options: options) { return space }
+            unreadable.append(durable.root.generation)
         }
         throw .damaged
     }
 
-    /// Reads every root slot; of each, the first copy that opens.
-    private static func findRoots(files: SegmentFiles, codec: PageCodec) -> [(slot: Int, root: RootRecord)] {
-        var found: [(slot: Int, root: RootRecord)] = []
-        for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
-            for copy in 0..<2 {
-                if let root = readRoot(files: files, codec: codec, slot: slot, copy: copy) {
-                    found.append((slot, root))
-                    break
-                }
-            }
+    /// Reads every root slot; of each, the newer copy that opens.
+    static func findRoots(files: SegmentFiles, codec: PageCodec) -> [FoundRoot] {
+        (RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound).compactMap { slot in
+            let copies = (0..<2).map { readRoot(files: files, codec: codec, slot: slot, copy: $0) }
+            let newest = copies.compactMap { $0 }.max { $0.generation < $1.generation }
+            guard let newest else { return nil }
+            let torn = copies.firstIndex { $0?.generation != newest.generation }
+            return FoundRoot(slot: slot, root: newest, tornCopy: torn)
         }
-        return found
     }
 
-    private static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {
+    static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {
         // The first pair is segments 0 and 1, always.
         UInt64(copy * files.sectorsPerSegment + slot * Geometry.sectorsPerPage)
     }
 
-    private static func readRoot(files: SegmentFiles, codec: PageCodec, slot: Int, copy: Int) -> RootRecord? {
+    static func readRoot(files: SegmentFiles, codec: PageCodec, slot: Int, copy: Int) -> RootRecord? {
         let identity = PageIdentity(role: .root, index: UInt32(slot))
         return try? withUnsafeTemporaryPage { (sealed) throws(StoreError) -> RootRecord? in
             try files.read(rootSector(slot, copy: copy, files: files), into: sealed)
@@ -108,14 +130,14 @@ extension Space {
         }
     }
 
-    /// Writes both copies of a root into a slot.
+    /// Writes both copies of a root, or the one given, into a slot.
     private static func writeRoot(
-        _ root: RootRecord, slot: Int, files: SegmentFiles, codec: PageCodec
+        _ root: RootRecord, slot: Int, copies: Range<Int> = 0..<2, files: SegmentFiles, codec: PageCodec
     ) throws(StoreError) {
         let identity = PageIdentity(role: .root, index: UInt32(slot))
         try withUnsafeTemporaryPage { (plain) throws(StoreError) in
             root.encode(into: plain)
-            for copy in 0..<2 {
+            for copy in copies {
                 try withUnsafeTemporaryPage { (sealed) throws(StoreError) in
                     _ = codec.seal(
                         UnsafeRawBufferPointer(plain), as: identity, copy: UInt8(copy), into: sealed)
@@ -126,11 +148,22 @@ extension Space {
         }
     }
 
+    /// Gives roots of which a power cut or damage left one copy their other one back. Best effort: each is readable as
+    /// it is.
+    private func mendRoots(but slot: Int) {
+        for torn in tornRoots where torn.slot != slot {
+            let copies = torn.copy..<torn.copy + 1
+            try? Self.writeRoot(torn.root, slot: torn.slot, copies: copies, files: files, codec: codec)
+        }
+        tornRoots = []
+    }
+
     /// Writes a commit's root into the ring of its kind, beside the newest ones.
     func writeRoot(_ root: RootRecord) throws(StoreError) {
         let slot = root.isDurable ? rings.nextDurable : rings.nextSoft
         if !root.isDurable { rings.hasSoft = true }
         try Self.writeRoot(root, slot: slot, files: files, codec: codec)
+        if root.isDurable { mendRoots(but: slot) }
         if root.isDurable { rings.durable = slot } else { rings.soft = slot }
     }
 
@@ -176,15 +209,16 @@ extension Space {
     // MARK: Deltas
 
     /// A delta page, opened.
-    private struct DeltaPage {
+    struct DeltaPage {
         var generation: UInt64
         var previous: Reference
         var entries: [DeltaEntry]
     }
 
-    private func readDelta(_ reference: Reference) throws(StoreError) -> DeltaPage {
+    func readDelta(_ reference: Reference, pairs: [SegmentPair]) throws(StoreError) -> DeltaPage {
         try withUnsafeTemporaryPage { (plain) throws(StoreError) in
-            try openPage(reference, as: PageIdentity(role: .delta, index: reference.slot), into: plain)
+            let identity = PageIdentity(role: .delta, index: reference.slot)
+            try openPage(reference, at: place(reference.slot, pairs: pairs), as: identity, into: plain)
             let bytes = UnsafeRawBufferPointer(plain)
             let count = Int(bytes.number(DeltaLayout.countOffset, as: UInt32.self))
             guard count <= DeltaLayout.entriesPerPage else { throw .damaged }
@@ -207,7 +241,7 @@ extension Space {
     ) throws(StoreError) {
         var reference = current.delta
         while !reference.isAbsent {
-            let page = try readDelta(reference)
+            let page = try readDelta(reference, pairs: pairs)
             if page.generation <= generation { return }
             body(reference.slot, page.generation, page.entries)
             reference = page.previous

@@ -3,30 +3,6 @@ import Synchronization
 import VaultCrypto
 import VaultFormat
 
-/// What a paged database needs of the layer below it: 4096-byte pages, of which the last 40 are the store's.
-public protocol PageStorage: AnyObject, Sendable {
-    /// Pages the database has.
-    var pageCount: UInt32 { get }
-    /// Fills `bytes` (4096) with a page; zeros for one never written.
-    func readPage(_ index: UInt32, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError)
-    /// Keeps a page in memory for the next commit.
-    func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer)
-    func truncatePages(to count: UInt32)
-}
-
-/// A page in memory. It is written before it is shared and never after.
-final class PageBuffer: @unchecked Sendable {
-    private static let pool = BufferPool(bufferBytes: Geometry.pageBytes, keptMax: 512)
-    let bytes: UnsafeMutableRawBufferPointer
-
-    init(_ source: UnsafeRawBufferPointer) {
-        bytes = Self.pool.take()
-        bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: source.prefix(Geometry.pageBytes)))
-    }
-
-    deinit { Self.pool.give(bytes) }
-}
-
 /// Something given back that a root may still refer to.
 struct PendingFree: Sendable {
     var entry: DeltaEntry
@@ -106,6 +82,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var newDeltaSlots: [UInt32] = []
     /// Delta of the newest durable root.
     var durableDelta: Reference
+    /// Copies of durable roots that the next durable commit writes again.
+    var tornRoots: [TornRoot]
+    /// Generations of newer states than the one that was opened, which could not be read.
+    public let unreadableStates: [UInt64]
     /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Whether this mount has made sure that the slots said to have their disk do.
@@ -142,6 +122,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         peakSectors = opened.root.peakSectors
         durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
         durableDelta = opened.durableDelta
+        tornRoots = opened.torn
+        unreadableStates = opened.unreadable
         released = opened.root.released
         pairs = opened.root.pairs
         maps = zip(MapObject.allCases, opened.root.objects).map { object, stored in
@@ -217,21 +199,31 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     func nodeLoader(_ object: MapObject) -> PageMap.NodeLoader {
         { [unowned self] (key: NodeKey, reference: Reference) throws(StoreError) in
-            let node = MapNode()
-            try withUnsafeTemporaryPage { (plain) throws(StoreError) in
-                try openPage(reference, as: .node(object, key), into: plain)
-                for place in 0..<MapLayout.fanout {
-                    node.references[place] = Reference(
-                        decoding: UnsafeRawBufferPointer(plain).slice(
-                            place * MapLayout.referenceBytes, MapLayout.referenceBytes))
-                }
-            }
-            return node
+            try openNode(object, key, reference, pairs: pairs)
         }
     }
 
-    /// The sectors of a slot's two copies. Under `lock`, or with pairs that do not change.
-    func place(_ slot: UInt32) throws(StoreError) -> SlotPlace {
+    /// Opens a node of a map that uses these pairs of segments.
+    func openNode(
+        _ object: MapObject, _ key: NodeKey, _ reference: Reference, pairs: [SegmentPair]
+    ) throws(StoreError) -> MapNode {
+        let node = MapNode()
+        try withUnsafeTemporaryPage { (plain) throws(StoreError) in
+            let place = try place(reference.slot, pairs: pairs)
+            try openPage(reference, at: place, as: .node(object, key), into: plain)
+            for index in 0..<MapLayout.fanout {
+                node.references[index] = Reference(
+                    decoding: UnsafeRawBufferPointer(plain).slice(
+                        index * MapLayout.referenceBytes, MapLayout.referenceBytes))
+            }
+        }
+        return node
+    }
+
+    /// The sectors of a slot's two copies. Under `lock`, or where no pair can be added.
+    func place(_ slot: UInt32) throws(StoreError) -> SlotPlace { try place(slot, pairs: pairs) }
+
+    func place(_ slot: UInt32, pairs: [SegmentPair]) throws(StoreError) -> SlotPlace {
         let pair = Int(slot) / slotsPerPair
         guard pair < pairs.count else { throw .damaged }
         let offset = UInt64(Int(slot) % slotsPerPair * Geometry.sectorsPerPage)

@@ -137,7 +137,7 @@ extension Vault {
     ///
     /// A segment that is there in part is completed; nothing that is there is written over. When this throws, the
     /// files it made for the unfinished number are gone again, and so are empty ones that it found.
-    private static func fill(
+    static func fill(
         _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64,
         isInUse: Bool = false,
         _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
@@ -228,7 +228,7 @@ extension Vault {
     }
 
     /// One `grow` at a time; a mounted daemon does not hold this lock.
-    private static func lockSpaces(_ vault: VaultDirectory) throws(VaultError) -> Int32 {
+    static func lockSpaces(_ vault: VaultDirectory) throws(VaultError) -> Int32 {
         do throws(Errno) {
             let descriptor = try vault.calls.open(
                 vault.directory, VaultDirectory.spacesName, flags: O_RDONLY | O_DIRECTORY, mode: 0)

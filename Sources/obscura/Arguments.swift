@@ -162,7 +162,7 @@ private struct OptionParser {
         if given.count > expected.count, !command.takesMore, !command.takesCommand {
             throw Failure(.usage, given[expected.count], "one word too many: obscura \(command.synopsis)")
         }
-        if given.count < expected.count {
+        if given.count < expected.count, !command.mayTakeNone {
             throw Failure(
                 .usage, command.rawValue, "\(expected[given.count]) is missing: obscura \(command.synopsis)")
         }

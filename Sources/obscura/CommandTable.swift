@@ -19,6 +19,7 @@ enum Option: String, CaseIterable {
     case dryRun = "dry-run"
     case move
     case quiet
+    case repair
     case mountOptions = "o"
     case foreground = "f"
     case help
@@ -37,7 +38,7 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet: nil
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair: nil
         }
     }
 
@@ -60,6 +61,7 @@ enum Option: String, CaseIterable {
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back equal"
         case .quiet: "show no progress"
+        case .repair: "say what can be set right, and do it; nothing that can be read is lost"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
         case .help: "show this help"
@@ -86,7 +88,10 @@ enum Command: String, CaseIterable {
     case `import`
     case export
     case `private`
+    case check
     case info
+    case status
+    case speed
 
     /// Names of the operands; each must be given.
     var operands: [String] {
@@ -96,6 +101,9 @@ enum Command: String, CaseIterable {
         case .create, .passwd, .spaceAdd, .spaceRemove, .private, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
+        case .check: ["VAULT|DIR"]
+        case .status: ["DIR"]
+        case .speed: []
         case .grow: ["VAULT", "SIZE"]
         case .headerExport, .headerRestore: ["VAULT", "F"]
         }
@@ -107,6 +115,9 @@ enum Command: String, CaseIterable {
     /// Whether the words of another command may follow, any words.
     var takesCommand: Bool { self == .private }
 
+    /// Whether the operand may be left out.
+    var mayTakeNone: Bool { self == .status }
+
     /// In the order of --help.
     var options: [Option] {
         switch self {
@@ -117,7 +128,8 @@ enum Command: String, CaseIterable {
         case .spaceRemove, .private: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
-        case .unmount, .grow, .headerExport, .headerRestore, .info: [.help]
+        case .check: [.repair] + Option.passwordOptions + [.help]
+        case .unmount, .grow, .headerExport, .headerRestore, .info, .status, .speed: [.help]
         }
     }
 
@@ -136,7 +148,10 @@ enum Command: String, CaseIterable {
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
         case .private: "a session that only its own programs can see, and no trace after"
+        case .check: "verify every stored byte; name what is damaged, by path"
         case .info: "what anyone can see without a password"
+        case .status: "a mounted space: size, photos, thumbnails, pending writes"
+        case .speed: "how fast this machine seals, opens, hashes and makes thumbnails"
         }
     }
 
@@ -196,6 +211,13 @@ enum Command: String, CaseIterable {
             Runs COMMAND, else a shell, among the photos, which are at ~/Photos in an empty home directory. What is
             written there, or to /tmp, is gone when it ends, and with it all that it started; photos are kept.
             """
+        case .check:
+            """
+            VAULT is not mounted and nothing is written to it; DIR is a mounted space, which stays in use. Each line
+            names a file by all its paths, and what is wrong with it. The status is 6 where something is.
+            """
+        case .status: "Without DIR: every mount of yours. Only who mounted a space, or root, is answered."
+        case .speed: "Nothing is read from or written to any disk."
         case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
         }
     }
@@ -207,6 +229,7 @@ enum Command: String, CaseIterable {
             let value = option == .create ? "..." : option.placeholder
             return value.map { "[\(option.spelling) \($0)]" } ?? "[\(option.spelling)]"
         }
+        let operands = mayTakeNone ? operands.map { "[\($0)]" } : operands
         let more = takesMore ? ["..."] : []
         let other = takesCommand ? ["[-- COMMAND...]"] : []
         return ([rawValue] + operands + more + own + other).joined(separator: " ")

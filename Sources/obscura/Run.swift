@@ -64,7 +64,10 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .export: try runExport(arguments)
     case .headerExport: try runHeaderExport(arguments)
     case .headerRestore: try runHeaderRestore(arguments)
-    case .info: try runInfo(arguments)
     case .private: preconditionFailure("its exit status is its own")
+    case .check: try runCheck(arguments)
+    case .info: try runInfo(arguments)
+    case .status: try runStatus(arguments)
+    case .speed: try runSpeed()
     }
 }

@@ -33,6 +33,15 @@ import VaultStore
         #expect(try parsed("info", "-").operands == ["-"])
     }
 
+    @Test func `an operand that may be left out`() throws {
+        #expect(try parsed("status").operands == [])
+        #expect(try parsed("status", "D").operands == ["D"])
+        #expect(throws: Failure.self) { try parsed("status", "D", "E") }
+        #expect(throws: Failure.self) { try parsed("check") }
+        #expect(Command.status.synopsis == "status [DIR]")
+        #expect(Command.check.synopsis == "check VAULT|DIR [--repair]")
+    }
+
     @Test func `the last of a repeated option counts`() throws {
         #expect(try parsed("create", "V", "--spaces=2", "--spaces=4")[.spaces] == "4")
     }

@@ -13,11 +13,14 @@ func audit(_ space: Space) throws {
         String(decoding: $0.bytes(0), as: UTF8.self)
     }
     #expect(check == ["ok"])
-    for (rule, query) in violations {
-        let found = try database.prepare(query).all { $0.integer(0) }
-        #expect(found == [], "\(rule)")
+    for rule in CatalogueRule.all {
+        let found = try database.prepare(rule.query).all { $0.integer(0) }
+        #expect(found == [], "\(rule.violation)")
     }
     try auditSectors(space, database)
+    let structure = space.checkStructure()
+    #expect(structure.damage == [] && structure.segments.isEmpty)
+    #expect(space.compareSlots(structure) == AllocationReport())
 }
 
 /// Every sector in use belongs to exactly one extent.
@@ -31,126 +34,7 @@ private func auditSectors(_ space: Space, _ database: Connection) throws {
     }
     let (used, pending) = space.lock.withLock { (space.sectors.usedSectors, space.pendingSectors) }
     #expect(runs.reduce(0) { $0 + $1.sectorCount } == Int(used - pending), "sectors that no extent has")
+    var expected = space.expectedUse(of: 0..<space.segmentCount)
+    for run in runs { expected.add(CheckedRun(content: 0, run: run)) }
+    #expect(space.compareSectors(expected) == AllocationReport())
 }
-
-private let isDirectory = "mode & 61440 = 16384"
-
-/// Queries that find what breaks a rule.
-private let violations: [(rule: String, query: String)] = [
-    ("a name means an inode", "SELECT ino FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"),
-    ("a name lies in a directory", "SELECT parent FROM dentry WHERE parent NOT IN (SELECT ino FROM inode)"),
-    (
-        "a file has as many names as it says",
-        """
-        SELECT ino FROM inode AS i WHERE NOT \(isDirectory)
-            AND nlink <> (SELECT count(*) FROM dentry WHERE dentry.ino = i.ino)
-        """
-    ),
-    (
-        "a directory has as many entries as it says",
-        """
-        SELECT ino FROM inode AS i WHERE \(isDirectory)
-            AND size <> (SELECT count(*) FROM dentry WHERE parent = i.ino)
-        """
-    ),
-    (
-        "a directory has a link for itself and each that lies in it",
-        """
-        SELECT ino FROM inode AS i WHERE \(isDirectory) AND ino <> 2 AND nlink > 0
-            AND nlink <> 2 + (SELECT count(*) FROM dentry JOIN inode AS c ON c.ino = dentry.ino
-                WHERE dentry.parent = i.ino AND c.\(isDirectory))
-        """
-    ),
-    (
-        "what has no name is an orphan",
-        """
-        SELECT ino FROM inode WHERE nlink = 0
-            AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
-        """
-    ),
-    (
-        "an extent belongs to a file or a thumbnail",
-        """
-        SELECT content FROM extent
-            WHERE content NOT IN (SELECT content FROM inode UNION SELECT content FROM thumbnail)
-        """
-    ),
-    (
-        "a file's extents hold what it says is allocated, and nothing behind its end",
-        """
-        SELECT ino FROM inode AS i WHERE mode & 61440 = 32768 AND (
-            allocated <> (SELECT coalesce(sum(length), 0) FROM extent WHERE extent.content = i.content)
-            OR size < (SELECT coalesce(max(offset + length), 0) FROM extent WHERE extent.content = i.content))
-        """
-    ),
-    (
-        "photos, and no others, have a row",
-        "SELECT ino FROM inode WHERE (flags & 4 <> 0) <> (ino IN (SELECT ino FROM photo))"
-    ),
-    (
-        "a photo stands under its day, once",
-        """
-        SELECT ino FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry JOIN inode AS d
-            ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
-            AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
-        """
-    ),
-    (
-        "a photo in the trash stands under no day",
-        """
-        SELECT trash.ino FROM trash JOIN dentry USING(ino) JOIN inode AS d ON d.ino = dentry.parent
-            WHERE trash.id = 0 AND d.day <> 0
-        """
-    ),
-    (
-        "photos that were taken out of moments, and no others, have a row",
-        """
-        SELECT ino FROM inode WHERE (flags & 64 <> 0) <> (ino IN (SELECT ino FROM trash WHERE id = 0))
-            UNION SELECT photo FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)
-            UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
-        """
-    ),
-    (
-        "copies, and no others, have a row",
-        "SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM copy))"
-    ),
-    (
-        "a copy stands for a photo",
-        """
-        SELECT ino FROM copy WHERE photo NOT IN (SELECT ino FROM photo) AND ino NOT IN (SELECT ino FROM orphan)
-        """
-    ),
-    (
-        "a content has as many users as it says",
-        """
-        SELECT content FROM inode AS i WHERE mode & 61440 = 32768 GROUP BY content
-            HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
-        """
-    ),
-    (
-        "the bytes of all photos are as many as is said",
-        """
-        SELECT photo_bytes FROM counter
-            WHERE photo_bytes <> (SELECT coalesce(sum(size), 0) FROM inode WHERE flags & 4 <> 0)
-        """
-    ),
-    (
-        // The tests' pictures are of one chunk: overhead, up to whole sectors, and rows.
-        "the cost of all pictures is as much as is said",
-        """
-        SELECT picture_bytes FROM counter WHERE picture_bytes <>
-            (SELECT coalesce(sum((length + 96 + 511) / 512 * 512 + 256), 0) FROM thumbnail WHERE length >= 0)
-        """
-    ),
-    (
-        "stretches of photos without pictures do not overlap",
-        """
-        SELECT a.first FROM unpictured AS a JOIN unpictured AS b ON a.first < b.first AND a.end > b.first
-            UNION SELECT first FROM unpictured WHERE first >= end
-            UNION SELECT first FROM unpictured JOIN counter ON end > pictured
-        """
-    ),
-    ("a thumbnail is of a photo", "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),
-    ("an attribute is of an inode", "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
-    ("a link's target is of an inode", "SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"),
-]

@@ -1,0 +1,60 @@
+import Glibc
+import Synchronization
+
+/// Processors that may be used, at least 1.
+public let coreCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+
+/// Calls `body` with each number below `count`, on one thread a core, the calling thread among them; returns when all
+/// have ended. The numbers are taken in order.
+///
+/// - Parameter ownTurn: called on the calling thread, after each of its numbers; false: no further one is begun.
+public func onAllCores(
+    _ count: Int, _ body: @escaping @Sendable (Int) -> Void, ownTurn: () -> Bool = { true }
+) {
+    let turns = Turns(count: count, body: body)
+    let threads = (1..<max(1, min(coreCount, count))).compactMap { _ in turns.startThread() }
+    while turns.takeOne() {
+        if !ownTurn() { turns.stop() }
+    }
+    for thread in threads { pthread_join(thread, nil) }
+}
+
+private final class Turns: Sendable {
+    private let count: Int
+    private let body: @Sendable (Int) -> Void
+    private let next = Atomic<Int>(0)
+
+    init(count: Int, body: @escaping @Sendable (Int) -> Void) {
+        self.count = count
+        self.body = body
+    }
+
+    /// False where there is none left.
+    func takeOne() -> Bool {
+        let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
+        guard number < count else { return false }
+        body(number)
+        return true
+    }
+
+    func stop() { next.store(count, ordering: .relaxed) }
+
+    /// Nil where the machine has no thread to give: the others do its work.
+    func startThread() -> pthread_t? {
+        var thread = pthread_t()
+        let own = Unmanaged.passRetained(self)
+        let status = pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                let turns = Unmanaged<Turns>.fromOpaque(argument).takeRetainedValue()
+                while turns.takeOne() {}
+                return nil
+            }, own.toOpaque())
+        guard status == 0 else {
+            own.release()
+            return nil
+        }
+        return thread
+    }
+}

@@ -1,0 +1,152 @@
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// One thing that a check found wrong.
+public struct Finding: Sendable, Hashable {
+    /// The paths of a file, as a user of a mount sees them, or the part of the space.
+    public var subject: String
+    /// In words that follow the subject and a colon.
+    public var cause: String
+    /// Whether nothing is lost by it yet.
+    public var isHarmless = false
+    /// Whether bytes of a file are lost: nothing but a backup brings them back.
+    public var isOfFile = false
+
+    /// A line without control characters, which names may hold.
+    public var text: String {
+        String(
+            String.UnicodeScalarView(
+                "\(subject): \(cause)".unicodeScalars.map {
+                    $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0
+                }))
+    }
+}
+
+extension Finding {
+    init(_ damage: StructureDamage) {
+        let copy = damage.isADamaged ? "A" : "B"
+        self =
+            damage.isLost
+            ? Finding(subject: damage.part.text, cause: "both copies are damaged")
+            : Finding(
+                subject: damage.part.text, cause: "copy \(copy) is damaged; the other serves",
+                isHarmless: true)
+    }
+
+    init(_ fault: SegmentFault) {
+        let words = fault.text.split(separator: " ")
+        self.init(
+            subject: words.prefix(2).joined(separator: " "), cause: words.dropFirst(2).joined(separator: " "))
+    }
+
+    init(_ damage: ExtentDamage, of owner: Owner) {
+        // A row that makes no sense may say anything.
+        let bytes = "bytes \(damage.offset) to \(damage.offset &+ damage.length &- 1)"
+        let cause =
+            switch damage.fault {
+            case .unauthentic: "\(bytes) cannot be authenticated"
+            case .segment(let fault): "\(bytes) are lost: \(fault.text)"
+            case .unreadable(let number): "\(bytes) cannot be read: \(number)"
+            case .descriptor: "the descriptor of \(bytes) is damaged; the bytes are whole"
+            case .impossible: "bytes from \(damage.offset) on are said to lie where nothing can"
+            }
+        var isHarmless = false
+        if case .descriptor = damage.fault { isHarmless = true }
+        switch owner {
+        case .file(let paths):
+            self.init(subject: paths, cause: cause, isHarmless: isHarmless, isOfFile: !isHarmless)
+        case .thumbnail(let paths):
+            self.init(
+                subject: "thumbnail of \(paths)", cause: isHarmless ? cause : "\(cause); it is made anew",
+                isHarmless: true)
+        case .record(let paths):
+            self.init(subject: "identity record of \(paths)", cause: cause, isHarmless: true)
+        case .nobody: self.init(subject: "content \(damage.content)", cause: "\(cause); no file has it")
+        }
+    }
+
+    /// Many of one kind in one line, where there are more than a reader wants.
+    static func summarized(_ damage: [StructureDamage]) -> [Finding] {
+        let groups = Dictionary(grouping: damage) { "\($0.part.kind) \($0.isADamaged) \($0.isBDamaged)" }
+        return groups.sorted { $0.key < $1.key }.flatMap { _, group -> [Finding] in
+            guard group.count > linesMax, let first = group.first else { return group.map { Finding($0) } }
+            let one = Finding(first)
+            return [
+                Finding(
+                    subject: "\(first.part.text) and \(group.count - 1) others like it", cause: one.cause,
+                    isHarmless: one.isHarmless)
+            ]
+        }
+    }
+
+    private static let linesMax = 16
+}
+
+/// Whose bytes an extent has; the paths are all of them, in one text.
+enum Owner {
+    case file(String)
+    case thumbnail(String)
+    case record(String)
+    case nobody
+}
+
+/// What is stored of inodes, in the words of a user.
+struct PathFinder {
+    let tables: Tables
+
+    /// Deeper directories go round in a circle.
+    private static let depthMax = 4096
+
+    /// All names of an inode from the root of the mount, those in moments first.
+    func paths(of ino: UInt64) throws(CatalogueError) -> [String] {
+        if ino == Place.root { return ["."] }
+        var paths: [String] = []
+        for dentry in try tables.dentries(of: ino) {
+            guard let path = try path(of: dentry) else { continue }
+            paths.append(path)
+        }
+        return paths.filter { $0.hasPrefix("moments/") } + paths.filter { !$0.hasPrefix("moments/") }
+    }
+
+    private func path(of dentry: DentryRow) throws(CatalogueError) -> String? {
+        var parts = [dentry.name]
+        var directory = dentry.parent
+        while directory != Place.root {
+            guard parts.count < Self.depthMax, let above = try tables.dentries(of: directory).first else {
+                return nil
+            }
+            parts.append(above.name)
+            directory = above.parent
+        }
+        return parts.reversed().map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+    }
+
+    /// The names in one text.
+    func text(of inodes: [UInt64]) throws(CatalogueError) -> String {
+        var texts: [String] = []
+        for ino in inodes {
+            let paths = try paths(of: ino)
+            texts += paths.isEmpty ? ["a file without a name (inode \(ino))"] : paths
+        }
+        return texts.joined(separator: ", ")
+    }
+
+    /// Findings of damaged extents, each under the names of whose bytes they are.
+    func findings(_ damage: [ExtentDamage]) throws(CatalogueError) -> [Finding] {
+        let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
+        let owners = Dictionary(grouping: try tables.owners(of: contents)) { $0.content }
+        var found: [Finding] = []
+        for damage in damage {
+            found.append(Finding(damage, of: try owner(damage, owners[damage.content] ?? [])))
+        }
+        return found
+    }
+
+    private func owner(_ damage: ExtentDamage, _ owners: [ContentOwner]) throws(CatalogueError) -> Owner {
+        if damage.isRecord { return .record(try text(of: [damage.content])) }
+        guard let first = owners.first else { return .nobody }
+        let paths = try text(of: owners.map(\.ino))
+        return first.isThumbnail ? .thumbnail(paths) : .file(paths)
+    }
+}

@@ -1,0 +1,165 @@
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Where the check of a mounted space goes on: it is done in steps, between which nothing of it is kept.
+public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
+    /// At this page of the catalogue; behind its last all other pages follow.
+    case pages(Int)
+    /// At this byte of a content.
+    case extents(content: UInt64, offset: UInt64)
+
+    public static let start = CheckCursor.pages(0)
+
+    public var description: String {
+        switch self {
+        case .pages(let page): "pages.\(page)"
+        case .extents(let content, let offset): "extents.\(content).\(offset)"
+        }
+    }
+
+    public init?(_ description: String) {
+        let words = description.split(separator: ".", omittingEmptySubsequences: false)
+        if words.count == 2, words[0] == "pages", let page = Int(words[1]), page >= 0, page < 1 << 40 {
+            self = .pages(page)
+        } else if words.count == 3, words[0] == "extents", let content = UInt64(words[1]),
+            let offset = UInt64(words[2]), content <= UInt64(Int64.max)
+        {
+            self = .extents(content: content, offset: offset)
+        } else {
+            return nil
+        }
+    }
+}
+
+/// What one step of a check of a mounted space found.
+public struct CheckStep: Sendable, Equatable {
+    /// Where to go on; nil: all is checked.
+    public var next: CheckCursor?
+    /// Bytes read.
+    public var bytes: UInt64 = 0
+    /// Bytes that all steps together read, about.
+    public var total: UInt64 = 0
+    public var findings: [Finding] = []
+}
+
+/// Checking a space while it is in use. Damage is looked at again before it is told: what was written meanwhile lies
+/// elsewhere.
+extension Library {
+    /// Pages that one step checks: 4 MiB of each copy.
+    private static let pagesPerStep = 1024
+    /// Bytes that one step reads, about.
+    private static let bytesPerStep: UInt64 = 32 << 20
+    private static let runsPerStep = 256
+    private static let attemptsMax = 8
+
+    /// Checks a bounded part of the space.
+    ///
+    /// - Parameter runs: at most so many rows of extents.
+    func checkStep(_ cursor: CheckCursor, runs limit: Int = runsPerStep) throws(FileError) -> CheckStep {
+        var step =
+            switch cursor {
+            case .pages(let page): checkPages(from: page)
+            case .extents(let content, let offset): try checkExtents(from: content, offset, limit)
+            }
+        step.total = space.storedBytes
+        return step
+    }
+
+    private func checkPages(from page: Int) -> CheckStep {
+        let isLast = page >= Int(space.pageCount)
+        let end = min(page + Self.pagesPerStep, max(Int(space.pageCount), page + 1))
+        let report = space.checkLivePages(page..<end)
+        var step = CheckStep(
+            next: isLast ? .extents(content: 0, offset: 0) : .pages(end), bytes: report.bytes)
+        step.findings = report.segments.sorted { $0.segment < $1.segment }.map { Finding($0) }
+        step.findings += Finding.summarized(report.damage)
+        return step
+    }
+
+    private func checkExtents(
+        from content: UInt64, _ offset: UInt64, _ limit: Int
+    ) throws(FileError) -> CheckStep {
+        let rows = try locked { tree throws(FileError) in
+            try sql(tree.tables.runs(from: content, offset, limit: limit))
+        }
+        var (batch, bytes) = ([CheckedRun](), UInt64(0))
+        for row in rows where bytes < Self.bytesPerStep {
+            var part = row
+            guard space.isPossible(row.run) else {
+                batch.append(row)
+                continue
+            }
+            if row.run.length > Chunk.bytes {
+                // Whole chunks, from where the last step ended to where this one is long enough.
+                let first = row.content == content ? max(row.run.offset, offset) : row.run.offset
+                part.run = row.run.part(from: first, to: first + Self.bytesPerStep)
+            }
+            batch.append(part)
+            bytes += part.run.length
+        }
+        guard let last = batch.last else { return CheckStep() }
+        let damage = try damage(of: batch)
+        var step = CheckStep(next: .extents(content: last.content, offset: last.run.following), bytes: bytes)
+        guard !damage.isEmpty else { return step }
+        for damage in damage {
+            guard case .segment(let fault) = damage.fault, !step.findings.contains(Finding(fault)) else {
+                continue
+            }
+            step.findings.append(Finding(fault))
+        }
+        step.findings += try locked { tree throws(FileError) in
+            try sql(tree.tablesUpToDate().findings(damage))
+        }
+        return step
+    }
+
+    /// Damage in rows that are still the same after it was found.
+    func damage(of rows: [CheckedRun]) throws(FileError) -> [ExtentDamage] {
+        var (rows, found) = (rows, [ExtentDamage]())
+        for _ in 0..<Self.attemptsMax {
+            found = space.checkExtents(rows)
+            if found.isEmpty { return [] }
+            let contents = Set(found.map { Key(content: $0.content, isRecord: $0.isRecord) })
+            let suspect = rows.filter { contents.contains(Key(content: $0.content, isRecord: $0.isRecord)) }
+            let now = try locked { tree throws(FileError) in
+                var now: Set<CheckedRun> = []
+                for key in contents {
+                    now.formUnion(try sql(tree.tables.runs(of: key.content, isRecord: key.isRecord)))
+                }
+                return now
+            }
+            rows = suspect.filter { part in now.contains { $0.covers(part) } }
+            if rows.count == suspect.count { return found }
+        }
+        return found
+    }
+
+    private struct Key: Hashable {
+        var content: UInt64
+        var isRecord: Bool
+    }
+}
+
+extension ExtentRun {
+    /// The offset behind it; farther on, whatever a row says that makes no sense.
+    fileprivate var following: UInt64 { min(offset, 1 << 62) + min(max(length, 1), 1 << 62) }
+}
+
+extension CheckedRun {
+    /// Whether a row still says the same of the part of a run.
+    fileprivate func covers(_ part: CheckedRun) -> Bool {
+        guard content == part.content, isRecord == part.isRecord else { return false }
+        if run == part.run { return true }
+        guard run.offset <= part.run.offset, part.run.following <= run.following else { return false }
+        return run.part(from: part.run.offset, to: part.run.end) == part.run
+    }
+}
+
+extension Tree {
+    /// What names whose bytes are damaged, with rows as they are now.
+    fileprivate func tablesUpToDate() throws(CatalogueError) -> PathFinder {
+        try storeChanges()
+        return PathFinder(tables: tables)
+    }
+}

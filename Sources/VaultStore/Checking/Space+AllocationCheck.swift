@@ -1,0 +1,213 @@
+import LinuxIO
+import VaultFormat
+
+/// How the bitmaps differ from what the catalogue and the maps say.
+public struct AllocationReport: Sendable, Equatable {
+    /// In use by the bitmap, and nobody has them. Costs room.
+    public var leakedSectors = 0
+    /// Free by the bitmap, and somebody has them: a write would destroy what is there.
+    public var unmarkedSectors = 0
+    /// Segments whose count of sectors in use is not that of their bits.
+    public var wrongCounts = 0
+    /// Segments whose bits cannot be read.
+    public var lostBitmaps = 0
+    public var leakedSlots = 0
+    public var unmarkedSlots = 0
+    /// Slots that two pages have.
+    public var sharedSlots = 0
+
+    public init() {}
+
+    public var isClean: Bool { self == AllocationReport() }
+
+    public mutating func add(_ other: AllocationReport) {
+        leakedSectors += other.leakedSectors
+        unmarkedSectors += other.unmarkedSectors
+        wrongCounts += other.wrongCounts
+        lostBitmaps += other.lostBitmaps
+        leakedSlots += other.leakedSlots
+        unmarkedSlots += other.unmarkedSlots
+        sharedSlots += other.sharedSlots
+    }
+}
+
+/// Which sectors of some segments the catalogue's runs take, to be compared with the bitmap's bits.
+public struct ExpectedUse: Sendable {
+    /// The segments that it is about.
+    public let segments: Range<Int>
+    private let sectorsPerSegment: Int
+    private var rows: [BitRow]
+    /// Contents that two runs of have the same sectors, with the first of these.
+    public private(set) var shared: [(contents: [UInt64], sector: UInt64)] = []
+    /// End of the run that reaches farthest so far, and whose it is.
+    private var last: (end: UInt64, content: UInt64) = (0, 0)
+
+    fileprivate init(_ segments: Range<Int>, sectorsPerSegment: Int) {
+        self.segments = segments
+        self.sectorsPerSegment = sectorsPerSegment
+        rows = [BitRow](repeating: BitRow(count: sectorsPerSegment), count: segments.count)
+    }
+
+    /// Adds a run; they come in the order of their sectors. What lies in other segments is left out.
+    public mutating func add(_ checked: CheckedRun) {
+        let run = checked.run
+        let end = run.sector + UInt64(run.sectorCount)
+        if run.sector < last.end {
+            shared.append((contents: [last.content, checked.content], sector: run.sector))
+        }
+        if end > last.end { last = (end, checked.content) }
+        mark(run.sector..<end)
+    }
+
+    fileprivate mutating func mark(_ range: Range<UInt64>) {
+        let perSegment = UInt64(sectorsPerSegment)
+        var sector = range.lowerBound
+        while sector < range.upperBound {
+            let next = min(range.upperBound, (sector / perSegment + 1) * perSegment)
+            let segment = Int(sector / perSegment)
+            if segments.contains(segment) {
+                let first = Int(sector % perSegment)
+                rows[segment - segments.lowerBound].add(first..<first + Int(next - sector))
+            }
+            sector = next
+        }
+    }
+
+    fileprivate func row(of segment: Int) -> BitRow { rows[segment - segments.lowerBound] }
+}
+
+/// Comparing what is marked as taken with what is taken. Of a space that nobody changes.
+extension Space {
+    /// Segments that there are, or that something is known to lie in.
+    public var segmentCount: Int { lock.withLock { sectors.segmentCount } }
+    public var sectorsPerSegment: Int { files.sectorsPerSegment }
+
+    /// Bytes that somebody has, the catalogue's pages among them: what a check reads.
+    public var storedBytes: UInt64 {
+        lock.withLock {
+            let pages = maps.reduce(0) { $0 + UInt64($1.pageCount) }
+            return sectors.usedSectors * UInt64(Geometry.sectorBytes) + 2 * pages * UInt64(Geometry.pageBytes)
+        }
+    }
+
+    public func expectedUse(of segments: Range<Int>) -> ExpectedUse {
+        ExpectedUse(segments, sectorsPerSegment: files.sectorsPerSegment)
+    }
+
+    /// Compares, once all runs that lie in the segments were added.
+    ///
+    /// - Parameter mending: sets the bits and counts right; what nobody has is given back like anything else, by two
+    ///   durable commits.
+    public func compareSectors(_ expected: ExpectedUse, mending: Bool = false) -> AllocationReport {
+        var expected = expected
+        return lock.withLock {
+            for free in pending where free.entry.kind == DeltaLayout.kindSectorsFreed {
+                expected.mark(free.entry.sectors)
+            }
+            for entry in doomed { expected.mark(entry.sectors) }
+            var report = AllocationReport()
+            for segment in expected.segments where segment < sectors.segmentCount {
+                report.add(compare(segment, expected.row(of: segment), mending: mending))
+            }
+            return report
+        }
+    }
+
+    private func compare(_ segment: Int, _ expected: BitRow, mending: Bool) -> AllocationReport {
+        var report = AllocationReport()
+        var marked = expected
+        do throws(StoreError) {
+            marked = try sectors.usedRow(of: segment)
+        } catch {
+            report.lostBitmaps = 1
+        }
+        let leaked = marked.subtracting(expected)
+        report.leakedSectors = leaked.setCount
+        report.unmarkedSectors = expected.subtracting(marked).setCount
+        // A segment without a count is never looked at: its bits are as good as clear.
+        if Int(sectors.usedCounts[segment]) != marked.setCount { report.wrongCounts = 1 }
+        guard mending, !report.isClean else { return report }
+        marked.add(expected)
+        sectors.replace(segment, with: marked)
+        isChanged = true
+        let first = UInt64(segment * files.sectorsPerSegment)
+        for run in leaked.setRuns {
+            let entry = DeltaEntry(
+                kind: DeltaLayout.kindSectorsFreed, count: UInt32(run.count),
+                start: first + UInt64(run.lowerBound))
+            entries.append(entry)
+            pendingSectors += UInt64(run.count)
+        }
+        return report
+    }
+
+    /// Compares the slot bitmap with what a check of the whole structure has found.
+    public func compareSlots(_ structure: StructureReport, mending: Bool = false) -> AllocationReport {
+        lock.withLock {
+            var report = AllocationReport()
+            var expected: Set<Int> = Set(0..<RootLayout.rootSlots)
+            for slot in structure.slots where !expected.insert(Int(slot)).inserted {
+                report.sharedSlots += 1
+            }
+            for free in pending where free.entry.kind == DeltaLayout.kindSlotsFreed {
+                expected.formUnion(free.entry.sectors.map { Int($0) })
+            }
+            let leaked = (0..<slots.slotCount).filter { slots.isUsed($0) && !expected.contains($0) }
+            let unmarked = expected.filter { $0 < slots.slotCount && !slots.isUsed($0) }.sorted()
+            report.leakedSlots = leaked.count
+            report.unmarkedSlots = unmarked.count
+            guard mending, !report.isClean else { return report }
+            isChanged = true
+            for slot in unmarked { slots.take(found: slot) }
+            entries += leaked.map {
+                DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64($0))
+            }
+            return report
+        }
+    }
+
+    /// Whether the slot bitmap has a slot as taken.
+    func isUsed(slot: UInt32) -> Bool { lock.withLock { slots.isUsed(Int(slot)) } }
+}
+
+extension DeltaEntry {
+    /// Sectors, or slots, that it is about.
+    fileprivate var sectors: Range<UInt64> { start..<start + UInt64(count) }
+}
+
+extension BitRow {
+    /// Sets bits, some of which may be set.
+    fileprivate mutating func add(_ range: Range<Int>) {
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let length = min(64 - index & 63, range.upperBound - index)
+            let mask = (length == 64 ? UInt64.max : (1 << UInt64(length)) - 1) << UInt64(index & 63)
+            setWord(index >> 6, words[index >> 6] | mask)
+            index += length
+        }
+    }
+
+    fileprivate mutating func add(_ other: BitRow) {
+        for index in words.indices { setWord(index, words[index] | other.words[index]) }
+    }
+
+    /// The bits that are set here and not there.
+    fileprivate func subtracting(_ other: BitRow) -> BitRow {
+        var result = BitRow(count: count)
+        for index in words.indices { result.setWord(index, words[index] & ~other.words[index]) }
+        return result
+    }
+
+    /// Runs of set bits.
+    fileprivate var setRuns: [Range<Int>] {
+        var runs: [Range<Int>] = []
+        for index in 0..<count where self[index] {
+            if let last = runs.last, last.upperBound == index {
+                runs[runs.count - 1] = last.lowerBound..<index + 1
+            } else {
+                runs.append(index..<index + 1)
+            }
+        }
+        return runs
+    }
+}

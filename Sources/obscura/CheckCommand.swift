@@ -1,0 +1,103 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+import VaultStore
+
+/// `check VAULT`, or `check DIR` of a mounted space.
+func runCheck(_ arguments: Arguments) throws(Failure) {
+    let path = arguments.operands[0]
+    if !Vault.isVault(path), let entry = mountEntry(at: realPath(path)), entry.isObscura {
+        if arguments.has(.repair) {
+            throw Failure(
+                .usage, path, "a mounted space is not repaired: unmount it, then name the vault")
+        }
+        return try checkMounted(path)
+    }
+    try requireVault(path)
+    try checkVault(path, arguments)
+}
+
+private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure) {
+    let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
+    for damage in files { say(printable("\(damage.file): \(damage.cause)")) }
+    let password = try Passwords(arguments).toOpen(vault)
+    let unlocked = try onVault(vault) { () throws(VaultError) in
+        try Vault.unlock(vault, password: password, readOnly: true)
+    }
+    let report = try check(unlocked, vault, readsContent: true)
+    for finding in report.findings { say(finding.text) }
+    let count = files.count + report.findings.count
+    let summary = "\(counted(report.fileCount, "file")), \(sizeText(report.bytes)) read"
+    guard count > 0 else { return say("\(vault): nothing is damaged: \(summary)") }
+    guard arguments.has(.repair) else {
+        throw Failure(.damaged, vault, "damage found: \(counted(count, "line")) above; \(summary)")
+    }
+    try repair(unlocked, vault, files, report)
+}
+
+/// Runs a check with a progress line.
+private func check(
+    _ unlocked: UnlockedSpace, _ vault: String, readsContent: Bool
+) throws(Failure) -> SpaceReport {
+    let progress = ProgressLine("Checking")
+    let report = try notingInterruption { () throws(Failure) in
+        defer { progress.end() }
+        return try onVault(vault) { () throws(VaultError) in
+            try SpaceCheck.run(unlocked, readsContent: readsContent) { done, total in
+                progress.show(done: done, total: total)
+                return !wasInterrupted
+            }
+        }
+    }
+    if report.isInterrupted {
+        for finding in report.findings { say(finding.text) }
+        throw Failure(.interrupted, vault, "interrupted: not all of it is checked")
+    }
+    return report
+}
+
+// MARK: Repair
+
+/// Says what will be done, asks where somebody can answer, does it, and looks again.
+private func repair(
+    _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport
+) throws(Failure) {
+    let steps = report.plan.lines + (files.isEmpty ? [] : ["even out the vault's own files as a mount does"])
+    let lost = report.findings.filter(\.isOfFile)
+    guard !steps.isEmpty else {
+        throw Failure(.damaged, vault, "nothing can be set right: what is whole stays readable as it is")
+    }
+    guard access("\(vault)/obscura.vault", W_OK) == 0 else {
+        throw Failure(.damaged, vault, "it cannot be written to, so nothing was repaired: \(Errno.last)")
+    }
+    say("To be repaired:")
+    for step in steps { say("  \(step)") }
+    if !lost.isEmpty { say("Files that are damaged stay, readable where they are whole.") }
+    try askToRepair(vault)
+    try onVault(vault) { () throws(VaultError) in try SpaceRepair.run(unlocked, report.plan) }
+    let left = try remaining(unlocked, vault, report)
+    if left == 0 { return say("\(vault): repaired; nothing is damaged now") }
+    throw Failure(.damaged, vault, "repaired, but for what is lost: \(counted(left, "line")) above")
+}
+
+private func askToRepair(_ vault: String) throws(Failure) {
+    guard isatty(STDIN_FILENO) == 1, let terminal = Terminal() else { return }
+    let answer = try terminal.ask("Repair \(vault)? [y/N] ") ?? ""
+    guard ["y", "yes"].contains(answer.lowercased()) else {
+        throw Failure(.damaged, vault, "nothing was changed, and what is damaged still is")
+    }
+}
+
+/// Shows what is still damaged, and counts it: what a second look at all but the files finds, and the damaged files.
+private func remaining(
+    _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport
+) throws(Failure) -> Int {
+    let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
+    let again = try check(unlocked, vault, readsContent: false)
+    let texts = again.findings.map(\.text)
+    let lost = before.findings.filter(\.isOfFile).map(\.text).filter { !texts.contains($0) }
+    let lines = files.map { printable("\($0.file): \($0.cause)") } + texts + lost
+    if !lines.isEmpty { say("Still damaged:") }
+    for line in lines { say("  \(line)") }
+    return lines.count
+}

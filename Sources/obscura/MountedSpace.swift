@@ -1,0 +1,81 @@
+import CShims
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// What the process that serves a mount tells of it, by virtual attributes of its root.
+final class MountedSpace {
+    private let directory: String
+    private let descriptor: Int32
+
+    /// XATTR_SIZE_MAX.
+    private static let answerBytesMax = 65_536
+
+    /// Keeps the mount from being unmounted as long as this is there.
+    init(_ directory: String) throws(Failure) {
+        self.directory = directory
+        descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.refusal(.last, "entering it", directory) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// The `key=value` lines of `user.obscura.NAME`, in their order.
+    func ask(_ name: String, doing what: String) throws(Failure) -> [(key: String, value: String)] {
+        var bytes = [UInt8](repeating: 0, count: Self.answerBytesMax)
+        let count = Int(
+            obscura_get_attribute(descriptor, "user.obscura.\(name)", &bytes, UInt(bytes.count)))
+        guard count >= 0 else { throw Self.refusal(.last, what, directory) }
+        return String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").map { line in
+            let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+        }
+    }
+
+    private static func refusal(_ error: Errno, _ what: String, _ directory: String) -> Failure {
+        switch error.rawValue {
+        case EACCES, EPERM:
+            Failure(.failed, directory, "only who mounted it, or root, may ask: use their account")
+        case ENOTCONN:
+            Failure(.failed, directory, "the mount is dead: mount the vault again")
+        default: Failure(directory, what, error)
+        }
+    }
+}
+
+/// Checks a space while it is in use, step by step.
+func checkMounted(_ directory: String) throws(Failure) {
+    let progress = ProgressLine("Checking")
+    let space = try MountedSpace(directory)
+    var (lines, known, bytes) = ([String](), Set<String>(), UInt64(0))
+    try notingInterruption { () throws(Failure) in
+        defer { progress.end() }
+        var cursor = CheckCursor.start.description
+        while !cursor.isEmpty, !wasInterrupted {
+            let answer = try space.ask("check.\(cursor)", doing: "checking it")
+            var total: UInt64 = 0
+            cursor = ""
+            for (key, value) in answer {
+                switch key {
+                case "cursor": cursor = value
+                case "bytes": bytes += UInt64(value) ?? 0
+                case "total": total = UInt64(value) ?? 0
+                case "damage": if known.insert(value).inserted { lines.append(value) }
+                default: continue
+                }
+            }
+            progress.show(done: cursor.isEmpty ? total : min(bytes, total), total: total)
+        }
+    }
+    for line in lines { say(line) }
+    if wasInterrupted {
+        throw Failure(.interrupted, directory, "interrupted: not all of it is checked")
+    }
+    guard lines.isEmpty else {
+        throw Failure(
+            .damaged, directory,
+            "damage found: \(counted(lines.count, "line")) above; unmount it, then obscura check VAULT --repair"
+        )
+    }
+    say("\(directory): nothing is damaged: \(sizeText(bytes)) read")
+}

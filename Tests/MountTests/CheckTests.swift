@@ -1,0 +1,164 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `check`, `status` and `speed`, from outside.
+@Suite(.serialized) struct CheckTests {
+    /// A place with two photos, one of them in an album, and a larger file.
+    private func filled(spaces: Int = 1) throws -> Place {
+        let place = try Place(spaces: spaces)
+        try place.source("in/a.jpg", Photo(seed: 1).bytes)
+        try place.source("in/b.jpg", Photo(seed: 2).bytes)
+        try place.shell("head -c 1000000 /dev/urandom > source/big")
+        try place.mount()
+        try place.shell("mkdir D/albums/Trip; cp source/in/*.jpg D/albums/Trip; cp source/big D/albums")
+        try place.unmount()
+        return place
+    }
+
+    private func check(_ place: Place, _ words: [String] = [], vault: String = "V") throws -> Ended {
+        try place.run([obscura, "check", vault, "--password-stdin"] + words, "one\n")
+    }
+
+    /// What stands in the vault: names, sizes, times and bytes of all files.
+    private func state(_ place: Place) throws -> String {
+        try place.shell(
+            "cd V; find . -printf '%p %s %T@ %m\\n' | sort; find . -type f | sort | xargs sha256sum")
+    }
+
+    /// When each segment was read last, by the host.
+    private func readTimes(_ place: Place) throws -> String {
+        try place.shell("cd V; find . -name '*.seg' -printf '%p %A@\\n' | sort")
+    }
+
+    @Test(arguments: [1, 2]) func `a whole vault is left as it is`(spaces: Int) throws {
+        let place = try filled(spaces: spaces)
+        let before = try state(place)
+        try place.shell("find V -type f -exec touch -a -d 2001-01-01 {} +")
+        let readBefore = try readTimes(place)
+        let ended = try check(place)
+        #expect(ended.status == 0 && ended.errors == "", "\(ended.errors)")
+        #expect(ended.output.hasPrefix("V: nothing is damaged: 3 files, "))
+        #expect(try readTimes(place) == readBefore)
+        #expect(try state(place) == before)
+        #expect(try place.run([obscura, "check", "V", "--password-stdin"], "wrong\n").status == 4)
+        #expect(try state(place) == before)
+        // Nothing to do for a repair.
+        #expect(try check(place, ["--repair"]).status == 0)
+        #expect(try state(place) == before)
+    }
+
+    @Test func `a read-only copy, and a read-only file system`() throws {
+        let place = try filled(spaces: 2)
+        try place.shell("cp -a V C; chmod -R a-w C; mkdir R; mount -t tmpfs -o size=128M none R; cp -a V R/V")
+        defer { _ = try? place.run(["/usr/bin/umount", "R"]) }
+        try place.shell("mount -o remount,ro R")
+        #expect(try check(place, vault: "C").status == 0)
+        #expect(try check(place, vault: "R/V").status == 0)
+        #expect(try check(place, ["--repair"], vault: "R/V").status == 0)
+        try place.shell("mount -o remount,rw R; printf X | dd of=R/V/obscura.vault bs=1 seek=99 conv=notrunc")
+        try place.shell("mount -o remount,ro R")
+        let refused = try check(place, ["--repair"], vault: "R/V")
+        #expect(refused.status == 6 && refused.errors.contains("it cannot be written to"))
+    }
+
+    @Test func `who may not write checks a copy of files 0400`() throws {
+        let place = try filled()
+        try place.shell(
+            "chown -R nobody V; find V -type f | xargs chmod 400; find V -type d | xargs chmod 500; chmod 755 ."
+        )
+        let words = [
+            "/usr/sbin/runuser", "-u", "nobody", "--", obscura, "check", place.vault, "--password-stdin",
+        ]
+        guard access("/usr/sbin/runuser", X_OK) == 0,
+            try place.run(["/usr/sbin/runuser", "-u", "nobody", "--", "/usr/bin/test", "-x", obscura]).status
+                == 0
+        else { return }
+        let ended = try place.run(words, "one\n")
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    @Test func `damage is named by path, and the status is 6`() throws {
+        let place = try filled()
+        try place.shell("cp -a V whole")
+        // All content lies in the third segment: a byte in each MiB of it, behind the small files at its start.
+        try place.shell(
+            "printf X | dd of=V/spaces/0/000002.seg bs=1 seek=300000 conv=notrunc status=none")
+        let ended = try check(place)
+        #expect(ended.status == 6)
+        #expect(ended.lines.count == 1 && ended.output.hasPrefix("albums/big: bytes "))
+        #expect(ended.output.hasSuffix("cannot be authenticated\n"))
+        #expect(ended.errors.split(separator: "\n").count == 1)
+        #expect(ended.errors.hasPrefix("obscura: V: damage found: 1 line above"))
+        // Nothing can be done for it, and the rest is served.
+        let repaired = try check(place, ["--repair"])
+        #expect(repaired.status == 6 && repaired.errors.contains("nothing can be set right"))
+        try place.mount()
+        try place.shell("cmp D/albums/Trip/a.jpg source/in/a.jpg")
+        #expect(try place.run(["/bin/cat", "D/albums/big"]).errors.contains("Input/output error"))
+        let mounted = try place.run([obscura, "check", "D"])
+        #expect(mounted.status == 6 && mounted.output == ended.output)
+        try place.unmount()
+        // A segment that is gone.
+        try place.shell("mv V/spaces/0/000002.seg .")
+        let gone = try check(place)
+        #expect(gone.status == 6)
+        #expect(
+            gone.lines.prefix(2) == ["spaces: 000002.seg is missing", "segment 000002: is missing"]
+                || gone.lines.contains("segment 000002: is missing"))
+        #expect(gone.output.contains("albums/Trip/a.jpg: bytes 0 to "))
+        try place.mount()
+        #expect(try place.files(place.mountPoint).count == 5)
+    }
+
+    @Test func `a copy of a page and of the header are repaired`() throws {
+        let place = try filled()
+        // Copy A of the pages behind the roots.
+        try place.shell(
+            "head -c 200000 /dev/urandom | dd of=V/spaces/0/000000.seg bs=65536 seek=1 conv=notrunc status=none"
+        )
+        try place.shell("printf X | dd of=V/obscura.vault bs=1 seek=66000 conv=notrunc status=none")
+        let found = try check(place)
+        #expect(found.status == 6)
+        #expect(found.lines.first == "obscura.vault: copy B is damaged; the other serves")
+        #expect(found.output.contains("of the catalogue: copy A is damaged; the other serves"))
+        let ended = try check(place, ["--repair"])
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output.contains("To be repaired:\n") && ended.output.contains(" pages again, of which"))
+        #expect(ended.lines.last == "V: repaired; nothing is damaged now")
+        #expect(try check(place).status == 0)
+        try place.mount()
+        try place.shell("cmp D/albums/big source/big")
+    }
+
+    @Test func `a vault that is mounted, and its mount`() throws {
+        let place = try filled(spaces: 2)
+        try place.mount()
+        #expect(try check(place).status == 5)
+        let ended = try place.run([obscura, "check", "D"])
+        #expect(ended.status == 0 && ended.output.hasPrefix("D: nothing is damaged: "), "\(ended.errors)")
+        #expect(try place.run([obscura, "check", "D", "--repair"]).status == 2)
+        #expect(try place.run([obscura, "check", place.root]).status == 3)
+        try place.shell("! getfattr -d -m - D | grep -q obscura")
+    }
+
+    @Test func `status`() throws {
+        let place = try filled()
+        #expect(try place.run([obscura, "status", "D"]).status == 1)
+        try place.mount()
+        let ended = try place.run([obscura, "status", "D"])
+        #expect(ended.status == 0)
+        #expect(ended.output.contains("Photos          2\n"))
+        #expect(ended.output.contains("Pending writes  none, everything is safe on disk"))
+    }
+
+    @Test func `speed`() throws {
+        let place = try Place()
+        let ended = try place.run([obscura, "speed"])
+        #expect(ended.status == 0)
+        #expect(
+            ended.lines.map { $0.split(separator: " ").first.map(String.init) }
+                == ["Sealing", "Opening", "Hashing", "Key", "Thumbnails"])
+        #expect(ended.output.contains("a second of JPEGs of 12 megapixels"))
+    }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import TestSupport
+import Testing
+import VaultCatalogue
+import VaultFormat
+
+@testable import PhotoLibrary
+@testable import VaultStore
+
+/// A small closed vault with something of everything in it, whose stored bytes a test damages and puts back.
+final class Specimen {
+    let vault: TestVault
+    private(set) var unlocked: UnlockedSpace
+    /// The bytes of every file, by one of its paths.
+    let files: [String: [UInt8]]
+    /// The vault's segments as they are when nothing is damaged.
+    private let whole: [Int: Data]
+
+    static let segmentBytes = 4 << 20
+
+    init() throws {
+        let rig = try Rig(bytes: 16 << 20, trashDays: 30)
+        try rig.mkdir("albums/Trip")
+        for number in 0..<6 {
+            let size = number % 2 == 0 ? 400 : 20_000
+            try rig.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number, size: size))
+        }
+        try rig.put("albums/long.bin", noise(300_000))
+        try rig.put("albums/Trip/notes.txt", Array("plain".utf8))
+        try rig.put("albums/copy.jpg", rig.get("albums/Trip/1.jpg"))
+        try rig.put("albums/gone.jpg", jpeg("2023-01-01", more: 77, size: 3000))
+        try rig.remount()
+        try rig.rm("moments/2023-01-01/gone.jpg")
+        _ = try rig.library.thumbnail(of: rig.ino("albums/Trip/2.jpg"), .standard)
+        try rig.remount()
+        try rig.put("albums/late.jpg", jpeg("2022-01-01", more: 78, size: 5000))
+        files = try Self.read(rig)
+        vault = rig.vault
+        try rig.close()
+        unlocked = try vault.unlock()
+        var whole: [Int: Data] = [:]
+        for number in 0..<4 {
+            whole[number] = try Data(
+                contentsOf: URL(fileURLWithPath: Self.path(vault, unlocked, segment: number)))
+        }
+        self.whole = whole
+    }
+
+    private static func read(_ rig: Rig) throws -> [String: [UInt8]] {
+        var files: [String: [UInt8]] = [:]
+        for path in try rig.moments() { files["moments/\(path)"] = try rig.get("moments/\(path)") }
+        for path in ["albums/long.bin", "albums/Trip/notes.txt", "albums/copy.jpg"] {
+            files[path] = try rig.get(path)
+        }
+        return files
+    }
+
+    private static func path(_ vault: TestVault, _ unlocked: UnlockedSpace, segment: Int) -> String {
+        vault.path + "/spaces/\(unlocked.index)/" + SegmentFiles.name(segment)
+    }
+
+    func path(segment: Int) -> String { Self.path(vault, unlocked, segment: segment) }
+
+    // MARK: Damage
+
+    /// Bytes as they are stored now.
+    func bytes(_ sector: UInt64, _ count: Int) throws -> [UInt8] {
+        let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path(segment: Int(sector) / 8192)))
+        defer { try? handle.close() }
+        try handle.seek(toOffset: sector % 8192 * 512)
+        return Array(try handle.read(upToCount: count) ?? Data())
+    }
+
+    /// Replaces the byte at an offset behind a sector's beginning by another one.
+    func flip(_ sector: UInt64, _ offset: Int = 0, mask: UInt8 = 1) throws {
+        let old = try #require(try bytes(sector + UInt64(offset / 512), offset % 512 + 1).last)
+        try write(sector + UInt64(offset / 512), offset % 512, [old ^ mask])
+    }
+
+    func write(_ sector: UInt64, _ offset: Int, _ bytes: [UInt8]) throws {
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path(segment: Int(sector) / 8192)))
+        defer { try? handle.close() }
+        try handle.seek(toOffset: sector % 8192 * 512 + UInt64(offset))
+        try handle.write(contentsOf: bytes)
+    }
+
+    func truncate(segment: Int, to count: Int) throws {
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path(segment: segment)))
+        defer { try? handle.close() }
+        try handle.truncate(atOffset: UInt64(count))
+    }
+
+    func remove(segment: Int) throws { try FileManager.default.removeItem(atPath: path(segment: segment)) }
+
+    /// Makes a segment what it was.
+    func restore(_ segments: [Int] = [0, 1, 2, 3]) throws {
+        for segment in segments {
+            try whole[segment]?.write(to: URL(fileURLWithPath: path(segment: segment)))
+        }
+    }
+
+    /// Whether a segment is byte for byte as it was.
+    func isWhole(_ segment: Int) throws -> Bool {
+        try Data(contentsOf: URL(fileURLWithPath: path(segment: segment))) == whole[segment]
+    }
+
+    // MARK: What is where
+
+    /// All pages that the newest root leads to, in both of their places.
+    func pages() throws -> [(part: StructurePart, place: SlotPlace)] {
+        let space = try unlocked.openSpace(readOnly: true)
+        var walk = PageWalk(space, space.current)
+        for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
+        walk.collectDeltas()
+        return try walk.found.map { ($0.part, try space.place($0.reference.slot)) }
+    }
+
+    func runs() throws -> [CheckedRun] {
+        let space = try unlocked.openSpace(readOnly: true)
+        let catalogue = try Catalogue(storage: space, readOnly: true)
+        return try catalogue.locked { try $0.runs(in: 0..<UInt64(Int64.max)) }
+    }
+
+    /// The run of the one thumbnail that is kept.
+    func thumbnail() throws -> CheckedRun {
+        let space = try unlocked.openSpace(readOnly: true)
+        let catalogue = try Catalogue(storage: space, readOnly: true)
+        return try catalogue.locked { tables in
+            let runs = try tables.runs(in: 0..<UInt64(Int64.max))
+            let kept = try tables.owners(of: Set(runs.map(\.content))).filter(\.isThumbnail)
+            return try #require(runs.first { run in kept.contains { $0.content == run.content } })
+        }
+    }
+
+    // MARK: Judging
+
+    func check() throws -> SpaceReport { try SpaceCheck.run(unlocked) }
+
+    /// I2: opens the space as a mount does and reads every file: each is right, or answers that it is damaged. Returns
+    /// the paths of those that do not come whole; all where the space does not open.
+    func unreadable(location: SourceLocation = #_sourceLocation) throws -> Set<String> {
+        var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        options.readOnly = true
+        options.thumbnails = .off
+        let library: Library
+        do throws(VaultError) {
+            library = try Library.open(unlocked, options: options)
+        } catch {
+            guard case .damaged = error else { throw error }
+            return Set(files.keys)
+        }
+        return Set(
+            files.filter { path, bytes in
+                do {
+                    let found = try read(library, path)
+                    #expect(found == bytes, "\(path) is served wrong", sourceLocation: location)
+                    return false
+                } catch {
+                    // In an older state, which is shown where the newest cannot be read, it may not be there yet.
+                    let isOlder = !library.space.unreadableStates.isEmpty && error as? FileError == .noEntry
+                    #expect(
+                        isOlder || error as? FileError == .damaged, "\(path): \(error)",
+                        sourceLocation: location)
+                    return true
+                }
+            }.keys)
+    }
+
+    private func read(_ library: Library, _ path: String) throws -> [UInt8] {
+        let caller = Caller(uid: 0, gid: 0)
+        var ino: UInt64 = 1
+        for part in path.split(separator: "/") {
+            ino = try library.lookup(ino, Name(String(part)), caller).attributes.ino
+        }
+        var found: [UInt8] = []
+        try library.readAll(ino, caller) {
+            found += Array($0)
+            return true
+        }
+        return found
+    }
+}
