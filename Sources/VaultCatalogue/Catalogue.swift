@@ -74,6 +74,7 @@ public final class Tables {
     let trash: TrashStatements
     let copies: CopyStatements
     let thumbnails: ThumbnailStatements
+    let identities: IdentityStatements
     private let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
@@ -86,6 +87,7 @@ public final class Tables {
         trash = try TrashStatements(connection)
         copies = try CopyStatements(connection)
         thumbnails = try ThumbnailStatements(connection)
+        identities = try IdentityStatements(connection)
     }
 
     /// Rows changed since the connection was opened: whether a call changed anything.
