@@ -68,7 +68,12 @@ let package = Package(
                 "LinuxIO",
                 "CShims", "TestSupport",
             ]),
-        tests("MountTests", uses: ["obscura", "obscura-worker", "CTurboJPEG", "TestSupport"]),
+        tests(
+            "MountTests",
+            uses: [
+                "obscura", "obscura-worker", "CTurboJPEG", "PhotoLibrary", "VaultStore", "VaultCrypto",
+                "LinuxIO", "TestSupport",
+            ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
             "VaultCatalogueTests",

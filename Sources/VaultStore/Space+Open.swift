@@ -77,7 +77,7 @@ extension Space {
     }
 
     /// Reads every root slot; of each, the first copy that opens.
-    private static func findRoots(files: SegmentFiles, codec: PageCodec) -> [(slot: Int, root: RootRecord)] {
+    static func findRoots(files: SegmentFiles, codec: PageCodec) -> [(slot: Int, root: RootRecord)] {
         var found: [(slot: Int, root: RootRecord)] = []
         for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
             for copy in 0..<2 {

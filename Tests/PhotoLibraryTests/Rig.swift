@@ -186,6 +186,30 @@ final class Rig: @unchecked Sendable {
             offset: UInt64(sector % perSegment * 512 + 200))
     }
 
+    // MARK: Without a catalogue
+
+    /// Closes the library and fills all that its catalogue, maps and roots lay in with random bytes.
+    func destroyCatalogue() throws {
+        let segments = space.pairs.flatMap { [Int($0.a), Int($0.b)] }
+        let index = try #require(library.unlocked).index
+        try close()
+        for segment in segments { try vault.scramble(spaceIndex: index, segment: segment) }
+    }
+
+    /// Rebuilds the closed library from what lies outside the catalogue, and opens it.
+    func salvage() throws -> SalvageReport {
+        let report = try rebuild()
+        try reopen()
+        return report
+    }
+
+    /// Rebuilds the closed library. A function of its own: who keeps a salvage keeps the vault locked.
+    func rebuild() throws -> SalvageReport {
+        let salvage = try Salvage.survey(try vault.unlock(), options: options) { _, _ in }
+        try salvage.rebuild()
+        return salvage.report
+    }
+
     // MARK: Paths
 
     func ino(_ path: String) throws -> UInt64 { try stat(path).ino }
