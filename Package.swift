@@ -75,9 +75,8 @@ let package = Package(
         tests(
             "MountTests",
             uses: [
-                "obscura", "obscura-worker", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
-                "TestSupport",
-                "CTurboJPEG", "CSystemd", "obscura-sleep",
+                "obscura", "obscura-worker", "obscura-sleep", "PhotoLibrary", "VaultStore", "VaultCrypto",
+                "VaultFormat", "LinuxIO", "TestSupport", "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(

@@ -8,6 +8,9 @@ final class Committer: @unchecked Sendable {
     static let softDelayMilliseconds: Int64 = 50
     static let durableDelayMilliseconds: Int64 = 5000
     static let unsavedMilliseconds: Int64 = 1000
+    /// Identity records that one commit writes, and so many where fsync(2) waits for it.
+    private static let recordsMax = 8192
+    private static let awaitedRecordsMax = 64
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
     /// Work that nobody waits for is done so much at a time, and then again after a pause.
@@ -33,6 +36,12 @@ final class Committer: @unchecked Sendable {
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
     private var failure: FileError?
+    /// Since when identity records have been left for the next durable commit, if some have.
+    private var recordsSince: Int64?
+    /// When identity records are written next: a program that calls fsync(2) again and again does not pay for them.
+    private var recordsAt: Int64 = 0
+    /// The commit to come is the last.
+    private var isLast = false
     private var isStopping = false
     private var isRunning = false
     private var isCommitting = false
@@ -118,8 +127,9 @@ final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         guard isRunning else { return }
-        let isChanged = softSince != nil || durableSince != nil
+        let isChanged = softSince != nil || durableSince != nil || recordsSince != nil
         var failed: FileError?
+        isLast = true
         if isChanged {
             do throws(FileError) { try waitForDurable() } catch { failed = error }
         }
@@ -154,7 +164,11 @@ final class Committer: @unchecked Sendable {
                 continue
             }
             let isAsked = asked > answered
-            let isDurable = isAsked || durableSince.map { now >= $0 + Self.durableDelayMilliseconds } ?? false
+            let isDurable =
+                isAsked
+                || [durableSince, recordsSince].contains { since in
+                    since.map { now >= $0 + Self.durableDelayMilliseconds } ?? false
+                }
             let isSoft = softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
@@ -210,22 +224,35 @@ final class Committer: @unchecked Sendable {
         var due = expiryAt
         if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
         if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
+        if let recordsSince { due = min(due, max(retryAt, recordsSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
         if let overwriteAt { due = min(due, overwriteAt) }
         wake.wait(lock, untilMilliseconds: max(due, now + 1))
+    }
+
+    /// How many identity records the durable commit that begins now writes. `lock` is held.
+    private func recordsDue(isAwaited: Bool) -> Int {
+        let now = MonotonicClock.milliseconds
+        if isLast { return .max }
+        if isAwaited && now < recordsAt { return 0 }
+        recordsAt = now + Self.durableDelayMilliseconds
+        return isAwaited ? Self.awaitedRecordsMax : Self.recordsMax
     }
 
     /// Publishes a root. `lock` is held, and given up meanwhile.
     private func commit(durable: Bool) {
         let ticket = asked
         let (soft, hard) = (softSince, durableSince)
+        let records = durable ? recordsDue(isAwaited: asked > answered) : 0
         softSince = nil
         if durable { durableSince = nil }
         isCommitting = true
         lock.unlock()
         var failed: FileError?
+        var isBehind = durable && records == 0
         do throws(FileError) {
             if let library {
+                if records > 0 { isBehind = library.recordIdentities(most: records) }
                 let frozen = try library.freeze()
                 try stored(library.space.publish(frozen, durable: durable))
             }
@@ -243,6 +270,7 @@ final class Committer: @unchecked Sendable {
             retryAt = 0
             if durable, library?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
             if durable, overwriteAt == nil { awaitOverwriting() }
+            if durable { recordsSince = isBehind ? MonotonicClock.milliseconds : nil }
         }
         if durable {
             if failed != nil { failure = failed }

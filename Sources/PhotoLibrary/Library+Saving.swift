@@ -42,6 +42,7 @@ extension Library {
             try tree.replaceContent(of: inode, by: file.content, space, now: .now())
         }
         if let range = file.unsavedRange {
+            tree.mark(inode)
             let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
             if file.hasRows {
                 try sql(tree.tables.deleteExtents(of: file.content, from: saved.first, through: saved.last))
@@ -118,7 +119,9 @@ extension Library {
                 space.free(runs, overwriting: inode.isPhoto || inode.isCopy)
             }
             if runs.count == Self.reapedRowsMax { return false }
+            tree.newlyDead.add(content: content)
         }
+        try tree.bury(inode, space)
         if inode.isPhoto { try tree.deletePhoto(inode, space) }
         if inode.isCopy { try tree.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {

@@ -58,7 +58,10 @@ public final class Library: @unchecked Sendable {
         if !options.readOnly { committer.start() }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean
-        committer.noteChange(if: try locked { $0.isPlanted } || isSoft)
+        let isBehind = try locked { tree throws(FileError) in
+            try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
+        }
+        committer.noteChange(if: try locked { $0.isPlanted } || isSoft || isBehind)
     }
 
     deinit {
@@ -146,6 +149,15 @@ public final class Library: @unchecked Sendable {
                 swap(&notices, &tree.notices)
                 swap(&abandoned, &tree.abandoned)
             }
+            return try body(tree)
+        }
+    }
+
+    /// Runs `body`, whose changes are part of the commit that the committer is about to make: nobody need be told.
+    func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+        try catalogue.locked { tables throws(FileError) in
+            guard tables.isIntact else { throw .damaged }
+            tree.trim()
             return try body(tree)
         }
     }

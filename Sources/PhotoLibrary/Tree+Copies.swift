@@ -129,6 +129,7 @@ extension Tree {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
         try freeContent(content, space)
+        newlyDead.add(content: content)
     }
 
     /// Counts one user of a shared content less; false where the inode is the only one.

@@ -107,6 +107,7 @@ extension Tree {
     func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         try sql(tables.store(row))
         notices.append(.photo)
+        mark(inode)
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)
         touch(inode)

@@ -13,6 +13,7 @@ extension Tree {
         try sql(tables.insert(row))
         counters.dentry += 1
         child.names?.append(row)
+        mark(child)
         directory.nameHashes?.insert(row.name.hashValue)
         if let count = directory.nameHashes?.count, count > Self.hashesMax { directory.nameHashes = nil }
     }

@@ -31,6 +31,11 @@ final class Tree {
     /// Whether somebody makes pictures of a batch, and photos that lost theirs meanwhile.
     var isBatchOut = false
     var lateUnpictured: [UInt64] = []
+    /// Inodes whose records are out of date, where no table says so yet, and numbers that came to their end.
+    var unrecorded: Set<UInt64> = []
+    var newlyDead = NewlyDead()
+    /// The newest records there were when the library was opened.
+    let recorder: (epoch: UInt64, generation: UInt64)
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
@@ -48,6 +53,7 @@ final class Tree {
         counters = try sql(tables.counters())
         storedCounters = counters
         firstOfSession = counters.ino
+        recorder = try sql(tables.recorder())
     }
 
     // MARK: Inodes
@@ -150,6 +156,7 @@ final class Tree {
             try tables.store(inode.row)
             inode.isDirty = false
             count(inode, asPhotoOf: inode.isPhoto ? inode.row.size : 0)
+            mark(inode)
         }
         dirty.removeAll(keepingCapacity: true)
         for ino in newOrphans where orphans.contains(ino) {
@@ -161,6 +168,7 @@ final class Tree {
             try tables.store(counters)
             storedCounters = counters
         }
+        try storeMarks()
     }
 
     /// Keeps the total of all photos' bytes.
@@ -210,6 +218,7 @@ final class Tree {
     func removeEntry(_ directory: Inode, _ id: UInt64, _ child: Inode, now: Timestamp) throws(FileError) {
         try sql(tables.deleteDentry(directory.ino, id))
         child.names?.removeAll { $0.id == id }
+        mark(child)
         directory.row.size -= 1
         if child.isDirectory && !child.isUnlistedDay { directory.row.nlink -= 1 }
         directory.row.modified = now
@@ -225,6 +234,8 @@ final class Tree {
         old.names?.removeAll { $0.id == id }
         try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
         child.names = nil
+        mark(old)
+        mark(child)
         directory.row.modified = now
         directory.row.changed = now
         touch(directory)

@@ -75,6 +75,7 @@ public final class Tables {
     let copies: CopyStatements
     let thumbnails: ThumbnailStatements
     let unpictured: UnpicturedStatements
+    let identities: IdentityStatements
     let connection: Connection
 
     init(_ connection: Connection) throws(CatalogueError) {
@@ -88,6 +89,7 @@ public final class Tables {
         copies = try CopyStatements(connection)
         thumbnails = try ThumbnailStatements(connection)
         unpictured = try UnpicturedStatements(connection)
+        identities = try IdentityStatements(connection)
     }
 
     /// Rows changed since the connection was opened: whether a call changed anything.

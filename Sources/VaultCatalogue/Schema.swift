@@ -24,6 +24,11 @@ import VaultFormat
 ///   was called `name` there; else the entry `id` of an inode. `noted` is when it was first seen to be too old.
 /// - `trash_name`: the names in albums that were taken from a photo when it was taken out of moments: its own and
 ///   those of its copies, which have none until they are given back.
+/// - `identity`: where the identity record of an inode lies, or that of a block of `dead`; `unrecorded`: those whose
+///   record is yet to be written. `dead`: numbers that are no more in use, so that what an older record says of
+///   them is not believed: bit i of block b stands for number 2048 b + i, of inodes, or, where 2^40 is added to the
+///   block's number, of contents. As a record a block is numbered from 2^62 on. `recorder`: the mount that wrote
+///   records last, and the commit.
 enum Schema {
     static let version = 1
 
@@ -72,6 +77,13 @@ enum Schema {
         CREATE TABLE trash_name(
             photo INTEGER NOT NULL, id INTEGER NOT NULL, parent INTEGER NOT NULL, name BLOB NOT NULL,
             ino INTEGER NOT NULL, member INTEGER NOT NULL, PRIMARY KEY(photo, id)) STRICT, WITHOUT ROWID;
+        CREATE TABLE identity(
+            id INTEGER PRIMARY KEY, length INTEGER NOT NULL, sector INTEGER NOT NULL,
+            generation INTEGER NOT NULL, epoch INTEGER NOT NULL) STRICT;
+        CREATE TABLE unrecorded(id INTEGER PRIMARY KEY) STRICT;
+        CREATE TABLE dead(block INTEGER PRIMARY KEY, bits BLOB NOT NULL) STRICT;
+        CREATE TABLE recorder(
+            id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, generation INTEGER NOT NULL) STRICT;
         CREATE TABLE counter(
             id INTEGER PRIMARY KEY, ino INTEGER NOT NULL, content INTEGER NOT NULL,
             dentry INTEGER NOT NULL, pictured INTEGER NOT NULL, photo_bytes INTEGER NOT NULL,

@@ -4,6 +4,7 @@ struct DetailStatements {
     let deleteTarget: Statement
     let attribute: Statement
     let attributeNames: Statement
+    let attributes: Statement
     let storeAttribute: Statement
     let deleteAttribute: Statement
     let deleteAttributes: Statement
@@ -14,6 +15,7 @@ struct DetailStatements {
         deleteTarget = try connection.prepare("DELETE FROM symlink WHERE ino=?")
         attribute = try connection.prepare("SELECT value FROM xattr WHERE ino=? AND name=?")
         attributeNames = try connection.prepare("SELECT name FROM xattr WHERE ino=? ORDER BY name")
+        attributes = try connection.prepare("SELECT name, value FROM xattr WHERE ino=? ORDER BY name")
         storeAttribute = try connection.prepare("REPLACE INTO xattr VALUES(?,?,?)")
         deleteAttribute = try connection.prepare("DELETE FROM xattr WHERE ino=? AND name=?")
         deleteAttributes = try connection.prepare("DELETE FROM xattr WHERE ino=?")
@@ -46,6 +48,13 @@ extension Tables {
     public func extendedAttributeNames(_ ino: UInt64) throws(CatalogueError) -> [[UInt8]] {
         details.attributeNames.bind(1, ino)
         return try details.attributeNames.all { $0.bytes(0) }
+    }
+
+    public func extendedAttributes(
+        _ ino: UInt64
+    ) throws(CatalogueError) -> [(name: [UInt8], value: [UInt8])] {
+        details.attributes.bind(1, ino)
+        return try details.attributes.all { ($0.bytes(0), $0.bytes(1)) }
     }
 
     public func storeExtendedAttribute(

@@ -36,6 +36,7 @@ struct TrashStatements {
     let takeBack: Statement
     let due: Statement
     let redate: Statement
+    let markDated: Statement
     let names: Statement
     let addName: Statement
     let deleteNames: Statement
@@ -57,6 +58,8 @@ struct TrashStatements {
             "SELECT * FROM trash WHERE noted<=?1 AND (ino, id)>(?2,?3) ORDER BY ino, id LIMIT ?4")
         redate = try connection.prepare(
             "UPDATE trash SET since=?3, noted=NULL WHERE since BETWEEN ?1 AND ?2")
+        markDated = try connection.prepare(
+            "INSERT OR IGNORE INTO unrecorded SELECT DISTINCT ino FROM trash WHERE since BETWEEN ? AND ?")
         names = try connection.prepare(
             "SELECT parent, id, name, ino, member FROM trash_name WHERE photo=? ORDER BY id")
         addName = try connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?,?,?)")
@@ -142,6 +145,9 @@ extension Tables {
 
     /// Gives all that came between two times, by a clock that was wrong, another age.
     public func redateTrash(from first: Int64, through last: Int64, to now: Int64) throws(CatalogueError) {
+        trash.markDated.bind(1, first)
+        trash.markDated.bind(2, last)
+        try trash.markDated.run()
         trash.redate.bind(1, first)
         trash.redate.bind(2, last)
         trash.redate.bind(3, now)

@@ -170,6 +170,19 @@ final class SectorAllocator {
         changeUse(entry, segment, range, by: count)
     }
 
+    /// Takes given sectors as used, if nobody has any of them; false, and nothing taken, otherwise.
+    func claim(_ sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
+        let (entry, segment, range) = try locate(sector, count)
+        guard
+            entry.used.freeRun(from: range.lowerBound, least: count, most: count, also: entry.reserved)
+                == range
+        else { return false }
+        entry.used.set(range)
+        entry.longestRun = nil
+        changeUse(entry, segment, range, by: count)
+        return true
+    }
+
     /// Makes sectors that no root refers to any more free.
     func release(_ sector: UInt64, _ count: Int) throws(StoreError) {
         let (entry, segment, range) = try locate(sector, count)

@@ -70,6 +70,23 @@ struct SlotAllocator {
         return nil
     }
 
+    /// Takes every slot there is, as what an unreadable state may refer to; returns those it took.
+    mutating func takeAll() -> Range<Int> {
+        let all = RootLayout.rootSlots..<slotCount
+        precondition(usedSlots == RootLayout.rootSlots)
+        row.set(all)
+        usedSlots = slotCount
+        backedSlots = slotCount
+        markAllDirty()
+        return all
+    }
+
+    /// Gives back what `takeAll` took.
+    mutating func giveBack(_ all: Range<Int>) {
+        row.clear(all)
+        usedSlots -= all.count
+    }
+
     /// Makes a slot that no root refers to any more free.
     mutating func release(_ slot: Int) throws(StoreError) {
         guard slot >= RootLayout.rootSlots, slot < row.count, row[slot] else { throw .damaged }

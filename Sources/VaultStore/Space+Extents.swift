@@ -38,7 +38,7 @@ extension Space {
     }
 
     /// Where content may go in a vault that grows.
-    private enum WriteArea {
+    enum WriteArea {
         case anywhere
         /// Only where something was written before, so that the host need not give anything.
         case onDisk
@@ -46,7 +46,7 @@ extension Space {
 
     /// True when the host has room for so many bytes of a user and the catalogue's reserve; they then count as under
     /// way until `giveFresh`.
-    private func takeFresh(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
+    func takeFresh(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
         try lock.withLock { () throws(StoreError) in
             let wanted = freshBytes + UInt64(count) + UInt64(count) / 64 + 64 << 10
             if purpose == .user, try hostAvailable() < Self.hostReserveBytes + wanted {
@@ -57,7 +57,7 @@ extension Space {
         }
     }
 
-    private func giveFresh(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
+    func giveFresh(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
 
     private func writeOnce(
         _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer,
@@ -149,7 +149,7 @@ extension Space {
     }
 
     /// Takes sectors, making a new segment where the vault grows on demand. Under `lock`.
-    private func takeSectors(
+    func takeSectors(
         least: Int, most: Int, near: UInt64?, _ area: WriteArea, mayGrow: Bool = true
     ) throws(StoreError) -> (UInt64, Int)? {
         if area == .onDisk {
@@ -200,7 +200,7 @@ extension Space {
     }
 
     /// Fills one extent: nonce, sealed descriptor, sealed payload, and random bytes to the end of its last sector.
-    private func sealExtent(
+    func sealExtent(
         _ descriptor: Descriptor, _ plain: UnsafeRawBufferPointer, into extent: UnsafeMutableRawBufferPointer
     ) {
         let nonce = extent.slice(0, Geometry.nonceBytes)

@@ -88,6 +88,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     public let unreadableStates: [UInt64]
     /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
     var unsyncedPages: [MapObject: Set<Int>] = [:]
+    /// Opened to build a new state where no root could be read; see `openBlank`.
+    var isBlank = false
     /// Whether this mount has made sure that the slots said to have their disk do.
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.
@@ -461,6 +463,9 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// The newest commit published.
     public var generation: UInt64 { lock.withLock { current.generation } }
+
+    /// The newest commit that no power cut can undo.
+    public var newestDurable: UInt64 { lock.withLock { durableGeneration } }
 
     /// True while the newest root is durable and nothing has changed since.
     public var isClean: Bool { lock.withLock { current.isDurable && !isChanged } }

@@ -59,6 +59,14 @@ public final class UnlockedSpace: Sendable {
 
     /// Opens the space in its newest state.
     public func openSpace(readOnly: Bool) throws(VaultError) -> Space {
+        let (files, keys, options) = try parts(readOnly: readOnly)
+        do throws(StoreError) {
+            return try Space.open(files: files, keys: keys, options: options)
+        } catch { throw VaultError(error, doing: "no state of the space can be read") }
+    }
+
+    /// What a space is opened with.
+    func parts(readOnly: Bool) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
         let files = SegmentFiles(
             directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls)
         let grows = spaceCount == 1
@@ -68,9 +76,7 @@ public final class UnlockedSpace: Sendable {
         let options = SpaceOptions(
             isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot),
             segmentCountNow: { counter.now() })
-        do throws(StoreError) {
-            return try Space.open(files: files, keys: keys, options: options)
-        } catch { throw VaultError(error, doing: "no state of the space can be read") }
+        return (files, keys, options)
     }
 
     /// Sets the times of all files of the vault alike; nothing in a vault of one space.

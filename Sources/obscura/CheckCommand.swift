@@ -22,7 +22,7 @@ private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure)
     for damage in files { say(printable("\(damage.file): \(damage.cause)")) }
     let password = try Passwords(arguments).toOpen(vault)
     let unlocked = try onVault(vault) { () throws(VaultError) in
-        try Vault.unlock(vault, password: password, readOnly: true)
+        try Vault.unlock(vault, password: password, readOnly: true, stretcher: ChildStretcher())
     }
     let report = try check(unlocked, vault, readsContent: true)
     for finding in report.findings { say(finding.text) }
@@ -62,7 +62,10 @@ private func check(
 private func repair(
     _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport
 ) throws(Failure) {
-    let steps = report.plan.lines + (files.isEmpty ? [] : ["even out the vault's own files as a mount does"])
+    let salvage = report.plan.mustSalvage ? try survey(unlocked, vault) : nil
+    let found = salvage.map { ["keep what was found: \($0.report.summary)"] } ?? []
+    let steps =
+        report.plan.lines + found + (files.isEmpty ? [] : ["even out the vault's own files as a mount does"])
     let lost = report.findings.filter(\.isOfFile)
     guard !steps.isEmpty else {
         throw Failure(.damaged, vault, "nothing can be set right: what is whole stays readable as it is")
@@ -74,10 +77,28 @@ private func repair(
     for step in steps { say("  \(step)") }
     if !lost.isEmpty { say("Files that are damaged stay, readable where they are whole.") }
     try askToRepair(vault)
-    try onVault(vault) { () throws(VaultError) in try SpaceRepair.run(unlocked, report.plan) }
+    try onVault(vault) { () throws(VaultError) in
+        try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
+    }
     let left = try remaining(unlocked, vault, report)
     if left == 0 { return say("\(vault): repaired; nothing is damaged now") }
     throw Failure(.damaged, vault, "repaired, but for what is lost: \(counted(left, "line")) above")
+}
+
+/// Looks for photos where the catalogue cannot tell of them any more.
+private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) -> Salvage {
+    let progress = ProgressLine("Looking for photos")
+    return try notingInterruption { () throws(Failure) in
+        defer { progress.end() }
+        return try onVault(vault) { () throws(VaultError) in
+            let options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
+            let bytes = try Vault.info(vault).segmentBytes
+            return try Salvage.survey(unlocked, options: options) { done, total throws(VaultError) in
+                progress.show(done: UInt64(done) * bytes, total: UInt64(total) * bytes)
+                if wasInterrupted { throw VaultError.interrupted }
+            }
+        }
+    }
 }
 
 private func askToRepair(_ vault: String) throws(Failure) {

@@ -2,6 +2,7 @@ import LinuxIO
 import Testing
 import VaultFormat
 
+@testable import PhotoLibrary
 @testable import VaultCatalogue
 @testable import VaultStore
 
@@ -21,11 +22,44 @@ func audit(_ space: Space) throws {
     let structure = space.checkStructure()
     #expect(structure.damage == [] && structure.segments.isEmpty)
     #expect(space.compareSlots(structure) == AllocationReport())
+    try auditRecords(space, database)
+}
+
+/// Every inode has an identity record that says what the tables say, or a mark that it is to get one.
+private func auditRecords(_ space: Space, _ database: Connection) throws {
+    let due = try database.prepare(
+        """
+        SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
+            AND ino NOT IN (SELECT id FROM unrecorded)
+            UNION SELECT (1 << 62) + block FROM dead WHERE (1 << 62) + block NOT IN (SELECT id FROM unrecorded)
+        """
+    ).all { $0.unsigned(0) }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)
+    defer { buffer.deallocate() }
+    try Catalogue(storage: space, readOnly: true).locked { tables in
+        let tree = try Tree(tables, LibraryOptions(owner: (0, 0), mountedByRoot: true))
+        for id in due {
+            let run = try #require(try tables.identity(id), "inode \(id) has no record")
+            let plain = try space.read(role: .identity, content: id, run: run, chunk: 0, into: buffer)
+            var found = try #require(Recorded.decode(plain)).content
+            let known = try tree.recorded(id)
+            // A day that was renamed since tells its photos' day.
+            if case .inode(var record) = found, case .inode(let now) = known, let day = now.photo?.day,
+                record.photo?.day != day
+            {
+                record.photo?.pin(to: day)
+                found = .inode(record)
+            }
+            #expect(found == known, "the record of inode \(id) is old")
+        }
+    }
 }
 
 /// Every sector in use belongs to exactly one extent.
 private func auditSectors(_ space: Space, _ database: Connection) throws {
-    let runs = try database.prepare("SELECT offset, length, sector FROM extent ORDER BY sector").all {
+    let query =
+        "SELECT offset, length, sector FROM extent UNION ALL SELECT 0, length, sector FROM identity ORDER BY sector"
+    let runs = try database.prepare(query).all {
         ExtentRun(
             offset: $0.unsigned(0), length: $0.unsigned(1), sector: $0.unsigned(2), generation: 0, epoch: 0)
     }

@@ -249,6 +249,12 @@ import Testing
                 try world.check("seed \(seed), step \(step), mounted again")
             }
         }
+        try world.rig.remount()
+        let seen = try world.rig.snapshot()
+        try world.rig.destroyCatalogue()
+        _ = try world.rig.salvage()
+        try world.rig.expectTree(seen, "seed \(seed), without its catalogue:")
+        try world.check("seed \(seed), without its catalogue")
         for photo in world.photos { try world.rig.rm(try world.momentPath(photo)) }
         if world.rig.exists(".Trash-0") { try world.rig.rmrf(".Trash-0") }
         try world.rig.expectNothingLeft("seed \(seed)")

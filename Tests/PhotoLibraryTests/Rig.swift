@@ -122,22 +122,37 @@ final class Rig: @unchecked Sendable {
 
     // MARK: Sectors
 
-    /// Bytes of the space that somebody has: in a commit, or set aside for one.
+    /// Bytes of the space that somebody has: in a commit, or set aside for one. Identity records do not count.
     var usedBytes: UInt64 {
-        let use = space.capacity
-        return use.total - use.free - UInt64(ballastSectors * 512)
+        // Under the catalogue's lock no record comes or goes.
+        let used = try? library.locked { tree throws(FileError) in
+            let use = space.capacity
+            return use.total - use.free - (try recordBytes(tree.tables))
+        }
+        return (used ?? 0) - UInt64(ballastSectors * 512)
+    }
+
+    private func recordBytes(_ tables: Tables) throws(FileError) -> UInt64 {
+        try sql(tables.identities(after: 0, limit: .max)).reduce(0) { $0 + UInt64($1.run.sectorCount * 512) }
     }
 
     /// Closes the library of which everything was removed: the space must be as it was when it was new, once
-    /// two durable commits have freed what the last ones gave back.
+    /// two durable commits have freed what the last ones gave back. What is left are identity records: of empty
+    /// directories, and of numbers that are no more in use.
     func expectNothingLeft(_ comment: Comment? = nil) throws {
         try close()
         let space = try vault.unlock().openSpace(readOnly: false)
         try audit(space)
         for _ in 0..<2 { try space.publish(space.freeze(), durable: true) }
         #expect(space.pendingBytes == 0, comment)
-        let use = space.capacity
-        #expect(use.total == use.free, comment)
+        var use = space.capacity
+        let catalogue = try Catalogue(storage: space)
+        let left = try catalogue.locked { tables in
+            try recordBytes(tables)
+        }
+        #expect(use.total - use.free == left, comment)
+        use.free += left
+        use.available += left
         // The catalogue keeps the segments it once needed.
         if space.pairs.count == 1 { #expect(use == fresh, comment) }
     }
@@ -169,6 +184,30 @@ final class Rig: @unchecked Sendable {
         try vault.damage(
             spaceIndex: try #require(library.unlocked).index, segment: sector / perSegment,
             offset: UInt64(sector % perSegment * 512 + 200))
+    }
+
+    // MARK: Without a catalogue
+
+    /// Closes the library and fills all that its catalogue, maps and roots lay in with random bytes.
+    func destroyCatalogue() throws {
+        let segments = space.pairs.flatMap { [Int($0.a), Int($0.b)] }
+        let index = try #require(library.unlocked).index
+        try close()
+        for segment in segments { try vault.scramble(spaceIndex: index, segment: segment) }
+    }
+
+    /// Rebuilds the closed library from what lies outside the catalogue, and opens it.
+    func salvage() throws -> SalvageReport {
+        let report = try rebuild()
+        try reopen()
+        return report
+    }
+
+    /// Rebuilds the closed library. A function of its own: who keeps a salvage keeps the vault locked.
+    func rebuild() throws -> SalvageReport {
+        let salvage = try Salvage.survey(try vault.unlock(), options: options) { _, _ in }
+        try salvage.rebuild()
+        return salvage.report
     }
 
     // MARK: Paths

@@ -43,6 +43,16 @@ public final class TestVault: Sendable {
         return found
     }
 
+    /// Fills a segment of a closed space with random bytes.
+    public func scramble(spaceIndex: Int, segment: Int) throws {
+        let file = URL(fileURLWithPath: "\(path)/spaces/\(spaceIndex)/\(String(format: "%06d", segment)).seg")
+        let handle = try FileHandle(forUpdating: file)
+        defer { try? handle.close() }
+        let count = Int(try handle.seekToEnd())
+        try handle.seek(toOffset: 0)
+        try handle.write(contentsOf: Data(noise(count, seed: segment)))
+    }
+
     /// Flips one bit of a sector of the open space, in its file.
     public func damage(spaceIndex: Int, segment: Int, offset: UInt64) throws {
         let digits = String(segment)

@@ -8,6 +8,8 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
     case pages(Int)
     /// At this byte of a content.
     case extents(content: UInt64, offset: UInt64)
+    /// At the identity record behind this number.
+    case records(after: UInt64)
 
     public static let start = CheckCursor.pages(0)
 
@@ -15,6 +17,7 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
         switch self {
         case .pages(let page): "pages.\(page)"
         case .extents(let content, let offset): "extents.\(content).\(offset)"
+        case .records(let id): "records.\(id)"
         }
     }
 
@@ -22,6 +25,9 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
         let words = description.split(separator: ".", omittingEmptySubsequences: false)
         if words.count == 2, words[0] == "pages", let page = Int(words[1]), page >= 0, page < 1 << 40 {
             self = .pages(page)
+        } else if words.count == 2, words[0] == "records", let id = UInt64(words[1]), id <= UInt64(Int64.max)
+        {
+            self = .records(after: id)
         } else if words.count == 3, words[0] == "extents", let content = UInt64(words[1]),
             let offset = UInt64(words[2]), content <= UInt64(Int64.max)
         {
@@ -61,6 +67,7 @@ extension Library {
             switch cursor {
             case .pages(let page): checkPages(from: page)
             case .extents(let content, let offset): try checkExtents(from: content, offset, limit)
+            case .records(let id): try checkRecords(after: id, limit)
             }
         step.total = space.storedBytes
         return step
@@ -98,9 +105,27 @@ extension Library {
             batch.append(part)
             bytes += part.run.length
         }
-        guard let last = batch.last else { return CheckStep() }
-        let damage = try damage(of: batch)
-        var step = CheckStep(next: .extents(content: last.content, offset: last.run.following), bytes: bytes)
+        guard let last = batch.last else { return CheckStep(next: .records(after: 0)) }
+        return try step(
+            checking: batch, bytes, next: .extents(content: last.content, offset: last.run.following))
+    }
+
+    private func checkRecords(after id: UInt64, _ limit: Int) throws(FileError) -> CheckStep {
+        let found = try locked { tree throws(FileError) in
+            try sql(tree.tables.identities(after: id, limit: limit))
+        }
+        guard let last = found.last else { return CheckStep() }
+        let rows = found.map { CheckedRun(content: $0.id, isRecord: true, run: $0.run) }
+        return try step(
+            checking: rows, rows.reduce(0) { $0 + min($1.run.length, Chunk.bytes) },
+            next: .records(after: last.id))
+    }
+
+    private func step(
+        checking rows: [CheckedRun], _ bytes: UInt64, next: CheckCursor
+    ) throws(FileError) -> CheckStep {
+        let damage = try damage(of: rows)
+        var step = CheckStep(next: next, bytes: bytes)
         guard !damage.isEmpty else { return step }
         for damage in damage {
             guard case .segment(let fault) = damage.fault, !step.findings.contains(Finding(fault)) else {

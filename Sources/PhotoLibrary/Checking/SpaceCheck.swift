@@ -231,7 +231,9 @@ public struct SpaceCheck {
         for damage in damage {
             if case .descriptor = damage.fault {
                 report.plan.descriptors.append(damage)
-            } else if !damage.isRecord, thumbnails.contains(damage.content) {
+            } else if damage.isRecord {
+                report.plan.records.insert(damage.content)
+            } else if thumbnails.contains(damage.content) {
                 report.plan.thumbnails.insert(damage.content)
             }
         }

@@ -11,9 +11,19 @@ public struct SpaceRepair {
     private let plan: RepairPlan
 
     /// Does what the plan of a report says.
-    public static func run(_ unlocked: UnlockedSpace, _ plan: RepairPlan) throws(VaultError) {
+    ///
+    /// - Parameter salvage: what was found where the plan says that the catalogue is to be built anew.
+    public static func run(
+        _ unlocked: UnlockedSpace, _ plan: RepairPlan, salvage: Salvage? = nil
+    ) throws(VaultError) {
+        if plan.mustSalvage && salvage == nil {
+            throw .damaged("the catalogue cannot be read whole, and was not looked for elsewhere")
+        }
         try unlocked.repairFiles()
-        if plan.mustSalvage { return try salvage(unlocked) }
+        if plan.mustSalvage, let salvage {
+            try salvage.rebuild()
+            return unlocked.levelTimes()
+        }
         let space = try unlocked.openSpace(readOnly: false)
         do throws(FileError) {
             let catalogue = try sql(Catalogue(storage: space))
@@ -28,12 +38,6 @@ public struct SpaceRepair {
             throw .damaged("the repair could not be finished; nothing was lost by it, so try again")
         }
         unlocked.levelTimes()
-    }
-
-    /// The one place where a catalogue is built anew from what extents and identity records say of themselves.
-    private static func salvage(_ unlocked: UnlockedSpace) throws(VaultError) {
-        throw .damaged(
-            "the catalogue cannot be read whole, and this version cannot build it anew: use a backup")
     }
 
     private func mendFiles() throws(FileError) { try stored(space.remakeSegments(plan.segments)) }
@@ -74,6 +78,11 @@ public struct SpaceRepair {
             }
             for content in plan.thumbnails.sorted() {
                 space.free(try sql(tables.dropThumbnail(content: content)).filter { space.isPossible($0) })
+            }
+            for id in plan.records.sorted() {
+                if let run = try sql(tables.identity(id)), space.isPossible(run) { space.free([run]) }
+                try sql(tables.deleteIdentity(id))
+                try sql(tables.markUnrecorded(id))
             }
             for damage in plan.descriptors { try mendDescriptor(damage, tables) }
         }

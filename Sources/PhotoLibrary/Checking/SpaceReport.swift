@@ -30,12 +30,14 @@ public struct RepairPlan: Sendable {
     var roots = 0
     /// Contents of damaged thumbnails.
     var thumbnails: Set<UInt64> = []
+    /// Numbers of damaged identity records.
+    var records: Set<UInt64> = []
     var descriptors: [ExtentDamage] = []
     var rules: [CatalogueRule] = []
     var allocation = AllocationReport()
     var mustReindex = false
     /// The catalogue cannot be read whole: it has to be built anew from what the extents say of themselves.
-    var mustSalvage = false
+    public internal(set) var mustSalvage = false
     var segments: [Int] = []
 
     /// One line a step.
@@ -68,6 +70,7 @@ public struct RepairPlan: Sendable {
             allocation.lostBitmaps, "make the bitmap of a segment anew", "make the bitmaps of # segments anew"
         )
         add(descriptors.count, "write a descriptor again", "write # descriptors again")
+        add(records.count, "write an identity record anew", "write # identity records anew")
         add(thumbnails.count, "drop a damaged thumbnail", "drop # damaged thumbnails")
         if mustReindex { lines.append("make the indexes of the catalogue anew") }
         for rule in rules { lines.append("set right: \(rule.violation)") }

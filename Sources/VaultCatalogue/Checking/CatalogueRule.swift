@@ -24,6 +24,13 @@ public struct CatalogueRule: Sendable {
 
 private let isDirectory = "mode & 61440 = 16384"
 private let isFile = "mode & 61440 = 32768"
+/// Whose records there may be: inodes, and blocks of numbers that came to their end.
+private let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM dead"
+/// Who has no record and is not about to get one.
+private let unrecorded = """
+    SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
+        AND ino NOT IN (SELECT id FROM unrecorded) AND ino NOT IN (SELECT id FROM identity)
+    """
 private let photoBytes = "SELECT coalesce(sum(size), 0) FROM inode WHERE flags & 4 <> 0"
 /// Sectors of whole chunks, of the rest, and the row; as the library counts them.
 private let pictureBytes = """
@@ -47,6 +54,15 @@ extension CatalogueRule {
             "an attribute is of no file",
             mending: ["DELETE FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
+        CatalogueRule(
+            "an identity record is of no file",
+            mending: [
+                "DELETE FROM identity WHERE id NOT IN (\(recorded))",
+                "DELETE FROM unrecorded WHERE id NOT IN (\(recorded))",
+            ],
+            query: "SELECT id FROM identity WHERE id NOT IN (\(recorded))"),
+        CatalogueRule(
+            "it has no identity record", mending: ["INSERT INTO unrecorded \(unrecorded)"], query: unrecorded),
         CatalogueRule(
             "a link's target is of no link",
             mending: ["DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"],

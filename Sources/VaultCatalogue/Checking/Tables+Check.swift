@@ -36,7 +36,8 @@ extension Tables {
 
     /// Every run of sealed extents that there is; `record` is 1 where it is an identity record.
     private static let runs =
-        "SELECT content, offset, length, sector, generation, epoch, 0 AS record FROM extent"
+        "SELECT content, offset, length, sector, generation, epoch, 0 AS record FROM extent "
+        + "UNION ALL SELECT id, 0, length, sector, generation, epoch, 1 FROM identity"
 
     /// How many runs begin in each segment that has some.
     public func runCounts(sectorsPerSegment: Int) throws(CatalogueError) -> [Int: Int] {
@@ -60,11 +61,12 @@ extension Tables {
     }
 
     /// The runs from an offset of a content on, by content and offset; at most `limit`. The first may begin before.
+    /// Without identity records.
     public func runs(
         from content: UInt64, _ offset: UInt64, limit: Int
     ) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
-            "SELECT * FROM (\(Self.runs)) WHERE (content, offset) >= (?1, coalesce((SELECT max(offset) "
+            "SELECT *, 0 FROM extent WHERE (content, offset) >= (?1, coalesce((SELECT max(offset) "
                 + "FROM extent WHERE content = ?1 AND offset <= ?2), ?2)) "
                 + "AND (content > ?1 OR offset + length > ?2) ORDER BY content, offset LIMIT ?3")
         query.bind(1, content)

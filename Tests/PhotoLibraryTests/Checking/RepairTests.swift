@@ -190,6 +190,19 @@ import VaultFormat
                 "it is marked as a copy and is not known as one, or the other way round",
                 ["DELETE FROM copy"], false
             ),
+            ("the bytes of all photos are counted wrongly", ["UPDATE counter SET photo_bytes = 7"], true),
+            ("the cost of all thumbnails is counted wrongly", ["UPDATE counter SET picture_bytes = 7"], true),
+            ("photos without thumbnails are noted twice", ["INSERT INTO unpictured VALUES(9, 8)"], true),
+            (
+                "an identity record is of no file",
+                [
+                    "UPDATE identity SET id = 88888 WHERE id = (SELECT max(id) FROM identity WHERE id < 1 << 62)"
+                ], true
+            ),
+            (
+                "it has no identity record",
+                ["DELETE FROM identity WHERE id = (SELECT max(id) FROM identity WHERE id < 1 << 62)"], true
+            ),
             ("it is a copy of no photo", ["UPDATE copy SET photo = 88888"], false),
             ("an extent belongs to no file", ["UPDATE inode SET content = 88888 WHERE size = 300000"], false),
             ("it has no name", ["DELETE FROM dentry WHERE name = CAST('long.bin' AS BLOB)"], false),

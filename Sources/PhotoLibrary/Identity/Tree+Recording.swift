@@ -1,0 +1,100 @@
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Which inodes' records are to be written, and what will stand in them.
+///
+/// A mark is part of the very transaction that makes it necessary, so a crash at any moment leaves a record that is up
+/// to date or a mark.
+extension Tree {
+    /// Notes that the inode's identity record is out of date. `touch` does so as well.
+    @inline(__always)
+    func mark(_ inode: Inode) { unrecorded.insert(inode.ino) }
+
+    /// Writes the marks that are still only in memory.
+    func storeMarks() throws(CatalogueError) {
+        for id in unrecorded.sorted() where id >= Place.firstRecorded { try tables.markUnrecorded(id) }
+        unrecorded.removeAll(keepingCapacity: true)
+        if !newlyDead.blocks.isEmpty { try newlyDead.store(tables) }
+    }
+
+    /// What is to be recorded under a number; `stale` where there is nothing of that number.
+    func recorded(_ id: UInt64) throws(FileError) -> Recorded {
+        if id >= DeadNumbers.records {
+            let block = id - DeadNumbers.records
+            guard let bits = try sql(tables.dead(block: block)) else { throw .stale }
+            return .dead(block: block, bits: bits)
+        }
+        if let known = cached(id) {
+            // Not `names(of:)`, which would keep them: nobody else may want them.
+            if let names = known.names { return .inode(try record(known.row, names)) }
+            return .inode(try record(known.row, try sql(tables.dentries(of: id))))
+        }
+        guard let row = try sql(tables.inode(id)) else { throw .stale }
+        return .inode(try record(row, try sql(tables.dentries(of: id))))
+    }
+
+    private func record(_ row: InodeRow, _ names: [DentryRow]) throws(FileError) -> IdentityRecord {
+        var record = IdentityRecord(row: row)
+        record.row.nlink = 0
+        record.row.parent = 0
+        var bytesLeft = IdentityRecord.nameBytesMax
+        for name in names {
+            bytesLeft -= name.name.count + 32
+            if bytesLeft < 0 { break }
+            record.names.append(
+                RecordedName(
+                    parent: name.parent, name: name.name, isMember: name.isMember,
+                    since: try sql(tables.trashRow(row.ino, name.id))?.since))
+        }
+        if row.flags.contains(.hasAttributes) {
+            record.attributes = try sql(tables.extendedAttributes(row.ino)).map {
+                ExtendedAttribute(name: $0.name, value: $0.value)
+            }
+        }
+        switch row.mode & fileTypeMask {
+        case directoryType: record.row.size = 0
+        case linkType: record.target = try sql(tables.linkTarget(row.ino)) ?? []
+        case regularType: try addFile(to: &record)
+        default: break
+        }
+        return record
+    }
+
+    /// What only regular files have.
+    private func addFile(to record: inout IdentityRecord) throws(FileError) {
+        let row = record.row
+        if row.allocated > 0 {
+            let runs = try sql(
+                tables.firstExtents(of: row.content, limit: IdentityRecord.runsMax + 1))
+            record.runs = runs.count > IdentityRecord.runsMax ? nil : runs
+        }
+        guard row.flags.contains(.photo) else { return }
+        record.photo = try sql(tables.photo(row.ino))
+        guard row.flags.contains(.trashed), var trashed = try sql(tables.trashRow(row.ino, 0)) else { return }
+        trashed.noted = nil
+        record.trashed = trashed
+        var bytesLeft = IdentityRecord.nameBytesMax
+        for var name in try sql(tables.trashNames(of: row.ino)) {
+            bytesLeft -= name.name.count + 32
+            if bytesLeft < 0 { break }
+            name.id = 0
+            record.keptNames.append(name)
+        }
+    }
+
+    /// An inode's record is no longer to be found: its sectors go, and it is noted as dead.
+    func bury(_ inode: Inode, _ space: Space) throws(FileError) {
+        newlyDead.add(inode: inode.ino)
+        unrecorded.remove(inode.ino)
+        try sql(tables.unmarkUnrecorded(inode.ino))
+        try dropRecord(inode.ino, space, overwriting: inode.isPhoto || inode.isCopy)
+    }
+
+    func dropRecord(_ id: UInt64, _ space: Space, overwriting: Bool) throws(FileError) {
+        guard let run = try sql(tables.identity(id)) else { return }
+        try sql(tables.deleteIdentity(id))
+        space.free([run], overwriting: overwriting)
+    }
+}

@@ -1,0 +1,178 @@
+import VaultCatalogue
+import VaultFormat
+
+/// A part of a content: one that opens, or one that is lost.
+struct ContentPiece {
+    var run: ExtentRun
+    var isLost = false
+}
+
+/// The bytes of a file as they can be had.
+struct FoundBytes {
+    /// By offset.
+    var pieces: [ContentPiece] = []
+    var size: UInt64
+
+    var allocated: UInt64 { pieces.reduce(0) { $0 + $1.run.length } }
+    var lostBytes: UInt64 { pieces.reduce(0) { $0 + ($1.isLost ? $1.run.length : 0) } }
+    /// Whether something was there, and nothing of it is left.
+    var isGone: Bool { !pieces.isEmpty && lostBytes == allocated }
+
+    /// Adds a chunk or a piece of one, to the last run where it goes on.
+    mutating func append(_ piece: ContentPiece) {
+        if let last = pieces.last, last.isLost == piece.isLost, last.run.isContinued(by: piece.run) {
+            pieces[pieces.count - 1].run.length += piece.run.length
+        } else {
+            pieces.append(piece)
+        }
+    }
+}
+
+/// The extents that were found, by where they lie and by whose they are.
+struct FoundContents {
+    /// By sector.
+    private let runs: [FoundRun]
+    /// Indexes of `runs`, by content, then offset.
+    private let order: [Int32]
+    private let damagedEnds: [UInt64: UInt64]
+
+    init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64]) {
+        self.runs = runs
+        self.damagedEnds = damagedEnds
+        order = runs.indices.map(Int32.init).sorted {
+            let (first, second) = (runs[Int($0)], runs[Int($1)])
+            return (first.content, first.run.offset) < (second.content, second.run.offset)
+        }
+    }
+
+    /// The numbers of all contents, ascending.
+    var numbers: [UInt64] {
+        var numbers: [UInt64] = []
+        for index in order {
+            let content = runs[Int(index)].content
+            if numbers.last != content { numbers.append(content) }
+        }
+        return numbers
+    }
+
+    /// The bytes that a record of that generation tells of, as they were then; or, where some of these are lost, as
+    /// they were written since, without a gap.
+    func bytes(of record: IdentityRecord, _ generation: UInt64) -> FoundBytes {
+        let row = record.row
+        guard row.allocated > 0 else { return FoundBytes(size: row.size) }
+        if let listed = record.runs {
+            let told = bytes(row.content, listed, size: row.size)
+            if told.lostBytes == 0 { return told }
+            let newest = newestBytes(of: row.content)
+            // Never what the lost bytes were before.
+            let isNewer = newest.pieces.allSatisfy { piece in
+                piece.run.generation >= generation
+                    || listed.contains {
+                        $0.generation == piece.run.generation && $0.epoch == piece.run.epoch
+                    }
+            }
+            return newest.pieces.isEmpty || newest.lostBytes > 0 || !isNewer ? told : newest
+        }
+        // More runs than fit into a record: between them may be holes, if nothing else is missing.
+        var newest = newestBytes(of: row.content, size: row.size)
+        if newest.allocated - newest.lostBytes == row.allocated { newest.pieces.removeAll(where: \.isLost) }
+        return newest
+    }
+
+    private func bytes(_ content: UInt64, _ listed: [ExtentRun], size: UInt64) -> FoundBytes {
+        var found = FoundBytes(size: size)
+        for run in listed {
+            for chunk in 0..<run.chunkCount {
+                var part = run
+                part.offset += UInt64(chunk * Geometry.chunkBytes)
+                part.length = UInt64(run.plainBytes(ofChunk: chunk))
+                part.sector = run.sector(ofChunk: chunk)
+                found.append(ContentPiece(run: part, isLost: !opens(part, of: content)))
+            }
+        }
+        return found
+    }
+
+    /// Whether the one extent of a run is what was found in its place.
+    private func opens(_ extent: ExtentRun, of content: UInt64) -> Bool {
+        var (low, high) = (0, runs.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if runs[middle].run.sector > extent.sector { high = middle } else { low = middle + 1 }
+        }
+        guard low > 0 else { return false }
+        let found = runs[low - 1]
+        guard found.content == content, found.run.generation == extent.generation,
+            found.run.epoch == extent.epoch, extent.offset >= found.run.offset,
+            extent.offset < found.run.offset + found.run.length
+        else { return false }
+        let distance = Int(extent.offset - found.run.offset)
+        guard distance % Geometry.chunkBytes == 0 else { return false }
+        let chunk = distance / Geometry.chunkBytes
+        return found.run.sector(ofChunk: chunk) == extent.sector
+            && found.run.plainBytes(ofChunk: chunk) == Int(extent.length)
+    }
+
+    /// The newest of what was found of a content: of each chunk what was written last. What is missing between, and up
+    /// to `size`, is lost; where no size is known, up to the last place in which something of it was.
+    func newestBytes(of content: UInt64, size: UInt64? = nil) -> FoundBytes {
+        let size = size ?? damagedEnds[content] ?? 0
+        var found = FoundBytes(size: 0)
+        for chunk in newestChunks(of: content) {
+            for extent in chunk where extent.offset >= found.size {
+                addLost(upTo: extent.offset, &found)
+                found.append(ContentPiece(run: extent))
+                found.size = extent.offset + extent.length
+            }
+        }
+        addLost(upTo: size, &found)
+        return found
+    }
+
+    private func addLost(upTo end: UInt64, _ found: inout FoundBytes) {
+        let chunk = UInt64(Geometry.chunkBytes)
+        while found.size < end {
+            let length = min(end, (found.size / chunk + 1) * chunk) - found.size
+            // It lies nowhere: whoever makes a row of it gives it a place.
+            let run = ExtentRun(offset: found.size, length: length, sector: .max, generation: 0, epoch: 0)
+            found.pieces.append(ContentPiece(run: run, isLost: true))
+            found.size += length
+        }
+    }
+
+    /// Extents of a content by chunk, those of the newest commit that wrote the chunk.
+    private func newestChunks(of content: UInt64) -> [[ExtentRun]] {
+        var chunks: [UInt64: [ExtentRun]] = [:]
+        for index in indexes(of: content) {
+            let run = runs[Int(index)].run
+            for number in 0..<run.chunkCount {
+                var extent = run
+                extent.offset += UInt64(number * Geometry.chunkBytes)
+                extent.length = UInt64(run.plainBytes(ofChunk: number))
+                extent.sector = run.sector(ofChunk: number)
+                let chunk = extent.offset / UInt64(Geometry.chunkBytes)
+                guard let known = chunks[chunk]?.first,
+                    known.epoch != extent.epoch
+                        || known.generation != extent.generation
+                else {
+                    chunks[chunk, default: []].append(extent)
+                    continue
+                }
+                if extent.generation > known.generation { chunks[chunk] = [extent] }
+            }
+        }
+        return chunks.sorted { $0.key < $1.key }.map { $0.value.sorted { $0.offset < $1.offset } }
+    }
+
+    private func indexes(of content: UInt64) -> ArraySlice<Int32> {
+        func first(_ number: UInt64) -> Int {
+            var (low, high) = (0, order.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if runs[Int(order[middle])].content >= number { high = middle } else { low = middle + 1 }
+            }
+            return low
+        }
+        return order[first(content)..<first(content + 1)]
+    }
+}

@@ -1,0 +1,252 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+import VaultFormat
+public import VaultStore
+
+/// What was found in a space without its catalogue.
+public struct SalvageReport: Sendable, Equatable {
+    public var photos = 0
+    /// Days that they lie under.
+    public var days = 0
+    /// Photos some of whose bytes are lost.
+    public var damagedPhotos = 0
+    /// Photos in the trash; `photos` does not count them.
+    public var trashedPhotos = 0
+    /// Copies of photos in albums, sidecars, and all else that is no photo.
+    public var otherFiles = 0
+    public var damagedFiles = 0
+    /// Without those that lie in others.
+    public var albums = 0
+    /// Pictures and videos whose names and days are not known.
+    public var nameless = 0
+    /// Photos and files of which names, but no bytes are left.
+    public var lost = 0
+
+    /// "412 photos in 31 days, 3 of them damaged; 2 without a name"
+    public var summary: String {
+        func count(_ number: Int, _ one: String, _ many: String) -> String {
+            "\(number) \(number == 1 ? one : many)"
+        }
+        var text =
+            count(photos, "photo", "photos") + " in " + count(days, "day", "days")
+            + (damagedPhotos > 0 ? ", \(damagedPhotos) of them damaged" : "")
+        if trashedPhotos > 0 { text += "; \(trashedPhotos) in the trash" }
+        if albums > 0 { text += "; " + count(albums, "album", "albums") }
+        if otherFiles > 0 {
+            text += "; " + count(otherFiles, "other file", "other files")
+            if damagedFiles > 0 { text += ", \(damagedFiles) of them damaged" }
+        }
+        if nameless > 0 { text += "; \(nameless) without a name" }
+        if lost > 0 { text += "; of \(lost) nothing but the name is left" }
+        return text
+    }
+}
+
+/// Rebuilds a space whose catalogue cannot be read, from the extents and identity records that can.
+///
+/// `survey` reads everything and changes nothing. `rebuild` writes a new catalogue beside the old one; the old state
+/// counts until the new one is whole and on the disk.
+public final class Salvage {
+    fileprivate static let buffers = BufferPool(bufferBytes: Space.readBufferBytes, keptMax: 2)
+
+    let unlocked: UnlockedSpace
+    let space: Space
+    let options: LibraryOptions
+    let finds: Finds
+    let contents: FoundContents
+    private(set) var evidence: Evidence
+    public private(set) var report = SalvageReport()
+    /// Contents of pictures and videos that no record names.
+    private(set) var nameless: [(content: UInt64, type: MediaType)] = []
+
+    /// Reads all of a space. `progress` is told of segments.
+    public static func survey(
+        _ unlocked: UnlockedSpace, options: LibraryOptions,
+        progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
+    ) throws(VaultError) -> Salvage {
+        let space = try unlocked.openBlankSpace()
+        let salvage = Salvage(unlocked, space, options, try Finds.scan(space, progress: progress))
+        salvage.plan()
+        return salvage
+    }
+
+    private init(_ unlocked: UnlockedSpace, _ space: Space, _ options: LibraryOptions, _ finds: Finds) {
+        (self.unlocked, self.space, self.options, self.finds) = (unlocked, space, options, finds)
+        contents = FoundContents(finds.contents, damagedEnds: finds.damagedEnds)
+        evidence = Evidence(finds.records)
+    }
+
+    /// Visits the newest records of inodes that are not known to be dead, in the order of their numbers.
+    func forEachInode(
+        _ visit: (IdentityRecord, FoundRecord) throws(FileError) -> Void
+    ) throws(FileError) {
+        for found in evidence.records.values.sorted(by: { $0.id < $1.id })
+        where found.id < DeadNumbers.records {
+            guard found.id >= Place.firstRecorded, !evidence.isDead(inode: found.id),
+                case .inode(let record) = read(found), record.row.ino == found.id
+            else { continue }
+            try visit(record, found)
+        }
+    }
+
+    /// Reads a record again; nil where it can no longer be.
+    func read(_ found: FoundRecord) -> Recorded? {
+        let buffer = Self.buffers.take()
+        defer { Self.buffers.give(buffer) }
+        guard
+            let plain = try? space.read(
+                role: .identity, content: found.id, run: found.run, chunk: 0, into: buffer)
+        else { return nil }
+        return Recorded.decode(plain)?.content
+    }
+
+    // MARK: What is there
+
+    private func plan() {
+        for found in evidence.records.values where found.id >= DeadNumbers.records {
+            if case .dead(let block, let bits) = read(found) {
+                evidence.note(dead: bits, of: block, by: found)
+            }
+        }
+        var days: Set<Int64> = []
+        var claimed: Set<UInt64> = []
+        // Nothing that this visits is written, so nothing can fail.
+        try? forEachInode { record, found in
+            guard record.row.mode & fileTypeMask == regularType else {
+                if record.names.first?.parent == Place.albums, record.row.mode & fileTypeMask == directoryType
+                {
+                    report.albums += 1
+                }
+                return
+            }
+            let bytes = contents.bytes(of: record, found.run.generation)
+            if record.row.allocated > 0, !bytes.isGone { claimed.insert(record.row.content) }
+            count(record, bytes, &days)
+        }
+        report.days = days.count
+        findNameless(besides: claimed)
+    }
+
+    private func count(_ record: IdentityRecord, _ bytes: FoundBytes, _ days: inout Set<Int64>) {
+        let isDamaged = bytes.lostBytes > 0
+        if bytes.isGone {
+            report.lost += 1
+        } else if record.trashed != nil {
+            report.trashedPhotos += 1
+        } else if let photo = record.photo {
+            report.photos += 1
+            report.damagedPhotos += isDamaged ? 1 : 0
+            days.insert(photo.day)
+        } else {
+            report.otherFiles += 1
+            report.damagedFiles += isDamaged ? 1 : 0
+        }
+    }
+
+    /// What no record names, and no block of dead numbers knows to be an older version of something, is kept if it is a
+    /// picture or a video.
+    private func findNameless(besides claimed: Set<UInt64>) {
+        for content in contents.numbers where !claimed.contains(content) && !evidence.isDead(content: content)
+        {
+            let bytes = contents.newestBytes(of: content)
+            guard bytes.pieces.first?.isLost == false,
+                let facts = readFacts(FoundSource(space, content, bytes))
+            else { continue }
+            nameless.append((content, facts.type))
+        }
+        report.nameless = nameless.count
+    }
+
+    // MARK: The new state
+
+    /// Builds the new catalogue and makes it the space's.
+    public func rebuild() throws(VaultError) {
+        let catalogue: Catalogue
+        do throws(FileError) {
+            catalogue = try build()
+            let frozen = try sql(
+                catalogue.commitTransaction(
+                    before: { _ throws(CatalogueError) in }, freeze: { space.freeze() }))
+            try stored(space.publish(frozen, durable: true))
+            try stored(space.close())
+        } catch {
+            throw error == .noRoom ? .noRoom : .damaged("no new catalogue could be written")
+        }
+        // From here on it is a space like any other: what has no name is looked at and filed as after a kill.
+        let library = try Library.open(unlocked, options: options)
+        library.didGoLive()
+        do throws(FileError) { try library.close() } catch {
+            throw error == .noRoom ? .noRoom : .damaged("what was found could not be filed")
+        }
+    }
+
+    private func build() throws(FileError) -> Catalogue {
+        var claimed: [Range<UInt64>] = []
+        for run in (finds.contents + finds.thumbnails).map(\.run) + finds.records.map(\.run)
+        where try stored(space.claim(run)) {
+            claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
+        }
+        space.beginState(after: finds.newestGeneration)
+        let catalogue = try sql(Catalogue(storage: space))
+        let used = try catalogue.locked { tables throws(FileError) in
+            var tree = SalvagedTree(self, try Tree(tables, options))
+            return try tree.build()
+        }
+        space.giveBack(subtracting(used, from: claimed))
+        return catalogue
+    }
+}
+
+/// What of sorted or unsorted `ranges`, which do not overlap, lies in none of `others`.
+func subtracting(_ others: [Range<UInt64>], from ranges: [Range<UInt64>]) -> [Range<UInt64>] {
+    let others = others.sorted { $0.lowerBound < $1.lowerBound }
+    var left: [Range<UInt64>] = []
+    var place = 0
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+        var start = range.lowerBound
+        while place < others.count, others[place].upperBound <= start { place += 1 }
+        var at = place
+        while at < others.count, others[at].lowerBound < range.upperBound {
+            if others[at].lowerBound > start { left.append(start..<others[at].lowerBound) }
+            start = max(start, others[at].upperBound)
+            at += 1
+        }
+        if start < range.upperBound { left.append(start..<range.upperBound) }
+    }
+    return left
+}
+
+/// Found bytes as the readers of metadata want them.
+private struct FoundSource: ByteSource {
+    private let space: Space
+    private let content: UInt64
+    private let bytes: FoundBytes
+    var byteCount: UInt64 { bytes.size }
+
+    init(_ space: Space, _ content: UInt64, _ bytes: FoundBytes) {
+        (self.space, self.content, self.bytes) = (space, content, bytes)
+    }
+
+    func read(at offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> Int {
+        let buffer = Salvage.buffers.take()
+        defer { Salvage.buffers.give(buffer) }
+        var done = 0
+        while done < target.count, offset + UInt64(done) < byteCount {
+            let position = offset + UInt64(done)
+            guard let piece = bytes.pieces.first(where: { $0.run.end > position }), !piece.isLost,
+                piece.run.offset <= position
+            else { return -1 }
+            let chunk = Int((position - piece.run.offset) / Chunk.bytes)
+            guard
+                let plain = try? space.read(
+                    role: .content, content: content, run: piece.run, chunk: chunk, into: buffer)
+            else { return -1 }
+            let first = Int(position - piece.run.offset) - chunk * Int(Chunk.bytes)
+            let count = min(plain.count - first, target.count - done)
+            target[done...].copyBytes(from: plain[first..<first + count])
+            done += count
+        }
+        return done
+    }
+}

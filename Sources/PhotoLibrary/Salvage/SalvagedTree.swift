@@ -1,0 +1,402 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// The tree of a new catalogue, made of identity records. Under the catalogue's lock.
+struct SalvagedTree {
+    let salvage: Salvage
+    let tree: Tree
+    /// Directories that have records, by number, until they are in the tree.
+    private var waiting: [UInt64: (record: IdentityRecord, generation: UInt64)] = [:]
+    /// Where they are: another number where two were the same day.
+    private var places: [UInt64: UInt64] = [:]
+    /// Directories of which nothing is known but their numbers.
+    private var standIns: Set<UInt64> = []
+    /// Whose directories were found, and their times.
+    private var directories: [IdentityRecord] = []
+    /// The photo that each content is of.
+    private var photos: [UInt64: UInt64] = [:]
+    /// Inodes of each content, where its rows are.
+    private var users: [UInt64: [UInt64]] = [:]
+    /// Copies, to be told whose once all photos are there.
+    private var copies: [UInt64] = []
+    /// Names that photos of the trash had, which are theirs and their copies'.
+    private var kept: [(photo: UInt64, name: DentryRow)] = []
+    /// What records lie where.
+    private var placed: [FoundRecord] = []
+    /// Sectors that rows name.
+    private var used: [Range<UInt64>] = []
+    /// `albums/Recovered`, once there is one.
+    private var recovered: UInt64?
+
+    private static let filesPerFlush = 4096
+
+    init(_ salvage: Salvage, _ tree: Tree) { (self.salvage, self.tree) = (salvage, tree) }
+
+    private var now: Timestamp { .now() }
+
+    /// Makes everything; returns the sectors that rows name.
+    mutating func build() throws(FileError) -> [Range<UInt64>] {
+        try tree.plant()
+        try reserveNumbers()
+        try salvage.forEachInode { record, found throws(FileError) in
+            guard record.row.mode & fileTypeMask == directoryType else { return }
+            waiting[record.row.ino] = (record, found.run.generation)
+            placed.append(found)
+        }
+        for ino in waiting.keys.sorted() { _ = try directory(ino) }
+        var count = 0
+        try salvage.forEachInode { record, found throws(FileError) in
+            guard record.row.mode & fileTypeMask != directoryType else { return }
+            if try add(record, found.run.generation) { placed.append(found) }
+            count += 1
+            if count % Self.filesPerFlush == 0 {
+                try sql(tree.storeChanges())
+                tree.trim()
+            }
+        }
+        try settleCopies()
+        try settleTrash()
+        try addNameless()
+        try settleShares()
+        try restoreDirectories()
+        try keepRecords()
+        return used
+    }
+
+    /// Numbers go on behind all that were seen.
+    private func reserveNumbers() throws(FileError) {
+        let inodes = salvage.finds.records.lazy.map(\.id).filter { $0 < DeadNumbers.records }
+        tree.counters.ino = max(tree.counters.ino, (inodes.max() ?? 0) + 1)
+        tree.counters.content = max(tree.counters.content, salvage.finds.highestContent + 1)
+        for (block, bits) in salvage.evidence.deadBlocks {
+            try sql(tree.tables.storeDead(block: block, bits))
+            try sql(tree.tables.markUnrecorded(DeadNumbers.records + block))
+            let isOfContents = block >= DeadNumbers.contents
+            let end = (block % DeadNumbers.contents + 1) * DeadNumbers.numbersPerBlock
+            if isOfContents {
+                tree.counters.content = max(tree.counters.content, end)
+            } else {
+                tree.counters.ino = max(tree.counters.ino, end)
+            }
+        }
+    }
+
+    // MARK: Directories
+
+    /// The directory that had this number, made with all above it. Of one whose record is lost a stand-in below
+    /// `albums/Recovered`, called by its number.
+    private mutating func directory(_ ino: UInt64) throws(FileError) -> Inode {
+        if [Place.root, Place.moments, Place.albums].contains(ino) { return try tree.inode(ino) }
+        if let place = places[ino] { return try tree.inode(place) }
+        guard let (record, _) = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
+        // While its own place is looked for it has none: what lies in itself ends in a stand-in.
+        var name = record.names.first?.name ?? Array("\(ino)".utf8)
+        var above: Inode
+        if let entry = record.names.first {
+            above = try directory(entry.parent)
+            if let stand = places[ino] { return try tree.inode(stand) }
+            let isMisplaced = above.isDay || (above.ino == Place.root && !isTrashName(name))
+            if isMisplaced { above = try recoveredAlbum() }
+        } else {
+            above = try recoveredAlbum()
+        }
+        let isDay = above.ino == Place.moments && dayNumber(named: name) == record.row.day
+        if above.ino == Place.moments {
+            if !isDay {
+                above = try recoveredAlbum()
+            } else if let found = try tree.find(above, name) {
+                places[ino] = found.inode.ino
+                return found.inode
+            }
+        }
+        name = try tree.freeName(above, name)
+        var row = record.row
+        row.nlink = 2
+        if !isDay { row.day = 0 }
+        let made = try insert(row)
+        try tree.addEntry(above, name, made, now: now)
+        try addDetails(record, made)
+        places[ino] = ino
+        directories.append(record)
+        return made
+    }
+
+    private mutating func standIn(_ ino: UInt64) throws(FileError) -> Inode {
+        let parent = try recoveredAlbum()
+        let made = tree.makeInode(mode: directoryType | 0o755, in: parent, owner, now: now)
+        made.row.nlink = 2
+        try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), made, now: now)
+        places[ino] = made.ino
+        standIns.insert(ino)
+        return made
+    }
+
+    private var owner: Caller { Caller(uid: salvage.options.owner.uid, gid: salvage.options.owner.gid) }
+
+    /// What has lost its place lies here.
+    private mutating func recoveredAlbum() throws(FileError) -> Inode {
+        if let recovered { return try tree.inode(recovered) }
+        let albums = try tree.inode(Place.albums)
+        let made = tree.makeInode(mode: directoryType | 0o755, in: albums, owner, now: now)
+        made.row.nlink = 2
+        try tree.addEntry(albums, try tree.freeName(albums, Array("Recovered".utf8)), made, now: now)
+        recovered = made.ino
+        return made
+    }
+
+    private func insert(_ row: InodeRow) throws(FileError) -> Inode {
+        try sql(tree.tables.store(row))
+        return try tree.inode(row.ino)
+    }
+
+    private func addDetails(_ record: IdentityRecord, _ inode: Inode) throws(FileError) {
+        for attribute in record.attributes {
+            try sql(tree.tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
+        }
+        if record.row.mode & fileTypeMask == linkType {
+            try sql(tree.tables.storeLinkTarget(inode.ino, record.target))
+        }
+    }
+
+    /// What was put into directories has changed their times.
+    private func restoreDirectories() throws(FileError) {
+        for record in directories {
+            let inode = try tree.inode(record.row.ino)
+            (inode.row.accessed, inode.row.modified) = (record.row.accessed, record.row.modified)
+            inode.row.changed = record.row.changed
+            tree.touch(inode)
+        }
+    }
+
+    // MARK: Files
+
+    /// Adds a file, link or node; false where nothing of its bytes is left.
+    private mutating func add(_ record: IdentityRecord, _ generation: UInt64) throws(FileError) -> Bool {
+        var row = record.row
+        if record.names.isEmpty, record.photo == nil, !row.flags.contains(.copy) { return false }
+        let isRegular = row.mode & fileTypeMask == regularType
+        let bytes = salvage.contents.bytes(of: record, generation)
+        if isRegular, bytes.isGone { return false }
+        if isRegular {
+            if row.allocated > 0 { (row.size, row.allocated) = (bytes.size, bytes.allocated) }
+            row.flags.remove(.shared)
+            if users[row.content] == nil { try addRows(bytes, of: row.content) }
+            users[row.content, default: []].append(row.ino)
+        }
+        row.flags.subtract([.trashed, .copy])
+        if record.photo == nil { row.flags.remove(.photo) }
+        let inode = try insert(row)
+        try addDetails(record, inode)
+        if record.row.flags.contains(.copy) { copies.append(row.ino) }
+        if let photo = record.photo {
+            try addPhoto(photo, record, inode)
+        } else {
+            for name in record.names { try add(name, of: inode) }
+        }
+        inode.row.changed = record.row.changed
+        tree.touch(inode)
+        return true
+    }
+
+    /// Adds a name where it was, or a numbered one where something else has come to be called so.
+    private mutating func add(_ name: RecordedName, of inode: Inode) throws(FileError) {
+        var parent = try directory(name.parent)
+        if parent.ino == Place.root || parent.ino == Place.moments { parent = try recoveredAlbum() }
+        let id = tree.counters.dentry
+        try tree.addEntry(
+            parent, try tree.freeName(parent, name.name), inode, isMember: name.isMember, now: now)
+        tree.linked(inode, now: now)
+        guard let since = name.since, try tree.isInTrash(parent) else { return }
+        try sql(tree.tables.store(TrashRow(ino: inode.ino, id: id, since: min(since, now.seconds))))
+    }
+
+    private mutating func addPhoto(
+        _ photo: PhotoRow, _ record: IdentityRecord, _ inode: Inode
+    ) throws(FileError) {
+        var photo = photo
+        var isInDay = false
+        for name in record.names {
+            // A directory of a day whose record is lost is made by the photo's own day.
+            if !isInDay, record.trashed == nil, isLost(name.parent), !name.isMember,
+                record.names.allSatisfy({ isLost($0.parent) || !isOfDay($0) })
+            {
+                try tree.addMoment(inode, day: photo.day, name: name.name, now: now)
+                isInDay = true
+                continue
+            }
+            let parent = try directory(name.parent)
+            if parent.isDay {
+                if isInDay { continue }
+                isInDay = true
+                // The day was renamed since.
+                if photo.day != parent.row.day { photo.pin(to: parent.row.day) }
+            }
+            try add(name, of: inode)
+        }
+        if photos[inode.row.content] == nil { photos[inode.row.content] = inode.ino }
+        inode.row.flags.insert(.photo)
+        try sql(tree.tables.store(photo))
+        if let trashed = record.trashed, try isInTrash(inode) {
+            inode.row.flags.insert(.trashed)
+            var row = trashed
+            row.since = min(row.since, now.seconds)
+            try sql(tree.tables.store(row))
+            kept += record.keptNames.map { (inode.ino, $0) }
+        } else if !isInDay {
+            let name = record.trashed?.name ?? record.names.first?.name ?? Array("\(inode.ino)".utf8)
+            try tree.addMoment(inode, day: photo.day, name: name, now: now)
+        }
+    }
+
+    /// Whether a file has names, all of them in the trash.
+    private func isInTrash(_ inode: Inode) throws(FileError) -> Bool {
+        for name in try tree.names(of: inode) {
+            guard try tree.isInTrash(tree.inode(name.parent)) else { return false }
+        }
+        return inode.row.nlink > 0
+    }
+
+    /// Whether nothing is known of a directory.
+    private func isLost(_ ino: UInt64) -> Bool {
+        ino >= Place.firstRecorded && (places[ino] == nil || standIns.contains(ino))
+    }
+
+    private func isOfDay(_ name: RecordedName) -> Bool {
+        (try? tree.inode(places[name.parent] ?? name.parent).isDay) ?? false
+    }
+
+    // MARK: Bytes
+
+    /// Writes the rows of a content. What is lost keeps the place where it was, or gets one where nothing is written:
+    /// reading it is an error, and never zeros or what was written there later.
+    private mutating func addRows(_ bytes: FoundBytes, of content: UInt64) throws(FileError) {
+        for piece in bytes.pieces {
+            if !piece.isLost {
+                try addRow(piece.run, of: content)
+            } else if piece.run.sector != .max, try stored(salvage.space.claim(piece.run)) {
+                try addRow(piece.run, of: content)
+            } else {
+                try addMissing(piece.run, of: content)
+            }
+        }
+    }
+
+    private mutating func addMissing(_ run: ExtentRun, of content: UInt64) throws(FileError) {
+        for chunk in 0..<run.chunkCount {
+            let missing = try stored(
+                salvage.space.reserveMissing(
+                    offset: run.offset + UInt64(chunk) * Chunk.bytes, bytes: run.plainBytes(ofChunk: chunk)))
+            salvage.space.adopt([missing])
+            try addRow(missing, of: content)
+        }
+    }
+
+    private mutating func addRow(_ run: ExtentRun, of content: UInt64) throws(FileError) {
+        try sql(tree.tables.insert(run, of: content))
+        used.append(run.sector..<run.sector + UInt64(run.sectorCount))
+    }
+
+    // MARK: What belongs together
+
+    /// Copies stand for the photo that has their content; without one they are looked at as new files are.
+    private mutating func settleCopies() throws(FileError) {
+        for ino in copies {
+            let inode = try tree.inode(ino)
+            if let photo = photos[inode.row.content] {
+                try sql(tree.tables.storeCopy(ino, of: photo))
+                inode.row.flags.insert(.copy)
+            } else {
+                for name in try tree.names(of: inode) { try sql(tree.tables.addUnfiled(name.parent)) }
+            }
+            tree.touch(inode)
+        }
+    }
+
+    /// The names that photos of the trash had are kept for them; copies that have no other go where they are not.
+    private mutating func settleTrash() throws(FileError) {
+        var owners: Set<UInt64> = []
+        for (photo, name) in kept {
+            var row = name
+            guard !isLost(row.parent), let inode = try tree.existing(row.ino),
+                row.ino == photo || inode.isCopy
+            else { continue }
+            row.parent = try directory(row.parent).ino
+            row.id = tree.counters.dentry
+            tree.counters.dentry += 1
+            try sql(tree.tables.addTrashName(row, of: photo))
+            owners.insert(row.ino)
+        }
+        for ino in copies where !owners.contains(ino) {
+            let inode = try tree.inode(ino)
+            if inode.row.nlink > 0 { continue }
+            let parent = try recoveredAlbum()
+            try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
+            tree.linked(inode, now: now)
+            try sql(tree.tables.addUnfiled(parent.ino))
+        }
+    }
+
+    /// Pictures that nothing is known of are put into `albums/Recovered`, to be looked at when the library is opened.
+    private mutating func addNameless() throws(FileError) {
+        let found = salvage.nameless.filter { users[$0.content] == nil }
+        guard !found.isEmpty else { return }
+        let parent = try recoveredAlbum()
+        for (content, type) in found {
+            let bytes = salvage.contents.newestBytes(of: content)
+            try addRows(bytes, of: content)
+            let inode = tree.makeInode(
+                mode: regularType | 0o644, in: parent, owner, now: now, content: content)
+            (inode.row.size, inode.row.allocated, inode.row.version) = (bytes.size, bytes.allocated, 1)
+            let name = Array("\(content).\(fileExtension(of: type))".utf8)
+            try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
+            tree.linked(inode, now: now)
+            users[content] = [inode.ino]
+        }
+        try sql(tree.tables.addUnfiled(parent.ino))
+    }
+
+    private func settleShares() throws(FileError) {
+        for (content, inodes) in users where inodes.count > 1 {
+            try sql(tree.tables.store(users: Int64(inodes.count), of: content))
+            for ino in inodes {
+                let inode = try tree.inode(ino)
+                inode.row.flags.insert(.shared)
+                tree.touch(inode)
+            }
+        }
+    }
+
+    /// Records that say what the tree says stay where they are; the others are written anew by the first commits.
+    private mutating func keepRecords() throws(FileError) {
+        try sql(tree.storeChanges())
+        let newest = salvage.evidence.newest
+        try sql(tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
+        let blocks = salvage.evidence.records.values.filter { $0.id >= DeadNumbers.records }
+        for found in placed + blocks {
+            guard let told = salvage.read(found), let known = try? tree.recorded(found.id), told == known
+            else {
+                continue
+            }
+            try sql(tree.tables.storeIdentity(found.id, found.run))
+            try sql(tree.tables.unmarkUnrecorded(found.id))
+            used.append(found.run.sector..<found.run.sector + UInt64(found.run.sectorCount))
+        }
+    }
+}
+
+/// What names of such files usually end in.
+private func fileExtension(of type: MediaType) -> String {
+    switch type {
+    case .jpeg: "jpg"
+    case .tiff: "tif"
+    case .threeGP: "3gp"
+    case .matroska: "mkv"
+    case .mpegTS: "mts"
+    case .mpegPS: "mpg"
+    case .asf: "wmv"
+    default: "\(type)"
+    }
+}

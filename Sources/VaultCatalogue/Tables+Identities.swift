@@ -1,0 +1,110 @@
+public import VaultFormat
+
+/// Identity records: where they lie, and whose are to be written.
+struct IdentityStatements {
+    let find: Statement
+    let list: Statement
+    let store: Statement
+    let delete: Statement
+    let mark: Statement
+    let unmark: Statement
+    let marked: Statement
+    let dead: Statement
+    let storeDead: Statement
+    let recorder: Statement
+    let storeRecorder: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        find = try connection.prepare("SELECT length, sector, generation, epoch FROM identity WHERE id=?")
+        list = try connection.prepare(
+            "SELECT length, sector, generation, epoch, id FROM identity WHERE id>? ORDER BY id LIMIT ?")
+        store = try connection.prepare("REPLACE INTO identity VALUES(?,?,?,?,?)")
+        delete = try connection.prepare("DELETE FROM identity WHERE id=?")
+        mark = try connection.prepare("INSERT OR IGNORE INTO unrecorded VALUES(?)")
+        unmark = try connection.prepare("DELETE FROM unrecorded WHERE id=?")
+        marked = try connection.prepare("SELECT id FROM unrecorded WHERE id>? ORDER BY id LIMIT ?")
+        dead = try connection.prepare("SELECT bits FROM dead WHERE block=?")
+        storeDead = try connection.prepare("REPLACE INTO dead VALUES(?,?)")
+        recorder = try connection.prepare("SELECT epoch, generation FROM recorder WHERE id=1")
+        storeRecorder = try connection.prepare("REPLACE INTO recorder VALUES(1,?,?)")
+    }
+}
+
+extension Tables {
+    /// Where the record of that number lies, as a run of one extent; nil where none was written.
+    public func identity(_ id: UInt64) throws(CatalogueError) -> ExtentRun? {
+        identities.find.bind(1, id)
+        return try identities.find.one(Self.identityRun)
+    }
+
+    /// Records with numbers above `last`, in order, at most `limit`, and where they lie.
+    public func identities(
+        after last: UInt64, limit: Int
+    ) throws(CatalogueError) -> [(id: UInt64, run: ExtentRun)] {
+        identities.list.bind(1, last)
+        identities.list.bind(2, Int64(limit))
+        return try identities.list.all { ($0.unsigned(4), Self.identityRun($0)) }
+    }
+
+    private static func identityRun(_ row: Statement) -> ExtentRun {
+        ExtentRun(
+            offset: 0, length: row.unsigned(0), sector: row.unsigned(1), generation: row.unsigned(2),
+            epoch: row.unsigned(3))
+    }
+
+    /// Inserts or replaces where a record lies.
+    public func storeIdentity(_ id: UInt64, _ run: ExtentRun) throws(CatalogueError) {
+        identities.store.bind(1, id)
+        identities.store.bind(2, run.length)
+        identities.store.bind(3, run.sector)
+        identities.store.bind(4, run.generation)
+        identities.store.bind(5, run.epoch)
+        try identities.store.run()
+    }
+
+    public func deleteIdentity(_ id: UInt64) throws(CatalogueError) {
+        identities.delete.bind(1, id)
+        try identities.delete.run()
+    }
+
+    /// Notes that the record of that number is to be written anew.
+    public func markUnrecorded(_ id: UInt64) throws(CatalogueError) {
+        identities.mark.bind(1, id)
+        try identities.mark.run()
+    }
+
+    public func unmarkUnrecorded(_ id: UInt64) throws(CatalogueError) {
+        identities.unmark.bind(1, id)
+        try identities.unmark.run()
+    }
+
+    /// Numbers above `last` whose records are to be written, in order, at most `limit`.
+    public func unrecorded(after last: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
+        identities.marked.bind(1, last)
+        identities.marked.bind(2, Int64(limit))
+        return try identities.marked.all { $0.unsigned(0) }
+    }
+
+    /// Epoch and generation of the newest records; zeros where there are none.
+    public func recorder() throws(CatalogueError) -> (epoch: UInt64, generation: UInt64) {
+        try identities.recorder.one { ($0.unsigned(0), $0.unsigned(1)) } ?? (0, 0)
+    }
+
+    public func storeRecorder(epoch: UInt64, generation: UInt64) throws(CatalogueError) {
+        identities.storeRecorder.bind(1, epoch)
+        identities.storeRecorder.bind(2, generation)
+        try identities.storeRecorder.run()
+    }
+
+    /// The bits of a block of numbers that are no more in use; nil where all of them may be.
+    public func dead(block: UInt64) throws(CatalogueError) -> [UInt8]? {
+        identities.dead.bind(1, block)
+        return try identities.dead.one { $0.bytes(0) }
+    }
+
+    public func storeDead(block: UInt64, _ bits: [UInt8]) throws(CatalogueError) {
+        identities.storeDead.bind(1, block)
+        identities.storeDead.bind(2, bits)
+        try identities.storeDead.run()
+    }
+}

@@ -1,0 +1,240 @@
+import LinuxIO
+import VaultCrypto
+public import VaultFormat
+
+/// An extent that was found by its own descriptor.
+public struct FoundExtent: Sendable {
+    public var descriptor: Descriptor
+    /// Linear number of its first sector.
+    public var sector: UInt64
+}
+
+/// Finding extents without a catalogue: by the descriptor with which each begins.
+extension Space {
+    /// The segments in which extents may lie: all but those that a readable root has set aside for pages.
+    public var segmentsToScan: [Int] {
+        lock.withLock {
+            let pages = isBlank ? [] : Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
+            return (0..<sectors.segmentCount).filter { !pages.contains($0) }
+        }
+    }
+
+    /// Looks at every sector of a segment for an extent that begins there and opens as a whole, and goes on behind
+    /// it. What cannot be read is passed over. May be called by several threads at once.
+    ///
+    /// - Parameter found: gets each extent and its plaintext; nil where only its descriptor opens.
+    public func scan(segment: Int, _ found: (FoundExtent, UnsafeRawBufferPointer?) -> Void) {
+        let window = chunkBuffers.take()
+        let extent = chunkBuffers.take()
+        defer {
+            chunkBuffers.give(window)
+            chunkBuffers.give(extent)
+        }
+        let perSegment = files.sectorsPerSegment
+        // A file that is gone holds nothing.
+        let end = min(perSegment, (try? files.writtenSectors(segment)) ?? 0)
+        var loaded = 0..<0
+        var index = 0
+        while index < end {
+            if !loaded.contains(index) { loaded = load(segment, index..<end, into: window) }
+            var count = 1
+            let head = sectors(index, in: loaded, of: window, 1)
+            if let descriptor = descriptorUnlessEmpty(head) {
+                let taken = Geometry.sectors(forPlaintext: Int(descriptor.length))
+                if index + taken > loaded.upperBound, loaded.lowerBound < index {
+                    loaded = load(segment, index..<end, into: window)
+                }
+                let place = FoundExtent(
+                    descriptor: descriptor, sector: UInt64(segment * perSegment + index))
+                if index + taken <= loaded.upperBound,
+                    let plain = open(
+                        descriptor, sectors(index, in: loaded, of: window, taken), copyingInto: extent)
+                {
+                    found(place, plain)
+                    count = taken
+                } else {
+                    found(place, nil)
+                }
+            }
+            index += count
+        }
+    }
+
+    /// Opens an extent in a copy: what does not open is looked at again, sector by sector.
+    private func open(
+        _ descriptor: Descriptor, _ sectors: UnsafeRawBufferPointer,
+        copyingInto extent: UnsafeMutableRawBufferPointer
+    ) -> UnsafeRawBufferPointer? {
+        extent.copyMemory(from: sectors)
+        let whole = extent.slice(0, Int(descriptor.length) + Geometry.extentOverheadBytes)
+        guard openExtent(descriptor, whole) else { return nil }
+        return UnsafeRawBufferPointer(whole.slice(Geometry.extentHeaderBytes, Int(descriptor.length)))
+    }
+
+    private func sectors(
+        _ index: Int, in loaded: Range<Int>, of window: UnsafeMutableRawBufferPointer, _ count: Int
+    ) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
+            window.slice((index - loaded.lowerBound) * Geometry.sectorBytes, count * Geometry.sectorBytes))
+    }
+
+    /// Nil also where nothing was ever written: no nonce is all zeros.
+    private func descriptorUnlessEmpty(_ head: UnsafeRawBufferPointer) -> Descriptor? {
+        if head.number(0, as: UInt64.self) == 0, head.number(8, as: UInt64.self) == 0 { return nil }
+        return openDescriptor(head)
+    }
+
+    /// Reads as many sectors of a range as the window takes; those that the disk refuses become zeros.
+    private func load(
+        _ segment: Int, _ range: Range<Int>, into window: UnsafeMutableRawBufferPointer
+    ) -> Range<Int> {
+        let count = min(range.count, window.count / Geometry.sectorBytes)
+        let first = UInt64(segment * files.sectorsPerSegment + range.lowerBound)
+        let bytes = window.slice(0, count * Geometry.sectorBytes)
+        do throws(StoreError) { try files.read(first, into: bytes) } catch {
+            for step in stride(from: 0, to: count, by: Geometry.sectorsPerPage) {
+                let length = min(Geometry.sectorsPerPage, count - step)
+                let part = bytes.slice(step * Geometry.sectorBytes, length * Geometry.sectorBytes)
+                do throws(StoreError) { try files.read(first + UInt64(step), into: part) } catch {
+                    part.zero()
+                }
+            }
+        }
+        return range.lowerBound..<range.lowerBound + count
+    }
+
+    /// Puts segments full of random bytes where files are gone or too short, so that the coming state can use them.
+    private func replaceMissingSegments() {
+        chunkBuffers.withBuffer { buffer in
+            let step = buffer.count / Geometry.sectorBytes
+            for number in 0..<sectors.segmentCount {
+                var done = (try? files.writtenSectors(number)) ?? 0
+                if grows || done == files.sectorsPerSegment { continue }
+                do throws(StoreError) {
+                    try files.create(number)
+                    while done < files.sectorsPerSegment {
+                        let count = min(step, files.sectorsPerSegment - done)
+                        let bytes = buffer.slice(0, count * Geometry.sectorBytes)
+                        randomStream.fill(bytes)
+                        try files.write(
+                            UInt64(number * files.sectorsPerSegment + done), UnsafeRawBufferPointer(bytes))
+                        done += count
+                    }
+                } catch {
+                    // The disk is full: what is put there later fails as well, and says so.
+                }
+            }
+        }
+    }
+
+    // MARK: A new state beside the old one
+
+    /// Opens a space as if nothing were in it, to build a new state from what a scan finds. Nothing is written until
+    /// that state is published; its root then counts, and until then the old one does.
+    static func openBlank(
+        files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions
+    ) throws(StoreError) -> Space {
+        let found = findRoots(files: files, codec: PageCodec(key: keys.page))
+        let newest = found.max { $0.root.generation < $1.root.generation }?.root
+        let durable = found.filter(\.root.isDurable).max { $0.root.generation < $1.root.generation }
+        let generation = newest?.generation ?? 0
+        let blank = RootRecord(
+            generation: generation, isDurable: true, epoch: 0,
+            bootHash: [UInt8](repeating: 0, count: RootLayout.bootHashBytes), base: generation,
+            released: generation, peakSectors: newest?.peakSectors ?? 0,
+            objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
+            pairs: newest?.pairs ?? [SegmentPair(a: 0, b: 1)])
+        let rings = RootRings(
+            durable: durable?.slot ?? RootLayout.durableSlots.lowerBound,
+            soft: RootLayout.softSlots.lowerBound, hasSoft: found.contains { !$0.root.isDurable })
+        let opened = OpenedRoot(
+            root: blank, rings: rings, newestGeneration: generation, releaseLimit: generation,
+            durableDelta: .absent)
+        let space = try Space(opened, files: files, keys: keys, options: options)
+        space.isBlank = newest == nil
+        return space
+    }
+
+    /// Makes the sectors of a found extent, or of one that is known to be damaged, part of the coming state. False
+    /// where somebody has some of them already, or where it cannot lie.
+    public func claim(_ run: ExtentRun) throws(StoreError) -> Bool {
+        let perSegment = UInt64(files.sectorsPerSegment)
+        let (segment, last) = (
+            run.sector / perSegment, (run.sector + UInt64(run.sectorCount) - 1) / perSegment
+        )
+        return try lock.withLock { () throws(StoreError) in
+            guard segment == last, segment < UInt64(sectors.segmentCount),
+                !pairs.contains(where: { UInt64($0.a) == segment || UInt64($0.b) == segment })
+            else { return false }
+            isChanged = true
+            return try sectors.claim(run.sector, run.sectorCount)
+        }
+    }
+
+    /// Reserves a run for `bytes` plaintext bytes (a chunk at most) that are lost: nothing is written there, so
+    /// reading them is an error, and never zeros.
+    public func reserveMissing(offset: UInt64, bytes: Int) throws(StoreError) -> ExtentRun {
+        try lock.withLock { () throws(StoreError) in
+            let count = Geometry.sectors(forPlaintext: bytes)
+            guard let taken = try takeSectors(least: count, most: count, near: nil, .anywhere) else {
+                throw .noRoom
+            }
+            return ExtentRun(
+                offset: offset, length: UInt64(bytes), sector: taken.0, generation: nextGeneration,
+                epoch: epoch)
+        }
+    }
+
+    /// Gives back claimed sectors that the coming state does not name. They stay as they are until it is whole.
+    public func giveBack(_ ranges: [Range<UInt64>]) {
+        let perSegment = UInt64(files.sectorsPerSegment)
+        lock.withLock {
+            for range in ranges {
+                var first = range.lowerBound
+                while first < range.upperBound {
+                    let end = min(range.upperBound, (first / perSegment + 1) * perSegment)
+                    entries.append(
+                        DeltaEntry(
+                            kind: DeltaLayout.kindSectorsFreed, count: UInt32(end - first), start: first))
+                    pendingSectors += end - first
+                    first = end
+                }
+            }
+        }
+    }
+
+    /// To be called once all found extents are claimed: what is written from now on is newer than all of them
+    /// (`newest` is the highest generation found), and lies where no page of the old state does. Where no two segments
+    /// are free for pages, those of the old state are written over: then it is gone before the new one is whole, but
+    /// nothing that the new one is made of.
+    public func beginState(after newest: UInt64) {
+        replaceMissingSegments()
+        lock.withLock {
+            nextGeneration = max(nextGeneration, newest + 1)
+            let old = slots.takeAll()
+            do throws(StoreError) {
+                try addSlots()
+                entries.append(
+                    DeltaEntry(
+                        kind: DeltaLayout.kindSlotsFreed, count: UInt32(old.count),
+                        start: UInt64(old.lowerBound)))
+            } catch {
+                slots.giveBack(old)
+            }
+            updateExcluded()
+        }
+    }
+}
+
+extension UnlockedSpace {
+    /// Opens the space for building a new state; see `Space.openBlank`.
+    public func openBlankSpace() throws(VaultError) -> Space {
+        var (files, keys, options) = try parts(readOnly: false)
+        do throws(StoreError) {
+            let (counted, found) = (options.segmentCountNow, try files.highestNumber() + 1)
+            // The others are counted up to the first that is missing.
+            options.segmentCountNow = { max(counted(), found) }
+            return try Space.openBlank(files: files, keys: keys, options: options)
+        } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
+    }
+}
