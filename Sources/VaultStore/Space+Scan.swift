@@ -149,7 +149,7 @@ extension Space {
             soft: RootLayout.softSlots.lowerBound, hasSoft: found.contains { !$0.root.isDurable })
         let opened = OpenedRoot(
             root: blank, rings: rings, newestGeneration: generation, releaseLimit: generation,
-            durableDelta: .absent)
+            durableDelta: .absent, torn: [], unreadable: [])
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
         return space
