@@ -82,6 +82,11 @@ import Testing
 
         init(_ path: String) {
             Thread.detachNewThread { [self] in
+                // Test threads may be kept from signals.
+                var handled = sigset_t()
+                sigemptyset(&handled)
+                sigaddset(&handled, SIGUSR2)
+                pthread_sigmask(SIG_UNBLOCK, &handled, nil)
                 change.withLock { started = pthread_self() }
                 var found = stat()
                 let status = stat(path, &found) == 0 ? 0 : errno
@@ -123,6 +128,8 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
             change.broadcast()
         }
     }
+
+    var picturedTypes: Set<MediaType> { [.jpeg] }
 
     func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
