@@ -129,6 +129,8 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
         }
     }
 
+    var picturedTypes: Set<MediaType> { [.jpeg] }
+
     func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
         unless cancellation: Cancellation
