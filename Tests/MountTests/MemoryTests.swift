@@ -16,7 +16,7 @@ import VaultCrypto
         let password = Array(Self.password.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
         let key = try Vault.unlock(place.vault, password: password).key
         let (_, header) = try Vault.open(place.vault, calls: LinuxCalls.shared, mayRepair: false)
-        let stretched = try header.stretched(password)
+        let stretched = try header.stretched(password, by: LocalStretcher())
         var result = [("password", password), ("stretched password", stretched), ("space key", key)]
         for purpose: StaticString in ["obscura 1 slot", "obscura 1 commitment"] {
             result.append(("\(purpose)", deriveKey(stretched, purpose: purpose)))
