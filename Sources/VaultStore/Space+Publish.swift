@@ -401,7 +401,8 @@ extension Space {
             if entry.isDestroyed {
                 doomed.append(entry)
             } else if entry.kind == DeltaLayout.kindSectorsFreed {
-                try sectors.release(entry.start, Int(entry.count))
+                // A bitmap of which nothing is left costs this room until it is made anew, and not the state.
+                try? sectors.release(entry.start, Int(entry.count))
                 pendingSectors -= UInt64(entry.count)
             } else {
                 for slot in entry.start..<entry.start + UInt64(entry.count) { try slots.release(Int(slot)) }

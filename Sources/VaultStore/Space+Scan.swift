@@ -145,7 +145,8 @@ extension Space {
             objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
             pairs: newest?.pairs ?? [SegmentPair(a: 0, b: 1)])
         let rings = RootRings(
-            durable: durable?.slot ?? RootLayout.durableSlots.lowerBound,
+            // The first root of a new ring comes into its first slot.
+            durable: durable?.slot ?? RootLayout.durableSlots.upperBound - 1,
             soft: RootLayout.softSlots.lowerBound, hasSoft: found.contains { !$0.root.isDurable })
         let opened = OpenedRoot(
             root: blank, rings: rings, newestGeneration: generation, releaseLimit: generation,

@@ -240,7 +240,8 @@ import VaultFormat
         rig.vault.calls.failOnce(after: failing)
         _ = try? rig.rebuild()
         rig.vault.calls.failOnce(after: nil)
-        try rig.reopen()
+        // Of the root at work, one copy may be torn, as after a crash.
+        try rig.reopen(auditing: false)
         try rig.expectTree(before)
     }
 

@@ -83,6 +83,14 @@ extension Finding {
     private static let linesMax = 16
 }
 
+extension ExtentDamage {
+    /// Whether an identity record is gone.
+    var isLostRecord: Bool {
+        if case .descriptor = fault { return false }
+        return isRecord
+    }
+}
+
 /// Whose bytes an extent has; the paths are all of them, in one text.
 enum Owner {
     case file(String)
@@ -132,13 +140,24 @@ struct PathFinder {
         return texts.joined(separator: ", ")
     }
 
-    /// Findings of damaged extents, each under the names of whose bytes they are.
+    /// Findings of damaged extents, each under the names of whose bytes they are; of identity records in one line.
     func findings(_ damage: [ExtentDamage]) throws(CatalogueError) -> [Finding] {
         let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
         let owners = Dictionary(grouping: try tables.owners(of: contents)) { $0.content }
         var found: [Finding] = []
+        var records = 0
         for damage in damage {
-            found.append(Finding(damage, of: try owner(damage, owners[damage.content] ?? [])))
+            if damage.isLostRecord {
+                records += 1
+            } else {
+                found.append(Finding(damage, of: try owner(damage, owners[damage.content] ?? [])))
+            }
+        }
+        if records > 0 {
+            found.append(
+                Finding(
+                    subject: "identity records",
+                    cause: "\(records) cannot be authenticated; no file is lost by it", isHarmless: true))
         }
         return found
     }

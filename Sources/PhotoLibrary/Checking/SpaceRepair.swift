@@ -79,6 +79,7 @@ public struct SpaceRepair {
             for content in plan.thumbnails.sorted() {
                 space.free(try sql(tables.dropThumbnail(content: content)).filter { space.isPossible($0) })
             }
+            if !plan.thumbnails.isEmpty { try sql(tables.countTotals()) }
             for id in plan.records.sorted() {
                 if let run = try sql(tables.identity(id)), space.isPossible(run) { space.free([run]) }
                 try sql(tables.deleteIdentity(id))

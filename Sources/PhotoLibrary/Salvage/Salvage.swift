@@ -191,7 +191,9 @@ public final class Salvage {
         let catalogue = try sql(Catalogue(storage: space))
         let used = try catalogue.locked { tables throws(FileError) in
             var tree = SalvagedTree(self, try Tree(tables, options))
-            return try tree.build()
+            let used = try tree.build()
+            try sql(tables.countTotals())
+            return used
         }
         space.giveBack(subtracting(used, from: claimed))
         return catalogue

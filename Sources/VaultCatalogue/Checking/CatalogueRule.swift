@@ -40,7 +40,7 @@ private let pictureBytes = """
 
 extension CatalogueRule {
     /// All of them. Where one mends what another counts, the one that counts comes later.
-    public static let all: [CatalogueRule] = names + extents + photos + counts
+    public static let all: [CatalogueRule] = names + extents + photos + counts + totals
 
     private static let names = [
         CatalogueRule(
@@ -205,14 +205,6 @@ extension CatalogueRule {
                     HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
                 """),
         CatalogueRule(
-            "the bytes of all photos are counted wrongly",
-            mending: ["UPDATE counter SET photo_bytes = (\(photoBytes))"],
-            query: "SELECT 1 FROM counter WHERE photo_bytes <> (\(photoBytes))"),
-        CatalogueRule(
-            "the cost of all thumbnails is counted wrongly",
-            mending: ["UPDATE counter SET picture_bytes = (\(pictureBytes))"],
-            query: "SELECT 1 FROM counter WHERE picture_bytes <> (\(pictureBytes))"),
-        CatalogueRule(
             "photos without thumbnails are noted twice",
             mending: ["DELETE FROM unpictured"],
             query: """
@@ -226,5 +218,17 @@ extension CatalogueRule {
                 SELECT ino FROM inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM dentry)
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
                 """),
+    ]
+
+    /// Sums over a table.
+    static let totals = [
+        CatalogueRule(
+            "the bytes of all photos are counted wrongly",
+            mending: ["UPDATE counter SET photo_bytes = (\(photoBytes))"],
+            query: "SELECT 1 FROM counter WHERE photo_bytes <> (\(photoBytes))"),
+        CatalogueRule(
+            "the cost of all thumbnails is counted wrongly",
+            mending: ["UPDATE counter SET picture_bytes = (\(pictureBytes))"],
+            query: "SELECT 1 FROM counter WHERE picture_bytes <> (\(pictureBytes))"),
     ]
 }

@@ -31,6 +31,11 @@ extension Tables {
         for statement in rule.mending { try connection.execute(statement) }
     }
 
+    /// Counts anew what the tables keep totals of.
+    public func countTotals() throws(CatalogueError) {
+        for rule in CatalogueRule.totals { try mend(rule) }
+    }
+
     /// Makes all indexes anew from their tables.
     public func reindex() throws(CatalogueError) { try connection.execute("REINDEX") }
 

@@ -69,9 +69,9 @@ extension Space {
     }
 
     /// Whether a root must have been written into a slot: the ring is filled from its first slot on, and a first slot
-    /// that no longer has the first root of all tells that it has come round.
+    /// that no longer has the first root of all, which builds on none, tells that it has come round.
     private func isRootDue(_ slot: Int, _ newest: FoundRoot, _ found: [FoundRoot]) -> Bool {
         let first = found.first { $0.slot == RootLayout.durableSlots.lowerBound }
-        return slot < newest.slot || (first?.root.generation ?? 1) > 1
+        return slot < newest.slot || (first?.root.base ?? 0) > 0
     }
 }

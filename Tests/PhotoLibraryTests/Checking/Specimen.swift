@@ -128,7 +128,8 @@ final class Specimen {
         return try catalogue.locked { tables in
             let runs = try tables.runs(in: 0..<UInt64(Int64.max))
             let kept = try tables.owners(of: Set(runs.map(\.content))).filter(\.isThumbnail)
-            return try #require(runs.first { run in kept.contains { $0.content == run.content } })
+            return try #require(
+                runs.first { run in !run.isRecord && kept.contains { $0.content == run.content } })
         }
     }
 
