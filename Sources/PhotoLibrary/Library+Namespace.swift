@@ -256,7 +256,7 @@ extension Tree {
         found.inode.row.modified = now
         found.inode.row.changed = now
         touch(found.inode)
-        moments.row.nlink += 1
+        moments.row.countLinks(by: 1)
         moments.row.modified = now
         moments.row.changed = now
         touch(moments)

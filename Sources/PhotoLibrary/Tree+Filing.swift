@@ -113,7 +113,7 @@ extension Tree {
         if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
         {
             try removeEntry(own.directory, own.row.id, new, now: now)
-            new.row.nlink -= 1
+            new.row.countLinks(by: -1)
         }
         let previous = try photo(old)
         var link: [UInt8]?

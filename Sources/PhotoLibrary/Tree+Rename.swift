@@ -147,7 +147,7 @@ extension Tree {
             notices.append(.attributes(photo.ino))
         }
         day.row.size = UInt64(photos.count)
-        if wasListed && day.isUnlistedDay { request.from.row.nlink -= 1 }
+        if wasListed && day.isUnlistedDay { request.from.row.countLinks(by: -1) }
         request.from.row.changed = now
         touch(request.from)
         try addEntry(request.to, request.newName, album, now: now)
@@ -204,7 +204,7 @@ extension Tree {
             try noteFollowers(
                 of: source, own.row.name, in: own.directory, captured: row.captured, to: request.to.row.day)
             try removeEntry(own.directory, own.row.id, source, now: now)
-            source.row.nlink -= 1
+            source.row.countLinks(by: -1)
         }
         try move(request)
         notices.append(.attributes(source.ino))
@@ -299,7 +299,7 @@ extension Tree {
             let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
         else { return false }
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
-        request.source.row.nlink -= 1
+        request.source.row.countLinks(by: -1)
         try takeOver(
             from: target.inode, to: request.source, row, besides: staying, in: request.to,
             named: request.newName, space, now: request.now)

@@ -31,7 +31,7 @@ extension Tree {
                 }
                 try removeEntry(directory, row.id, inode, now: now)
                 // Not `unlinked`: a copy without a name waits for its photo, and for nobody else.
-                inode.row.nlink -= 1
+                inode.row.countLinks(by: -1)
                 noteEntry(row, in: directory)
             }
             inode.row.changed = now

@@ -197,7 +197,7 @@ final class Tree {
             parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember)
         try insert(row, in: directory, child)
         let wasUnlisted = directory.isUnlistedDay
-        directory.row.size += 1
+        directory.row.countEntries(by: 1)
         if child.isDirectory {
             child.row.parent = directory.ino
             if isWorkingDirectoryName(name) {
@@ -206,7 +206,7 @@ final class Tree {
                 child.row.flags.remove(.working)
             }
             touch(child)
-            if !child.isUnlistedDay { directory.row.nlink += 1 }
+            if !child.isUnlistedDay { directory.row.countLinks(by: 1) }
         }
         directory.row.modified = now
         directory.row.changed = now
@@ -219,8 +219,8 @@ final class Tree {
         try sql(tables.deleteDentry(directory.ino, id))
         child.names?.removeAll { $0.id == id }
         mark(child)
-        directory.row.size -= 1
-        if child.isDirectory && !child.isUnlistedDay { directory.row.nlink -= 1 }
+        directory.row.countEntries(by: -1)
+        if child.isDirectory && !child.isUnlistedDay { directory.row.countLinks(by: -1) }
         directory.row.modified = now
         directory.row.changed = now
         touch(directory)
@@ -244,7 +244,7 @@ final class Tree {
     /// A day has come into the listing of moments, or gone from it.
     private func listingChanged(by difference: Int, _ now: Timestamp) throws(FileError) {
         let moments = try inode(Place.moments)
-        moments.row.nlink = UInt32(Int(moments.row.nlink) + difference)
+        moments.row.countLinks(by: difference)
         moments.row.modified = now
         moments.row.changed = now
         touch(moments)
@@ -253,7 +253,7 @@ final class Tree {
 
     /// A name of this inode has gone. Without any, it waits in `orphan` for its last user.
     func unlinked(_ inode: Inode, now: Timestamp) {
-        inode.row.nlink = inode.isDirectory ? 0 : inode.row.nlink - 1
+        inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now
         touch(inode)
         if inode.row.nlink == 0 { orphan(inode) }
@@ -267,7 +267,7 @@ final class Tree {
 
     /// A name of this inode, not a directory, has come.
     func linked(_ inode: Inode, now: Timestamp) {
-        inode.row.nlink += 1
+        inode.row.countLinks(by: 1)
         inode.row.changed = now
         touch(inode)
     }

@@ -30,6 +30,9 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("PRAGMA temp_store=MEMORY")
         try connection.execute("PRAGMA page_size=\(Self.pageBytes)")
         try connection.execute("PRAGMA cache_size=-\(Self.cacheKibibytes)")
+        // Whoever knows the password may have written it.
+        try connection.execute("PRAGMA cell_size_check=ON")
+        try connection.execute("PRAGMA trusted_schema=OFF")
         if !readOnly { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
         try Schema.prepare(connection)
         tables = try Tables(connection)

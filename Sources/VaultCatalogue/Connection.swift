@@ -67,8 +67,12 @@ final class Connection {
 }
 
 /// A prepared statement. Values bound as bytes are copied, so nothing outlives the call.
+///
+/// Rows may be anybody's who knows the password. What a number or a name cannot be is read as something harmless, and
+/// the query throws `damaged` once its row was read.
 final class Statement {
     private let handle: OpaquePointer
+    private var isPlausible = true
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     init(_ connection: OpaquePointer, _ sql: String) throws(CatalogueError) {
@@ -127,23 +131,30 @@ final class Statement {
             return nil
         }
         defer { reset() }
-        return row(self)
+        return try judged(row)
     }
 
     /// Runs a query and gathers its rows.
     func all<R>(_ row: (Statement) -> R) throws(CatalogueError) -> [R] {
         var rows: [R] = []
-        while try step() { rows.append(row(self)) }
-        reset()
+        defer { reset() }
+        while try step() { rows.append(try judged(row)) }
         return rows
     }
 
     /// Runs a query until `row` returns false or the rows end.
     func each(_ row: (Statement) -> Bool) throws(CatalogueError) {
+        defer { reset() }
         while try step() {
-            if !row(self) { break }
+            if try !judged(row) { break }
         }
-        reset()
+    }
+
+    private func judged<R>(_ row: (Statement) -> R) throws(CatalogueError) -> R {
+        let result = row(self)
+        if isPlausible { return result }
+        isPlausible = true
+        throw .damaged
     }
 
     @inline(__always)
@@ -151,6 +162,32 @@ final class Statement {
 
     @inline(__always)
     func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
+
+    /// A number that must lie in `range`; the nearest one there where it does not.
+    @inline(__always)
+    func integer(_ column: Int32, in range: ClosedRange<Int64>) -> Int64 {
+        let value = integer(column)
+        if range.contains(value) { return value }
+        isPlausible = false
+        return value < range.lowerBound ? range.lowerBound : range.upperBound
+    }
+
+    /// An id, or a count of bytes: far from where sums overflow.
+    @inline(__always)
+    func count(_ column: Int32) -> UInt64 { UInt64(integer(column, in: 0...Self.countMax)) }
+
+    /// Ids from here on are those of what is in no table, and no vault has so many bytes.
+    private static let countMax: Int64 = 1 << 62 - 1
+
+    /// A name as it can stand in a directory.
+    func name(_ column: Int32) -> [UInt8] {
+        let name = bytes(column)
+        let isOne =
+            (1...255).contains(name.count) && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
+            && name != Array(".".utf8) && name != Array("..".utf8)
+        if !isOne { isPlausible = false }
+        return isOne ? name : [UInt8(ascii: "?")]
+    }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 

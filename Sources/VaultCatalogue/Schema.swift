@@ -95,11 +95,24 @@ enum Schema {
     static func prepare(_ connection: Connection) throws(CatalogueError) {
         let query = try connection.prepare("PRAGMA user_version")
         let found = try query.one { Int($0.integer(0)) } ?? 0
-        if found == version { return }
+        if found == version { return try check(connection) }
         guard found == 0 else { throw .unsupportedVersion(found) }
         try connection.execute("BEGIN")
         try connection.execute(statements)
         try connection.execute("PRAGMA user_version = \(version)")
         try connection.execute("COMMIT")
+    }
+
+    /// Throws `damaged` where the database has other tables, or anything else that is not ours, such as triggers.
+    private static func check(_ connection: Connection) throws(CatalogueError) {
+        let query = try connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        let found = try query.all { words(String(decoding: $0.bytes(0), as: UTF8.self)) }
+        let ours = statements.split(separator: ";").map { words($0) }.filter { $0.first == "CREATE" }
+        guard Set(found) == Set(ours) else { throw .damaged }
+    }
+
+    /// A statement without what layout adds.
+    private static func words<Text: StringProtocol>(_ statement: Text) -> [String] {
+        statement.split { (character: Character) in character.isWhitespace }.map { String($0) }
     }
 }

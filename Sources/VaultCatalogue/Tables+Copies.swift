@@ -25,7 +25,7 @@ extension Tables {
     /// The photo that an inode stands for; nil where it is no copy.
     public func photo(ofCopy ino: UInt64) throws(CatalogueError) -> UInt64? {
         copies.photo.bind(1, ino)
-        return try copies.photo.one { $0.unsigned(0) }
+        return try copies.photo.one { $0.count(0) }
     }
 
     public func storeCopy(_ ino: UInt64, of photo: UInt64) throws(CatalogueError) {
@@ -42,7 +42,7 @@ extension Tables {
     /// The copies of a photo, oldest first.
     public func copies(of photo: UInt64) throws(CatalogueError) -> [UInt64] {
         copies.list.bind(1, photo)
-        return try copies.list.all { $0.unsigned(0) }
+        return try copies.list.all { $0.count(0) }
     }
 
     /// Lets all copies of one photo stand for another.
@@ -55,7 +55,7 @@ extension Tables {
     /// How many inodes have this content.
     public func users(of content: UInt64) throws(CatalogueError) -> Int64 {
         copies.users.bind(1, content)
-        return try copies.users.one { $0.integer(0) } ?? 1
+        return try copies.users.one { $0.integer(0, in: 1...1 << 32) } ?? 1
     }
 
     /// Notes how many inodes have this content.

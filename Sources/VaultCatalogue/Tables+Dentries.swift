@@ -70,7 +70,7 @@ extension Tables {
     ) throws(CatalogueError) -> (id: UInt64, ino: UInt64, isMember: Bool)? {
         dentries.find.bind(1, parent)
         dentries.find.bind(2, name)
-        return try dentries.find.one { ($0.unsigned(0), $0.unsigned(1), $0.integer(2) != 0) }
+        return try dentries.find.one { ($0.count(0), $0.count(1), $0.integer(2) != 0) }
     }
 
     /// Adds an entry; there must be none of that name.
@@ -108,7 +108,7 @@ extension Tables {
         dentries.ofInode.bind(1, ino)
         return try dentries.ofInode.all {
             DentryRow(
-                parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: ino,
+                parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: ino,
                 isMember: $0.integer(3) != 0)
         }
     }
@@ -120,7 +120,7 @@ extension Tables {
         dentries.list.bind(1, parent)
         dentries.list.bind(2, cookie)
         try dentries.list.each {
-            visit(DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2)))
+            visit(DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2)))
         }
     }
 
@@ -132,7 +132,7 @@ extension Tables {
         dentries.listInodes.bind(2, cookie)
         try dentries.listInodes.each {
             visit(
-                DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2)),
+                DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2)),
                 $0.isNull(3) ? nil : InodeRow($0, from: 3))
         }
     }
@@ -144,7 +144,7 @@ extension Tables {
         dentries.listPhotos.bind(1, parent)
         dentries.listPhotos.bind(2, cookie)
         try dentries.listPhotos.each {
-            visit(DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2)))
+            visit(DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2)))
         }
     }
 
@@ -165,7 +165,7 @@ extension Tables {
         dentries.beginning.bind(3, end)
         dentries.beginning.bind(4, Int64(limit))
         return try dentries.beginning.all {
-            DentryRow(parent: parent, id: $0.unsigned(0), name: $0.bytes(1), ino: $0.unsigned(2))
+            DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2))
         }
     }
 
@@ -174,7 +174,7 @@ extension Tables {
         dentries.emptyDays.bind(1, moments)
         dentries.emptyDays.bind(2, Int64(limit))
         return try dentries.emptyDays.all {
-            DentryRow(parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: $0.unsigned(3))
+            DentryRow(parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3))
         }
     }
 }

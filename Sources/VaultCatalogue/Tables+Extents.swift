@@ -56,7 +56,7 @@ extension Tables {
 
     private static func run(_ row: Statement) -> ExtentRun {
         ExtentRun(
-            offset: row.unsigned(0), length: row.unsigned(1), sector: row.unsigned(2),
+            offset: row.count(0), length: UInt64(row.integer(1, in: 1...1 << 61)), sector: row.count(2),
             generation: row.unsigned(3),
             epoch: row.unsigned(4))
     }

@@ -48,7 +48,8 @@ extension Tables {
 
     private static func identityRun(_ row: Statement) -> ExtentRun {
         ExtentRun(
-            offset: 0, length: row.unsigned(0), sector: row.unsigned(1), generation: row.unsigned(2),
+            offset: 0, length: UInt64(row.integer(0, in: 1...1 << 17)), sector: row.count(1),
+            generation: row.unsigned(2),
             epoch: row.unsigned(3))
     }
 

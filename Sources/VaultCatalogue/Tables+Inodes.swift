@@ -35,18 +35,18 @@ public struct InodeRow: Sendable, Equatable {
     }
 
     init(_ row: Statement, from column: Int32 = 0) {
-        ino = row.unsigned(column)
-        mode = UInt32(truncatingIfNeeded: row.integer(column + 1))
+        ino = row.count(column)
+        mode = UInt32(row.integer(column + 1, in: 0...0o177777))
         uid = UInt32(truncatingIfNeeded: row.integer(column + 2))
         gid = UInt32(truncatingIfNeeded: row.integer(column + 3))
         rdev = row.unsigned(column + 4)
-        nlink = UInt32(truncatingIfNeeded: row.integer(column + 5))
-        size = row.unsigned(column + 6)
-        allocated = row.unsigned(column + 7)
-        content = row.unsigned(column + 8)
-        version = row.unsigned(column + 9)
-        parent = row.unsigned(column + 10)
-        day = row.integer(column + 11)
+        nlink = UInt32(row.integer(column + 5, in: 0...Int64(Int32.max)))
+        size = UInt64(row.integer(column + 6, in: 0...Int64.max))
+        allocated = row.count(column + 7)
+        content = row.count(column + 8)
+        version = row.count(column + 9)
+        parent = row.count(column + 10)
+        day = row.integer(column + 11, in: dayNumbers)
         flags = InodeFlags(rawValue: row.integer(column + 12))
         accessed = Self.time(row, column + 13)
         modified = Self.time(row, column + 15)
@@ -55,13 +55,26 @@ public struct InodeRow: Sendable, Equatable {
 
     private static func time(_ row: Statement, _ column: Int32) -> Timestamp {
         Timestamp(
-            seconds: row.integer(column), nanoseconds: UInt32(truncatingIfNeeded: row.integer(column + 1)))
+            seconds: row.integer(column), nanoseconds: UInt32(row.integer(column + 1, in: 0...999_999_999)))
+    }
+
+    /// Links come or go. In a vault whose counts are wrong they stop at their ends, and end no process.
+    public mutating func countLinks(by difference: Int) {
+        nlink = UInt32(clamping: Int(nlink) + difference)
+    }
+
+    /// As `countLinks`, for the entries of a directory.
+    public mutating func countEntries(by difference: Int) {
+        size = UInt64(clamping: min(Int(clamping: size), Int.max - 1) + difference)
     }
 
     static let columns =
         "inode.ino, mode, uid, gid, rdev, nlink, size, allocated, content, version, inode.parent, day, "
         + "flags, atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns"
 }
+
+/// Dates as YYYYMMDD, and 0 for none.
+let dayNumbers: ClosedRange<Int64> = 0...9999_12_31
 
 /// What else is kept of an inode.
 public struct InodeFlags: OptionSet, Sendable {
@@ -105,10 +118,11 @@ public struct Counters: Sendable, Equatable {
 
     fileprivate init(_ row: Statement) {
         self.init(
-            ino: row.unsigned(0), content: row.unsigned(1), dentry: row.unsigned(2), pictured: row.unsigned(3)
+            ino: row.count(0), content: row.count(1), dentry: row.count(2), pictured: row.count(3)
         )
-        photoBytes = row.unsigned(4)
-        pictureBytes = row.unsigned(5)
+        // Totals that are wrong harm nobody, and check sets them right.
+        photoBytes = UInt64(clamping: row.integer(4))
+        pictureBytes = UInt64(clamping: row.integer(5))
     }
 }
 
@@ -209,7 +223,7 @@ extension Tables {
     public func orphans(after last: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         inodes.orphans.bind(1, last)
         inodes.orphans.bind(2, Int64(limit))
-        return try inodes.orphans.all { $0.unsigned(0) }
+        return try inodes.orphans.all { $0.count(0) }
     }
 
     public func addUnfiled(_ ino: UInt64) throws(CatalogueError) {
@@ -223,6 +237,6 @@ extension Tables {
     }
 
     public func unfiled() throws(CatalogueError) -> [UInt64] {
-        try inodes.unfiled.all { $0.unsigned(0) }
+        try inodes.unfiled.all { $0.count(0) }
     }
 }

@@ -33,18 +33,18 @@ public struct PhotoRow: Sendable, Equatable {
     }
 
     init(_ row: Statement) {
-        ino = row.unsigned(0)
-        day = row.integer(1)
+        ino = row.count(0)
+        day = row.integer(1, in: dayNumbers)
         isPinned = row.integer(2) != 0
-        captured = row.integer(3)
-        capturedNanoseconds = row.integer(4)
+        captured = row.integer(3, in: -(1 << 61)...1 << 61)
+        capturedNanoseconds = row.integer(4, in: 0...999_999_999)
         source = row.bytes(5)
         media = row.integer(6)
-        width = row.integer(7)
-        height = row.integer(8)
-        orientation = row.integer(9)
+        width = row.integer(7, in: 0...1 << 32)
+        height = row.integer(8, in: 0...1 << 32)
+        orientation = row.integer(9, in: 1...8)
         isUndated = row.integer(10) != 0
-        former = row.isNull(11) ? nil : row.bytes(11)
+        former = row.isNull(11) ? nil : row.name(11)
         fingerprint = row.unsigned(12)
     }
 }
@@ -120,6 +120,6 @@ extension Tables {
     public func photos(fingerprint: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         photos.alike.bind(1, fingerprint)
         photos.alike.bind(2, Int64(limit))
-        return try photos.alike.all { $0.unsigned(0) }
+        return try photos.alike.all { $0.count(0) }
     }
 }

@@ -30,14 +30,14 @@ public struct ThumbnailRow: Sendable, Equatable {
     }
 
     init(_ row: Statement) {
-        ino = row.unsigned(0)
-        width = row.integer(1)
-        height = row.integer(2)
+        ino = row.count(0)
+        width = row.integer(1, in: 1...1 << 16)
+        height = row.integer(2, in: 1...1 << 16)
         isFilled = row.integer(3) != 0
         format = row.integer(4)
-        content = row.unsigned(5)
-        length = row.integer(6)
-        version = row.unsigned(7)
+        content = row.count(5)
+        length = row.integer(6, in: -1...1 << 30)
+        version = row.count(7)
     }
 }
 
@@ -107,7 +107,7 @@ extension Tables {
     public func photosWithThumbnails(after ino: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         thumbnails.owners.bind(1, ino)
         thumbnails.owners.bind(2, Int64(limit))
-        return try thumbnails.owners.all { $0.unsigned(0) }
+        return try thumbnails.owners.all { $0.count(0) }
     }
 
     /// The photos of a directory that were taken last, at most `limit` of them, the newest first. Only the
@@ -119,7 +119,7 @@ extension Tables {
         thumbnails.newest.bind(2, Int64(among))
         thumbnails.newest.bind(3, Int64(limit))
         return try thumbnails.newest.all {
-            PlacedPhoto(name: $0.bytes(0), ino: $0.unsigned(1), photo: $0.unsigned(2))
+            PlacedPhoto(name: $0.name(0), ino: $0.count(1), photo: $0.count(2))
         }
     }
 }

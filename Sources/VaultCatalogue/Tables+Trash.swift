@@ -16,13 +16,16 @@ public struct TrashRow: Sendable, Equatable {
     }
 
     init(_ row: Statement) {
-        ino = row.unsigned(0)
-        id = row.unsigned(1)
-        since = row.integer(2)
-        noted = row.isNull(3) ? nil : row.integer(3)
+        ino = row.count(0)
+        id = row.count(1)
+        since = row.integer(2, in: times)
+        noted = row.isNull(3) ? nil : row.integer(3, in: times)
         name = row.bytes(4)
     }
 }
+
+/// Seconds since 1970 that sums of do not overflow.
+private let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
 
 struct TrashStatements {
     let find: Statement
@@ -172,7 +175,7 @@ extension Tables {
         trash.names.bind(1, photo)
         return try trash.names.all {
             DentryRow(
-                parent: $0.unsigned(0), id: $0.unsigned(1), name: $0.bytes(2), ino: $0.unsigned(3),
+                parent: $0.count(0), id: $0.count(1), name: $0.name(2), ino: $0.count(3),
                 isMember: $0.integer(4) != 0)
         }
     }

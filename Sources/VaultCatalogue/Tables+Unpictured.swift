@@ -8,7 +8,7 @@ public struct Stretch: Sendable, Equatable {
         (self.first, self.end) = (first, end)
     }
 
-    init(_ row: Statement) { self.init(first: row.unsigned(0), end: row.unsigned(1)) }
+    init(_ row: Statement) { self.init(first: row.count(0), end: row.count(1)) }
 }
 
 struct UnpicturedStatements {
@@ -62,6 +62,6 @@ extension Tables {
         unpictured.photos.bind(1, stretch.first)
         unpictured.photos.bind(2, stretch.end)
         unpictured.photos.bind(3, Int64(limit))
-        return try unpictured.photos.all { ($0.unsigned(0), $0.integer(1) != 0) }
+        return try unpictured.photos.all { ($0.count(0), $0.integer(1) != 0) }
     }
 }

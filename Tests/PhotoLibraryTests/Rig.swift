@@ -93,6 +93,13 @@ final class Rig: @unchecked Sendable {
         opened = nil
     }
 
+    /// Closes the library as far as it can be.
+    func closeAnyhow() {
+        (ballast, ballastSectors) = ([], 0)
+        try? opened?.close()
+        opened = nil
+    }
+
     /// Closes the library and opens it anew, as a new mount would.
     func remount() throws {
         try close()

@@ -1,0 +1,225 @@
+import Foundation
+import LinuxIO
+import TestSupport
+import Testing
+import VaultFormat
+
+@testable import PhotoLibrary
+@testable import VaultCatalogue
+@testable import VaultStore
+
+/// Vaults made by somebody who knows the password and the format, and means harm: every structure is authentic and
+/// says what it cannot mean. Whatever is done with one ends, with an error or without; a crash would end the tests.
+@Suite(.serialized) struct HostileVaultTests {
+    /// A vault with one of everything, and what it takes to have it again.
+    private final class Target {
+        let rig: Rig
+        private let space: Int
+        private let segments: [(path: String, bytes: Data)]
+        private let header: (path: String, bytes: Data)
+
+        init() throws {
+            let rig = try Rig(bytes: 16 << 20, trashDays: 30)
+            self.rig = rig
+            try rig.mkdir("albums/Trip")
+            try rig.mkdir("albums/Trip/Day 2")
+            for number in 0..<4 {
+                try rig.put("albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number))
+            }
+            try rig.put("albums/Trip/Day 2/copy.jpg", jpeg("2024-05-01", more: 0))
+            try rig.ln("moments/2024-05-02/p1.jpg", "albums/member.jpg")
+            try rig.put("albums/notes", noise(400_000))
+            try rig.ln("albums/notes", "albums/link")
+            try rig.put("albums/Trip/p0.jpg.xmp", xmp("2024-05-01"))
+            _ = try rig.library.makeSymbolicLink(3, "symlink", target: Array("notes".utf8), rig.caller)
+            try rig.library.setExtendedAttribute(
+                try rig.ino("albums/notes"), name: Array("user.a".utf8), value: [1, 2, 3], policy: .any)
+            try rig.rm("moments/2024-05-03/p2.jpg")
+            _ = try rig.get("albums/Trip/.thumbs/p0.jpg")
+            space = try #require(rig.library.unlocked).index
+            try rig.close()
+            let directory = "\(rig.vault.path)/spaces/\(space)"
+            segments = try FileManager.default.contentsOfDirectory(atPath: directory).map {
+                let path = "\(directory)/\($0)"
+                return (path, try Data(contentsOf: URL(fileURLWithPath: path)))
+            }
+            let path = rig.vault.path + "/obscura.vault"
+            header = (path, try Data(contentsOf: URL(fileURLWithPath: path)))
+        }
+
+        /// Puts the vault back as it was made.
+        func reset() throws {
+            for segment in segments { try segment.bytes.write(to: URL(fileURLWithPath: segment.path)) }
+        }
+
+        /// Makes the vault's lock free: a library that could not be closed in order may be kept by its open files.
+        private func unlock() throws {
+            try header.bytes.write(to: URL(fileURLWithPath: header.path), options: .atomic)
+        }
+
+        /// Lets `body` change the space, and publishes that.
+        func forge(_ body: (Space) throws -> Void) throws {
+            try unlock()
+            let space = try rig.vault.unlock().openSpace(readOnly: false)
+            try body(space)
+            try space.publish(space.freeze(), durable: true)
+            try space.close()
+        }
+
+        /// Runs SQL on the catalogue; what it refuses is not done.
+        func forge(sql: String) throws {
+            try forge { space in
+                let database = try Connection(
+                    path: PageVFS.register(space), vfs: PageVFS.name, readOnly: false)
+                for setting in ["locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "synchronous=OFF"] {
+                    try database.execute("PRAGMA \(setting)")
+                }
+                try? database.execute(sql)
+            }
+        }
+
+        /// Mounts, uses everything, unmounts, twice.
+        func use() throws {
+            for _ in 0..<2 {
+                try unlock()
+                do { try rig.reopen(auditing: false) } catch { return }
+                walk("", depth: 0)
+                change()
+                rig.closeAnyhow()
+            }
+        }
+
+        private func walk(_ path: String, depth: Int) {
+            guard depth < 6 else { return }
+            let library = rig.library
+            for entry in ((try? rig.list(path)) ?? []).prefix(40) {
+                let place = path.isEmpty ? entry.name.description : "\(path)/\(entry.name)"
+                guard let found = try? rig.stat(place) else { continue }
+                for name in (try? library.listExtendedAttributes(found.ino)) ?? [] {
+                    _ = try? library.getExtendedAttribute(found.ino, name: name)
+                }
+                for name in ["captured", "camera", "latitude"] { _ = try? rig.own(name, place) }
+                _ = try? library.readLink(found.ino)
+                if found.isDirectory {
+                    for name in [
+                        ".thumbs", ".thumbs/stack.jpg", ".thumbs/sheet.jpg", ".sh_thumbnails/normal",
+                    ] {
+                        _ = try? rig.stat("\(place)/\(name)")
+                        _ = try? rig.ls("\(place)/\(name)")
+                    }
+                    walk(place, depth: depth + 1)
+                } else if let handle = try? rig.open(place, O_RDONLY) {
+                    for offset in [0, 131_000, found.size / 2, found.size &- 10, UInt64(Int64.max) - 5] {
+                        _ = try? rig.read(handle, 5000, at: offset)
+                    }
+                    library.release(handle)
+                    _ = try? rig.get("\(path)/.thumbs/\(entry.name)")
+                    _ = try? rig.get("\(path)/.thumbs/64/\(entry.name)")
+                }
+            }
+            _ = library.statistics()
+            _ = try? library.photoCount()
+        }
+
+        private func change() {
+            _ = try? rig.put("albums/Trip/new.jpg", jpeg("2024-05-01", more: 9))
+            _ = try? rig.put("albums/Trip/equal.jpg", jpeg("2024-05-02", more: 1))
+            for place in ["albums/notes", "albums/Trip/p0.jpg", "moments/2024-05-02/p1.jpg"] {
+                guard let handle = try? rig.open(place) else { continue }
+                _ = try? rig.write(handle, [1, 2, 3], at: 200_000)
+                _ = try? rig.write(handle, [1, 2, 3], at: (try? rig.stat(place).size) ?? 0)
+                _ = try? rig.close(handle)
+                _ = try? rig.truncate(place, 1000)
+                _ = try? rig.utimes(place, modified: 5)
+            }
+            _ = try? rig.mv("albums/Trip", "albums/Other")
+            _ = try? rig.mv("albums/Other/Day 2", "albums/Day")
+            _ = try? rig.mv("moments/2024-05-01", "moments/2023-05-01")
+            _ = try? rig.mv("albums/link", "albums/notes2")
+            let trash = (try? rig.ls(".Trash-0/files")) ?? []
+            for name in trash { _ = try? rig.mv(".Trash-0/files/\(name)", "albums/back \(name)") }
+            for place in [
+                "albums/Day", "albums/Other", "moments/2023-05-01", "moments/2024-05-02", ".Trash-0",
+            ] {
+                _ = try? rig.rmrf(place)
+            }
+        }
+    }
+
+    /// What a row may hold where it should not.
+    private static let numbers = [
+        "0", "1", "-1", "7", "4294967296", "9007199254740993", "4611686018427387903", "9223372036854775807",
+        "-9223372036854775808",
+    ]
+    private static let blobs = [
+        "x''", "x'2f'", "x'2e2e'", "x'612f62'", "x'6100'", "zeroblob(300)", "zeroblob(70000)", "x'ff'",
+        "x'2e746875'",
+    ]
+
+    /// Every column of every table, with each of the values, in all rows and in one: as SQL.
+    private static func changes() throws -> [String] {
+        let memory = try Connection(path: ":memory:", vfs: nil, readOnly: false)
+        try Schema.prepare(memory)
+        let tables = try memory.prepare("SELECT name FROM sqlite_schema WHERE type='table'").all {
+            String(decoding: $0.bytes(0), as: UTF8.self)
+        }
+        var changes: [String] = []
+        for table in tables {
+            let columns = try memory.prepare("SELECT name, type FROM pragma_table_info('\(table)')").all {
+                (String(decoding: $0.bytes(0), as: UTF8.self), String(decoding: $0.bytes(1), as: UTF8.self))
+            }
+            changes.append("DELETE FROM \(table)")
+            let first = columns[0].0
+            changes.append("DELETE FROM \(table) WHERE \(first) % 2 = 0")
+            for (column, type) in columns {
+                for value in type == "BLOB" ? blobs : numbers + ["(SELECT max(\(column)) FROM \(table))"] {
+                    changes.append("UPDATE OR REPLACE \(table) SET \(column) = \(value)")
+                    for remainder in 0..<3 {
+                        changes.append(
+                            "UPDATE OR REPLACE \(table) SET \(column) = \(value) WHERE \(first) % 3 = \(remainder)"
+                        )
+                    }
+                }
+            }
+        }
+        return changes
+    }
+
+    /// All of them with `OBSCURA_HOSTILE=all`, as `scripts/fuzz vault` does, with the one at work on standard error.
+    private static let tellsAll = ProcessInfo.processInfo.environment["OBSCURA_HOSTILE"] == "all"
+
+    private func tell(_ text: String) {
+        if Self.tellsAll { FileHandle.standardError.write(Data("hostile: \(text)\n".utf8)) }
+    }
+
+    @Test func rowsThatMakeNoSense() throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var generator = Dice(seed)
+        let all = try Self.changes()
+        let chosen = Self.tellsAll ? all : Array(all.shuffled(using: &generator).prefix(20))
+        let target = try Target()
+        for change in chosen {
+            tell(change)
+            try target.reset()
+            try target.forge(sql: change)
+            try target.use()
+        }
+        #expect(all.count > 1000, "seed \(seed)")
+    }
+
+    @Test func aSchemaThatIsNotOurs() throws {
+        let target = try Target()
+        for sql in [
+            "CREATE TRIGGER t AFTER UPDATE ON inode BEGIN DELETE FROM photo; END", "DROP TABLE photo",
+            "CREATE TABLE more(a)", "DROP INDEX dentry_name", "PRAGMA user_version = 9",
+            "CREATE VIEW v AS SELECT 1",
+        ] {
+            try target.reset()
+            try target.forge(sql: sql)
+            #expect(throws: CatalogueError.self, "\(sql)") { try target.rig.reopen(auditing: false) }
+        }
+        try target.reset()
+        try target.rig.reopen()
+        try target.rig.close()
+    }
+}
