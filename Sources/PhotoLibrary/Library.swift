@@ -53,7 +53,7 @@ public final class Library: @unchecked Sendable {
             thumbnails?.ahead.noteWrite()
         }
         thumbnails?.ahead.make = { [weak self] photo in self?.makeAhead(photo) }
-        if !options.readOnly { committer.start() }
+        if !options.readOnly { committer.start(byHand: options.commitsByHand) }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean
         committer.noteChange(if: try locked { $0.isPlanted } || isSoft)
