@@ -51,9 +51,10 @@ extension Space {
         var rings = RootRings(
             durable: durables.first?.slot ?? RootLayout.durableSlots.lowerBound,
             soft: softs.first?.slot ?? RootLayout.softSlots.lowerBound, hasSoft: !softs.isEmpty)
-        let base = durables.first?.root
-        if let soft = softs.first?.root, let base, soft.base == base.generation,
-            soft.generation > base.generation, soft.bootHash == options.bootHash
+        // A durable root newer than the soft one's base is that of a commit whose last sync failed.
+        if let soft = softs.first?.root, let newestDurable = durables.first?.root,
+            soft.generation > newestDurable.generation, soft.bootHash == options.bootHash,
+            let base = durables.first(where: { $0.root.generation == soft.base })?.root
         {
             let opened = OpenedRoot(
                 root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base,
@@ -62,6 +63,8 @@ extension Space {
                 space.opensEverything(since: base)
             {
                 space.markUnsynced(since: base.generation)
+                // Who wrote it may have been told that a sync failed: then the kernel takes what is lost for clean.
+                space.syncFailed = true
                 return space
             }
         }
@@ -71,23 +74,28 @@ extension Space {
             let opened = OpenedRoot(
                 root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base,
                 durableDelta: durable.root.delta)
-            if let space = try? Space(opened, files: files, keys: keys, options: options) { return space }
+            if let space = try? Space(opened, files: files, keys: keys, options: options) {
+                if !options.isReadOnly { space.syncFoundRoot() }
+                return space
+            }
         }
         throw .damaged
     }
 
-    /// Reads every root slot; of each, the first copy that opens.
+    /// Syncs the durable root that was found. Who wrote it may have been killed before he did, and what is read from
+    /// now on nobody will sync again. Where the sync fails another root is due.
+    private func syncFoundRoot() {
+        for copy in 0..<2 { files.markUnsynced(Self.rootSector(rings.durable, copy: copy, files: files)) }
+        if (try? files.sync()) == nil { isChanged = true }
+    }
+
+    /// Reads every root slot; of each, the newer copy that opens. A power cut may leave one of them older: passed over
+    /// now, the newer one would come to light, its pages long used again, when the older one is torn.
     private static func findRoots(files: SegmentFiles, codec: PageCodec) -> [(slot: Int, root: RootRecord)] {
-        var found: [(slot: Int, root: RootRecord)] = []
-        for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
-            for copy in 0..<2 {
-                if let root = readRoot(files: files, codec: codec, slot: slot, copy: copy) {
-                    found.append((slot, root))
-                    break
-                }
-            }
+        (RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound).compactMap { slot in
+            (0..<2).compactMap { readRoot(files: files, codec: codec, slot: slot, copy: $0) }
+                .max { $0.generation < $1.generation }.map { (slot, $0) }
         }
-        return found
     }
 
     private static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {

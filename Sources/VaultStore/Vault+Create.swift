@@ -95,9 +95,9 @@ extension Vault {
             header.setSlot(space, key: key, stretched: try header.stretched(password))
             try header.write(vault.header, calls: calls)
             levelTimes(vault, header)
-            do throws(Errno) { try calls.sync(directory) } catch {
-                throw VaultError.system(error, "cannot write the vault")
-            }
+            try syncDirectories([VaultDirectory.spacesName, "."], directory, calls)
+            // Its own name lies in a directory that may be another's.
+            try? syncDirectories([".."], directory, calls)
             try progress(total, total)
         } catch {
             made.remove()
@@ -156,12 +156,26 @@ extension Vault {
                     try segment.sync()
                     done += segmentBytes
                 }
+                try syncDirectories(order.map { "\(VaultDirectory.spacesName)/\($0)" }, directory, calls)
             }
         } catch {
             // A number that every space has whole may be in use by a mount already: it stays.
             if wholeCount < spaces { for path in made { try? calls.unlink(directory, path) } }
             throw error
         }
+    }
+
+    /// Makes the names in directories of the vault durable: a file's own fsync(2) need not.
+    private static func syncDirectories(
+        _ paths: [String], _ directory: Int32, _ calls: any FileSystemCalls
+    ) throws(VaultError) {
+        do throws(Errno) {
+            for path in paths {
+                let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+                defer { calls.close(descriptor) }
+                try calls.sync(descriptor)
+            }
+        } catch { throw .system(error, "cannot write the vault") }
     }
 
     // MARK: Growing
