@@ -81,8 +81,8 @@ let package = Package(
         tests(
             "PhotoLibraryTests",
             uses: [
-                "PhotoLibrary", "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO", "TestSupport",
-                "obscura-worker",
+                "PhotoLibrary", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
+                "LinuxIO", "TestSupport", "obscura-worker",
             ]),
         tests("FuseBridgeTests", uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "LinuxIO", "TestSupport"]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
