@@ -90,8 +90,8 @@ let package = Package(
         tests(
             "PhotoLibraryTests",
             uses: [
-                "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO",
-                "TestSupport", "obscura-worker",
+                "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
+                "LinuxIO", "TestSupport", "obscura-worker",
             ]),
         tests(
             "FuseBridgeTests",

@@ -11,6 +11,19 @@ public struct FileStatus: Sendable, Equatable {
     public var isDirectory: Bool
     public var isRegular: Bool
     public var modified: Timestamp
+
+    public init(
+        device: UInt64, inode: UInt64, size: UInt64, blocks: UInt64, isDirectory: Bool, isRegular: Bool,
+        modified: Timestamp
+    ) {
+        self.device = device
+        self.inode = inode
+        self.size = size
+        self.blocks = blocks
+        self.isDirectory = isDirectory
+        self.isRegular = isRegular
+        self.modified = modified
+    }
 }
 
 /// What fstatfs(2) tells: bytes of the host filesystem and its type's magic number (statfs(2)).
@@ -18,6 +31,12 @@ public struct HostStatus: Sendable, Equatable {
     public var totalBytes: UInt64
     public var availableBytes: UInt64
     public var typeMagic: UInt64
+
+    public init(totalBytes: UInt64, availableBytes: UInt64, typeMagic: UInt64) {
+        self.totalBytes = totalBytes
+        self.availableBytes = availableBytes
+        self.typeMagic = typeMagic
+    }
 }
 
 /// The system calls with which a vault is touched: the one seam where tests count, record and fail them.

@@ -44,12 +44,25 @@ final class Committer: @unchecked Sendable {
     private var isLast = false
     private var isStopping = false
     private var isRunning = false
+    /// No thread commits: whoever waits for a durable commit makes it, and `commitByHand` the others.
+    private var isByHand = false
     private var isCommitting = false
     private var thread = pthread_t()
 
-    func start() {
-        lock.withLock { isRunning = true }
-        startThread { [self] in run() }
+    func start(byHand: Bool = false) {
+        lock.withLock {
+            isRunning = true
+            isByHand = byHand
+        }
+        if !byHand { startThread { [self] in run() } }
+    }
+
+    /// Commits on the calling thread what has changed, if anything has: where a test says when that is.
+    func commitByHand(durable: Bool) {
+        lock.lock()
+        defer { lock.unlock() }
+        precondition(isByHand)
+        if softSince != nil || (durable && durableSince != nil) { commit(durable: durable) }
     }
 
     /// Notes a change of the tree.
@@ -89,6 +102,7 @@ final class Committer: @unchecked Sendable {
         let ticket = asked
         failure = nil
         wake.signalAll()
+        if isByHand { commit(durable: true) }
         while answered < ticket && isRunning { done.wait(lock) }
         if let failure { throw failure }
     }
@@ -134,6 +148,7 @@ final class Committer: @unchecked Sendable {
             do throws(FileError) { try waitForDurable() } catch { failed = error }
         }
         isStopping = true
+        if isByHand { isRunning = false }
         wake.signalAll()
         while isRunning { done.wait(lock) }
         if let failed { throw failed }

@@ -55,7 +55,7 @@ public final class Library: @unchecked Sendable {
         thumbnails?.ahead.make = { [weak self] photo in self?.makeAhead(photo) }
         thumbnails?.ahead.findMore = { [weak self] last in self?.nextAhead(last) }
         thumbnails?.ahead.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
-        if !options.readOnly { committer.start() }
+        if !options.readOnly { committer.start(byHand: options.commitsByHand) }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean
         let isBehind = try locked { tree throws(FileError) in

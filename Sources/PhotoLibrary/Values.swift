@@ -173,6 +173,8 @@ public struct LibraryOptions: Sendable {
     var pictureMaker: (any PictureMaking)?
     /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.
     var settleMilliseconds = AheadMaker.settleMilliseconds
+    /// Nothing is committed but by fsync(2), close and `Committer.commitByHand`, in tests that choose the moments.
+    var commitsByHand = false
     /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.
     public var trashDays = 30
     /// By which the age of what lies in the trash is told.

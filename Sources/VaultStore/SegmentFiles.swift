@@ -27,7 +27,9 @@ final class SegmentFiles: @unchecked Sendable {
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
-    private var hasNewFiles = false
+    /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
+    /// he synced it.
+    private var hasNewFiles = true
 
     private static let openMax = 400
 
@@ -135,6 +137,9 @@ final class SegmentFiles: @unchecked Sendable {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw StoreError(error) }
     }
+
+    /// Says that others have made segments, and may not have synced the directory.
+    func noteNewFiles() { lock.withLock { hasNewFiles = true } }
 
     /// Says that a segment was written by an earlier mount and must be part of the next sync.
     func markUnsynced(_ sector: UInt64) {

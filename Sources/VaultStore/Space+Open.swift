@@ -70,13 +70,14 @@ extension Space {
         var rings = RootRings(
             durable: durables.first?.slot ?? RootLayout.durableSlots.lowerBound,
             soft: softs.first?.slot ?? RootLayout.softSlots.lowerBound, hasSoft: !softs.isEmpty)
-        let base = durables.first?.root
         let torn = durables.compactMap { found in
             found.tornCopy.map { TornRoot(slot: found.slot, copy: $0, root: found.root) }
         }
         var unreadable: [UInt64] = []
-        if let soft = softs.first?.root, let base, soft.base == base.generation,
-            soft.generation > base.generation, soft.bootHash == options.bootHash
+        // A durable root newer than the soft one's base is that of a commit whose last sync failed.
+        if let soft = softs.first?.root, let newestDurable = durables.first?.root,
+            soft.generation > newestDurable.generation, soft.bootHash == options.bootHash,
+            let base = durables.first(where: { $0.root.generation == soft.base })?.root
         {
             let opened = OpenedRoot(
                 root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base,
@@ -85,6 +86,8 @@ extension Space {
                 space.opensEverything(since: base)
             {
                 space.markUnsynced(since: base.generation)
+                // Who wrote it may have been told that a sync failed: then the kernel takes what is lost for clean.
+                space.syncFailed = true
                 return space
             }
             unreadable.append(soft.generation)
@@ -95,13 +98,24 @@ extension Space {
             let opened = OpenedRoot(
                 root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base,
                 durableDelta: durable.root.delta, torn: torn, unreadable: unreadable)
-            if let space = try? Space(opened, files: files, keys: keys, options: options) { return space }
+            if let space = try? Space(opened, files: files, keys: keys, options: options) {
+                if !options.isReadOnly { space.syncFoundRoot() }
+                return space
+            }
             unreadable.append(durable.root.generation)
         }
         throw .damaged
     }
 
-    /// Reads every root slot; of each, the newer copy that opens.
+    /// Syncs the durable root that was found. Who wrote it may have been killed before he did, and what is read from
+    /// now on nobody will sync again. Where the sync fails another root is due.
+    private func syncFoundRoot() {
+        for copy in 0..<2 { files.markUnsynced(Self.rootSector(rings.durable, copy: copy, files: files)) }
+        if (try? files.sync()) == nil { isChanged = true }
+    }
+
+    /// Reads every root slot; of each, the newer copy that opens. A power cut may leave one of them older: passed over
+    /// now, the newer one would come to light, its pages long used again, when the older one is torn.
     static func findRoots(files: SegmentFiles, codec: PageCodec) -> [FoundRoot] {
         (RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound).compactMap { slot in
             let copies = (0..<2).map { readRoot(files: files, codec: codec, slot: slot, copy: $0) }

@@ -432,6 +432,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         guard !grows else { return }
         let count = segmentCountNow()
         guard count > sectors.segmentCount else { return }
+        files.noteNewFiles()
         sectors.addSegments(to: count)
         updateExcluded()
     }

@@ -74,7 +74,7 @@ public final class UnlockedSpace: Sendable {
             vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: grows)
         let keys = SpaceKeys(key)
         let options = SpaceOptions(
-            isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot),
+            isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot, vault.calls),
             segmentCountNow: { counter.now() })
         return (files, keys, options)
     }
@@ -88,9 +88,8 @@ public final class UnlockedSpace: Sendable {
     }
 
     /// Keyed hash of the kernel's boot id: a soft root counts only in its own boot.
-    private static func bootHash(_ key: SecretBytes) -> [UInt8] {
+    static func bootHash(_ key: SecretBytes, _ calls: any FileSystemCalls) -> [UInt8] {
         var id = [UInt8](repeating: 0, count: 64)
-        let calls = LinuxCalls.shared
         if let descriptor = try? calls.open(
             AT_FDCWD, "/proc/sys/kernel/random/boot_id", flags: O_RDONLY, mode: 0)
         {

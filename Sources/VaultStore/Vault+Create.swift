@@ -88,7 +88,7 @@ extension Vault {
                 try fill(directory, spaces, 0..<segments, segmentBytes, calls, progress)
             }
             try progress(total, total)
-            try syncDirectories(directory, spaces, calls)
+            try syncDirectories(segmentDirectories(spaces), directory, calls)
             let file = try made.headerFile()
             let vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
             try vault.lockHeader()
@@ -98,9 +98,9 @@ extension Vault {
             header.setSlot(space, key: key, stretched: stretched)
             try header.write(vault.header, calls: calls)
             levelTimes(vault, header)
-            do throws(Errno) { try calls.sync(directory) } catch {
-                throw VaultError.system(error, "cannot write the vault")
-            }
+            try syncDirectories([VaultDirectory.spacesName, "."], directory, calls)
+            // Its own name lies in a directory that may be another's.
+            try? syncDirectories([".."], directory, calls)
             try progress(total, total)
         } catch {
             made.remove()
@@ -156,7 +156,7 @@ extension Vault {
                     if row.last?.size == 0 { made.append(path) }
                 }
                 for segment in row { try segment.reserve(segmentBytes) }
-                if isInUse { try syncDirectories(directory, spaces, calls) }
+                if isInUse { try syncDirectories(segmentDirectories(spaces), directory, calls) }
                 for segment in row {
                     try segment.complete(segmentBytes, stream) { (bytes) throws(VaultError) in
                         try progress(done + bytes, total)
@@ -181,19 +181,24 @@ extension Vault {
         return order
     }
 
-    /// Syncs the directories of all spaces: the names of their segments outlive a power cut.
+    /// The directories whose entries are segments and spaces.
+    private static func segmentDirectories(_ spaces: Int) -> [String] {
+        (0..<spaces).map { "\(VaultDirectory.spacesName)/\($0)" } + [VaultDirectory.spacesName]
+    }
+
+    /// Makes the names in directories of the vault durable: a file's own fsync(2) need not.
     private static func syncDirectories(
-        _ directory: Int32, _ spaces: Int, _ calls: any FileSystemCalls
+        _ paths: [String], _ directory: Int32, _ calls: any FileSystemCalls
     ) throws(VaultError) {
-        let paths = (0..<spaces).map { "\(VaultDirectory.spacesName)/\($0)" } + [VaultDirectory.spacesName]
         do throws(Errno) {
             for path in paths {
-                let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-                let descriptor = try calls.open(directory, path, flags: flags, mode: 0)
+                let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
                 defer { calls.close(descriptor) }
                 try calls.sync(descriptor)
             }
-        } catch { throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's directories") }
+        } catch {
+            throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's directories")
+        }
     }
 
     // MARK: Growing

@@ -45,10 +45,10 @@ private func file(_ name: String, _ source: MemorySource, mode: UInt32 = 0o640) 
         source: source)
 }
 
-extension Rig {
+extension LibraryUser {
     /// Imports a photo as the command does. Nil: its bytes are there, or nothing was added.
     @discardableResult
-    fileprivate func bring(
+    func bring(
         _ name: String, _ bytes: [UInt8], sidecars: [(String, [UInt8])] = [],
         to place: ImportPlace = ImportPlace(),
         asNew: Bool = false

@@ -12,7 +12,7 @@ import VaultFormat
 typealias Handle = PhotoLibrary.FileHandle
 
 /// A library in a real vault, driven by paths as a program would through the kernel.
-final class Rig: @unchecked Sendable {
+final class Rig: LibraryUser, @unchecked Sendable {
     let vault: TestVault
     let observer = Recorder()
     let caller = Caller(uid: 0, gid: 0)
@@ -216,7 +216,15 @@ final class Rig: @unchecked Sendable {
         try salvage.rebuild()
         return salvage.report
     }
+}
 
+/// A library that is used by paths, as programs do.
+protocol LibraryUser: AnyObject {
+    var library: Library { get }
+    var caller: Caller { get }
+}
+
+extension LibraryUser {
     // MARK: Paths
 
     func ino(_ path: String) throws -> UInt64 { try stat(path).ino }

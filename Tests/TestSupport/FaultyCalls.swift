@@ -1,21 +1,31 @@
 public import LinuxIO
 import Synchronization
 
-/// The real calls, of which chosen kinds fail for as long as a test wants.
+/// Calls, real ones unless others are given, of which chosen ones fail.
 public final class FaultyCalls: FileSystemCalls {
+    /// What can go wrong with one call.
+    public enum Fault: Sendable, Equatable {
+        case error(Errno)
+        /// A read or write of part of the bytes.
+        case short
+    }
+
     private struct Faults {
         var write: Errno?
         var sync: Errno?
         /// Writes and syncs left until one fails, once.
         var countdown: Int?
+        /// Calls of any kind left until this happens, once.
+        var next: (fault: Fault, left: Int)?
+        var callCount = 0
     }
     private let faults = Mutex(Faults())
     private let reads = Atomic(0)
     private let bytesRead = Atomic(0)
     private let writes = Atomic(0)
-    private let real = LinuxCalls.shared
+    private let real: any FileSystemCalls
 
-    public init() {}
+    public init(_ real: any FileSystemCalls = LinuxCalls.shared) { self.real = real }
 
     /// Every write fails with this error; nil: none does.
     public func failWrites(_ error: Errno?) { faults.withLock { $0.write = error } }
@@ -31,6 +41,32 @@ public final class FaultyCalls: FileSystemCalls {
     public var readBytes: Int { bytesRead.load(ordering: .relaxed) }
     public var writeCount: Int { writes.load(ordering: .relaxed) }
 
+    /// The call after so many suffers this, once; a short one waits for the next read or write.
+    public func inject(_ fault: Fault, after count: Int) { faults.withLock { $0.next = (fault, count) } }
+    public func injectNothing() { faults.withLock { $0.next = nil } }
+    /// Whether what was injected is still to come.
+    public var isFaultDue: Bool { faults.withLock { $0.next != nil } }
+    /// Calls so far that could have suffered something.
+    public var callCount: Int { faults.withLock { $0.callCount } }
+
+    /// Counts a call; throws the error that is due, and tells whether it is to be a short one.
+    @discardableResult
+    private func count(canBeShort: Bool = false) throws(Errno) -> Bool {
+        let due = faults.withLock { faults -> Fault? in
+            faults.callCount += 1
+            guard let next = faults.next else { return nil }
+            if next.left > 0 {
+                faults.next?.left -= 1
+                return nil
+            }
+            if next.fault == .short && !canBeShort { return nil }
+            faults.next = nil
+            return next.fault
+        }
+        if case .error(let error) = due { throw error }
+        return due != nil
+    }
+
     private func check(_ kind: KeyPath<Faults, Errno?>) throws(Errno) {
         let error = faults.withLock { faults -> Errno? in
             if let left = faults.countdown {
@@ -43,41 +79,84 @@ public final class FaultyCalls: FileSystemCalls {
     }
 
     public func open(_ d: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
-        try real.open(d, path, flags: flags, mode: mode)
+        // What is read below /proc comes from no disk.
+        if !path.hasPrefix("/proc/") { try count() }
+        return try real.open(d, path, flags: flags, mode: mode)
     }
     public func close(_ d: Int32) { real.close(d) }
     public func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno)
         -> Int
     {
-        let count = try real.pread(d, bytes, at: offset)
+        let isShort = try count(canBeShort: true)
+        let part = UnsafeMutableRawBufferPointer(
+            rebasing: bytes.prefix(isShort ? (bytes.count + 1) / 2 : bytes.count))
+        let count = try real.pread(d, part, at: offset)
         reads.add(1, ordering: .relaxed)
         bytesRead.add(count, ordering: .relaxed)
         return count
     }
     public func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         try check(\.write)
+        let isShort = try count(canBeShort: true)
+        let part = UnsafeRawBufferPointer(
+            rebasing: bytes.prefix(isShort ? (bytes.count + 1) / 2 : bytes.count))
         writes.add(1, ordering: .relaxed)
-        return try real.pwrite(d, bytes, at: offset)
+        return try real.pwrite(d, part, at: offset)
     }
-    public func dataSync(_ d: Int32) throws(Errno) {
+    public func dataSync(_ d: Int32) throws(Errno) { try sync(d) }
+
+    /// Of a failed sync a disk in memory loses what was to be synced. On real disks nothing is synced: nothing here
+    /// outlives the process, and the page cache is as good as the disk, and faster.
+    public func sync(_ d: Int32) throws(Errno) {
         try check(\.sync)
-        // Nothing here outlives the process: the page cache is as good as the disk, and faster.
+        let disk = real as? MemoryDisk
+        do throws(Errno) { try count() } catch {
+            disk?.failSync(after: 0)
+            try? disk?.sync(d)
+            disk?.failSync(after: nil)
+            throw error
+        }
+        try disk?.sync(d)
     }
-    public func sync(_ d: Int32) throws(Errno) { try check(\.sync) }
-    public func truncate(_ d: Int32, to size: UInt64) throws(Errno) { try real.truncate(d, to: size) }
+
+    public func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
+        try count()
+        try real.truncate(d, to: size)
+    }
     public func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        try count()
         try real.allocate(d, offset: offset, length: length)
     }
     public func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
+        try count()
         try real.reserve(d, bytes: bytes)
     }
-    public func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
-    public func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
-    public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) { try real.setTimes(d, time) }
+    public func status(_ d: Int32) throws(Errno) -> FileStatus {
+        try count()
+        return try real.status(d)
+    }
+    public func hostStatus(_ d: Int32) throws(Errno) -> HostStatus {
+        try count()
+        return try real.hostStatus(d)
+    }
+    public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
+        try count()
+        try real.setTimes(d, time)
+    }
     public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
+        try count()
         try real.makeDirectory(d, path, mode: mode)
     }
-    public func unlink(_ d: Int32, _ path: String) throws(Errno) { try real.unlink(d, path) }
-    public func list(_ d: Int32) throws(Errno) -> [String] { try real.list(d) }
-    public func lock(_ d: Int32) throws(Errno) { try real.lock(d) }
+    public func unlink(_ d: Int32, _ path: String) throws(Errno) {
+        try count()
+        try real.unlink(d, path)
+    }
+    public func list(_ d: Int32) throws(Errno) -> [String] {
+        try count()
+        return try real.list(d)
+    }
+    public func lock(_ d: Int32) throws(Errno) {
+        try count()
+        try real.lock(d)
+    }
 }

@@ -1,0 +1,85 @@
+import Glibc
+import LinuxIO
+import TestSupport
+import Testing
+import VaultCatalogue
+
+@testable import PhotoLibrary
+@testable import VaultStore
+
+/// A library on a disk in memory whose calls can be made to fail. Commits are made by hand.
+final class FaultSession: LibraryUser {
+    let vault: MemoryVault
+    private(set) var disk: MemoryDisk
+    private(set) var calls: FaultyCalls
+    let caller = Caller(uid: 0, gid: 0)
+    private let maker = StandInMaker()
+    private var opened: Library?
+
+    var library: Library {
+        guard let opened else { preconditionFailure("the session is unmounted") }
+        return opened
+    }
+
+    var isMounted: Bool { opened != nil }
+
+    init(_ vault: MemoryVault, capacity: UInt64? = nil) throws {
+        self.vault = vault
+        disk = MemoryDisk(vault.empty, isRecording: false)
+        if let capacity { disk.setCapacity(capacity) }
+        calls = FaultyCalls(disk)
+        try mount()
+    }
+
+    func mount() throws {
+        var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        options.pictureMaker = maker
+        options.settleMilliseconds = 1 << 40
+        options.commitsByHand = true
+        options.trashDays = 0
+        let unlocked = try vault.unlock(calls)
+        let library = try Library.open(unlocked, options: options)
+        library.didGoLive()
+        opened = library
+    }
+
+    func unmount() throws {
+        defer { kill() }
+        try library.close()
+    }
+
+    /// Lets go of everything without another write, as the end of the process does.
+    func kill() {
+        guard let opened else { return }
+        for file in opened.commons.unsavedFiles {
+            opened.commons.unregister(file)
+            file.inode.state = nil
+        }
+        self.opened = nil
+        disk.closeAll()
+    }
+
+    /// fsync(2) of a directory.
+    func makeDurable() throws { try library.fsyncDirectory(try library.openDirectory(3)) }
+
+    func commit(durable: Bool) { library.committer.commitByHand(durable: durable) }
+
+    /// What a mount finds after a power cut now.
+    func treeAfterPowerCut() throws -> TreeDump {
+        let left = try FaultSession(vault, on: try MemoryVault.rebooted(disk.state.durable))
+        defer { left.kill() }
+        return try left.dump()
+    }
+
+    /// Opens what is on a disk, after an audit.
+    private init(_ vault: MemoryVault, on state: DiskState) throws {
+        self.vault = vault
+        disk = MemoryDisk(state, isRecording: false)
+        calls = FaultyCalls(disk)
+        let space = try vault.openSpace(disk)
+        try audit(space)
+        try space.auditSlots()
+        disk.closeAll()
+        try mount()
+    }
+}

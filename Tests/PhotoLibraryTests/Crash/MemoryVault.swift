@@ -1,0 +1,94 @@
+import Glibc
+import LinuxIO
+import TestSupport
+import VaultCatalogue
+import VaultCrypto
+import VaultFormat
+
+@testable import PhotoLibrary
+@testable import VaultStore
+
+/// A vault on a disk in memory, whose space opens without a password: its key is known.
+final class MemoryVault: Sendable {
+    static let path = "/vault"
+    static let segmentBytes: UInt64 = 4 << 20
+    private static let bootPath = "/proc/sys/kernel/random/boot_id"
+    private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesMin, passes: 1)
+
+    let spaceCount: Int
+    let key = SecretBytes.random(count: Geometry.keyBytes)
+    let keys: SpaceKeys
+    /// The disk with an empty vault; nothing is pending.
+    let empty: DiskState
+
+    /// - Parameter segments: of each of several spaces; one space makes its own.
+    init(spaces: Int, segments: Int) throws {
+        spaceCount = spaces
+        keys = SpaceKeys(key)
+        let disk = MemoryDisk(DiskState(DiskImage()))
+        try disk.plant(Self.bootPath, Array("the first boot".utf8))
+        try disk.plant("\(Self.path)/\(VaultDirectory.headerName)", [UInt8](repeating: 0, count: 131_072))
+        for space in 0..<spaces {
+            for number in 0..<(spaces == 1 ? 0 : segments) {
+                let path = "\(Self.path)/spaces/\(space)/\(SegmentFiles.name(number))"
+                try disk.plant(path, [])
+                // A hole is as good as random bytes: it does not open.
+                try disk.truncate(
+                    try disk.open(AT_FDCWD, path, flags: O_RDWR, mode: 0), to: Self.segmentBytes)
+            }
+            if spaces == 1 { try disk.plant("\(Self.path)/spaces/0/nothing", []) }
+        }
+        let directory = try VaultDirectory.open(Self.path, calls: disk)
+        var header = Header(spaces: spaces, segmentBytes: Self.segmentBytes, kdf: Self.kdf)
+        let files = SegmentFiles(
+            directory: try directory.openSpace(0), segmentBytes: Self.segmentBytes, calls: disk)
+        try Space.format(files: files, keys: keys, grows: spaces == 1)
+        header.setSlot(0, key: key, stretched: try header.stretched(Self.password("one")))
+        try header.write(directory.header, calls: disk)
+        var state = disk.state
+        state.settleAll()
+        empty = state
+    }
+
+    static func password(_ text: String) -> SecretBytes {
+        Array(text.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+    }
+
+    /// What `Vault.unlock` does, but for the password.
+    func unlock(_ calls: any FileSystemCalls) throws -> UnlockedSpace {
+        let vault = try VaultDirectory.open(Self.path, calls: calls)
+        try vault.lockHeader()
+        let header = try Header.read(vault.header, calls: calls, mayRepair: true)
+        if spaceCount > 1 { try Vault.levelSegments(vault, header) }
+        return UnlockedSpace(
+            path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
+            segmentBytes: Self.segmentBytes)
+    }
+
+    /// As `unlock(calls).openSpace`, with keys that were derived before.
+    func openSpace(_ disk: MemoryDisk) throws -> Space {
+        let vault = try VaultDirectory.open(Self.path, calls: disk)
+        let files = SegmentFiles(
+            directory: try vault.openSpace(0), segmentBytes: Self.segmentBytes, calls: disk)
+        let isGrowing = spaceCount == 1
+        let counter = SegmentCounter(
+            vault: vault, spaces: 0..<spaceCount, segmentBytes: Self.segmentBytes, isGrowing: isGrowing)
+        let options = SpaceOptions(
+            isReadOnly: false, grows: isGrowing, bootHash: UnlockedSpace.bootHash(keys.boot, disk),
+            segmentCountNow: { counter.now() })
+        return try Space.open(files: files, keys: keys, options: options)
+    }
+
+    /// The disk in another boot than any before.
+    static func rebooted(_ image: DiskImage) throws -> DiskState {
+        let disk = MemoryDisk(DiskState(image))
+        let boot = (0..<4).map { _ in String(randomNumber()) }.joined(separator: "-")
+        try disk.plant(bootPath, Array(boot.utf8))
+        return disk.state
+    }
+
+    /// A segment's file, nil where there is none.
+    static func segment(_ number: Int, in image: DiskImage) -> FileImage? {
+        image.file("\(path)/spaces/0/\(SegmentFiles.name(number))")
+    }
+}
