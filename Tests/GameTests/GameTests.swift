@@ -1,0 +1,43 @@
+import Foundation
+import Testing
+
+@testable import Game
+
+/// The game at a small size: honest vaults pass, and each mistake is found.
+///
+/// With the limit used here honest vaults fail less than once in a million runs.
+@Suite(.serialized) struct GameTests {
+    private static let chance = 1e-6
+    private static let seed: UInt64 = 20_261_121
+
+    /// In memory where the machine has room for it.
+    private let directory = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+
+    private func game(_ pairs: Int, seed: UInt64) -> Game {
+        var game = Game(pairs: pairs, seed: seed, directory: directory, limit: .chance(Self.chance))
+        game.sectorsPerSegment = 512
+        return game
+    }
+
+    @Test func `nobody can tell how many spaces are in use`() throws {
+        let judgement = try game(48, seed: Self.seed).play()
+        #expect(judgement.isHonest, "seed \(Self.seed)\n\(judgement.text)")
+        // A feature that is not looked at cannot fail.
+        for group in FeatureGroup.allCases { #expect(judgement.lines.contains { $0.group == group }) }
+    }
+
+    @Test(arguments: [
+        [Leak.timesNotTouched, .slotsInOrder, .zerosInNewSegments, .counterInHeader],
+        [Leak.timesInOrder, .growsAlone, .holesInNewSegments, .repeatedFill],
+    ])
+    func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
+        var game = game(40, seed: Self.seed + 1)
+        game.leaks = Set(leaks)
+        game.last = .hidden
+        let judgement = try game.play()
+        let told = Set(judgement.failures.map(\.name))
+        for leak in leaks {
+            #expect(leak.finders.contains { told.contains($0) }, "\(leak)\n\(judgement.text)")
+        }
+    }
+}
