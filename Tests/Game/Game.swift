@@ -14,6 +14,8 @@ public struct Game: Sendable {
     public var limit: Limit
     /// Sectors of each of the decoy's segments that are tried with its key.
     public var sectorsPerSegment = 8192
+    /// How often the answer to a password is timed.
+    public var runsPerAnswer = 3
     /// The built program, to play by it and real mounts; nil: by the library.
     public var program: String?
     /// Told how many pairs are done.
@@ -90,7 +92,7 @@ public struct Game: Sendable {
         try sample.addBytes(segments, decoy: attacker.space)
         sample.addHeader(attacker)
         try sample.addOpening(attacker, segments, sectorsPerSegment: sectorsPerSegment)
-        try sample.addAnswers(vault, history)
+        try sample.addAnswers(vault, history, runs: runsPerAnswer)
         return sample
     }
 }

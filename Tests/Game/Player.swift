@@ -122,12 +122,18 @@ final class Player {
             }
             try? library.close()
         }
-        if leaks.contains(.growsAlone) && session.space > 0 {
-            let space = try Attacker(vault, Self.password(of: session.space)).space
-            let count = try FileManager.default.contentsOfDirectory(atPath: "\(vault)/spaces/\(space)").count
-            let path = "\(vault)/spaces/\(space)/00000\(count).seg"
-            try Data(randomBytes(4 << 20)).write(to: URL(fileURLWithPath: path))
-        }
+        if leaks.contains(.growsAlone) && session.space > 0 { try addSegment(to: session.space) }
+    }
+
+    /// The leak: gives one space another segment, like its last one and as old as its first.
+    private func addSegment(to space: Int) throws {
+        let directory = "\(vault)/spaces/\(try Attacker(vault, Self.password(of: space)).space)"
+        let files = FileManager.default
+        let count = try files.contentsOfDirectory(atPath: directory).count
+        let path = "\(directory)/00000\(count).seg"
+        try files.copyItem(atPath: "\(directory)/00000\(count - 1).seg", toPath: path)
+        let times = try files.attributesOfItem(atPath: directory + "/000000.seg")
+        try files.setAttributes([.modificationDate: times[.modificationDate] ?? Date()], ofItemAtPath: path)
     }
 
     private func look() throws {

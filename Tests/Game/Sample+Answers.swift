@@ -5,14 +5,15 @@ import VaultStore
 
 /// What the library answers to whoever has the vault and the decoy's password.
 extension Sample {
-    mutating func addAnswers(_ vault: String, _ history: History) throws {
+    /// - Parameter runs: how often work whose time is taken is done.
+    mutating func addAnswers(_ vault: String, _ history: History, runs: Int) throws {
         let info = try Vault.info(vault)
         words["info"] = "\(info)"
         add(.answers, "info: segments", info.segmentsPerSpace)
         add(.answers, "info: bytes on disk", info.bytesOnDisk)
-        words["wrong password"] = addWork("wrong password") { Self.refusal(vault, "none") }
+        words["wrong password"] = addWork("wrong password", runs) { Self.refusal(vault, "none") }
         let password = Player.password(of: 0)
-        words["right password"] = addWork("right password") {
+        words["right password"] = addWork("right password", runs) {
             Self.verdict { _ = try Vault.unlock(vault, password: password) }
         }
         let unlocked = try Vault.unlock(vault, password: password, readOnly: true)
@@ -46,12 +47,12 @@ extension Sample {
         } catch { return "\(error)" }
     }
 
-    /// What a piece of work costs: the least time of three runs, and the pages touched, which count the runs of the
+    /// What a piece of work costs: the least time of its runs, and the pages touched, which count the runs of the
     /// password's derivation (2,048 pages each, at 8 MiB).
-    private mutating func addWork(_ name: String, _ body: () -> String) -> String {
+    private mutating func addWork(_ name: String, _ runs: Int, _ body: () -> String) -> String {
         var answer = ""
         var (leastTime, leastFaults) = (Int64.max, Int64.max)
-        for _ in 0..<3 {
+        for _ in 0..<runs {
             var (faults, time, faultsAfter, timeAfter) = (Int64(0), Int64(0), Int64(0), Int64(0))
             game_thread_cost(&faults, &time)
             answer = body()

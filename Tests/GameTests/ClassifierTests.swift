@@ -42,17 +42,17 @@ import Testing
         #expect(Limit.mostRight(of: 5, chance: 0.19) == 3)
         #expect(Limit.standardErrors(4.5).mostRight(of: 2000, tests: 200, isWorst: false) == 1100)
         // Bonferroni: the more tests, the higher the limit.
-        let (few, many) = (Limit.chance(1e-6), Limit.standardErrors(4.5))
-        #expect(
-            few.mostRight(of: 48, tests: 2, isWorst: false)
-                < few.mostRight(of: 48, tests: 4000, isWorst: false))
-        #expect(many.mostRight(of: 2000, tests: 8192, isWorst: true) > 1100)
+        let limits = [2, 4000].map { Limit.chance(1e-6).mostRight(of: 48, tests: $0, isWorst: false) }
+        #expect(limits[0] < limits[1])
+        #expect(Limit.standardErrors(4.5).mostRight(of: 2000, tests: 8192, isWorst: true) > 1100)
     }
 
     @Test func `numbers of files become comparisons of the decoy with the others`() {
         var sample = Sample()
         sample.add(.files, "n", [[1, 2], [5, 5], [7, 9]], decoy: 1)
-        #expect(sample.features.map(\.value) == [5 - (1.5 + 8) / 2, 6.5, 4.75, 8])
-        #expect(ranks([[3, 1], [2, 2]]) == [[3, 0], [1, 2]])
+        let expected: [Double] = [0.25, 6.5, 4.75, 8]
+        #expect(sample.features.map(\.value) == expected)
+        let places: [[Double]] = [[3, 0], [1, 2]]
+        #expect(ranks([[9, 1], [2, 3]]) == places)
     }
 }

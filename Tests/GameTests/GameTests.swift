@@ -13,25 +13,28 @@ import Testing
     /// In memory where the machine has room for it.
     private let directory = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
 
-    private func game(_ pairs: Int, seed: UInt64) -> Game {
-        var game = Game(pairs: pairs, seed: seed, directory: directory, limit: .chance(Self.chance))
+    private func game(seed: UInt64) -> Game {
+        // With fewer, no byte of the header could fail.
+        var game = Game(pairs: 36, seed: seed, directory: directory, limit: .chance(Self.chance))
         game.sectorsPerSegment = 512
+        game.runsPerAnswer = 1
         return game
     }
 
     @Test func `nobody can tell how many spaces are in use`() throws {
-        let judgement = try game(48, seed: Self.seed).play()
+        let judgement = try game(seed: Self.seed).play()
         #expect(judgement.isHonest, "seed \(Self.seed)\n\(judgement.text)")
         // A feature that is not looked at cannot fail.
         for group in FeatureGroup.allCases { #expect(judgement.lines.contains { $0.group == group }) }
     }
 
+    /// Those that are made at once show in different features.
     @Test(arguments: [
-        [Leak.timesNotTouched, .slotsInOrder, .zerosInNewSegments, .counterInHeader],
-        [Leak.timesInOrder, .growsAlone, .holesInNewSegments, .repeatedFill],
+        [Leak.timesNotTouched, .slotsInOrder, .growsAlone, .zerosInNewSegments, .counterInHeader],
+        [Leak.timesInOrder, .holesInNewSegments, .repeatedFill],
     ])
     func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
-        var game = game(40, seed: Self.seed + 1)
+        var game = game(seed: Self.seed + 1)
         game.leaks = Set(leaks)
         game.last = .hidden
         let judgement = try game.play()
