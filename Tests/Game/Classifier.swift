@@ -98,7 +98,8 @@ public enum Limit: Sendable {
     func mostRight(of count: Int, tests: Int, isWorst: Bool) -> Int {
         switch self {
         case .standardErrors(let errors) where !isWorst:
-            return Int((Double(count) / 2 + errors * Double(count).squareRoot() / 2).rounded(.down))
+            let most = (Double(count) / 2 + errors * Double(count).squareRoot() / 2).rounded(.down)
+            return min(count, Int(most))
         case .standardErrors(let errors):
             return Self.mostRight(of: count, chance: erfc(errors / 2.0.squareRoot()) / 2 / Double(tests))
         case .chance(let chance):

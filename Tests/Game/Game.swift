@@ -6,6 +6,8 @@ import Synchronization
 /// decoy's password who tries to tell which is which.
 public struct Game: Sendable {
     public var pairs: Int
+    /// Pairs that the classifier is fitted on; on the others it is judged.
+    public var fittedPairs: Int
     public var seed: UInt64
     /// Where vaults are made, and removed as soon as they have been looked at.
     public var directory: String
@@ -23,6 +25,7 @@ public struct Game: Sendable {
 
     public init(pairs: Int, seed: UInt64, directory: String, limit: Limit) {
         self.pairs = pairs
+        fittedPairs = pairs / 2
         self.seed = seed
         self.directory = directory
         self.limit = limit
@@ -49,7 +52,7 @@ public struct Game: Sendable {
         return try results.withLock { results in
             if let failure = results.failure { throw failure }
             return Judgement(
-                (0..<pairs).compactMap { results.pairs[$0] }, limit: limit)
+                (0..<pairs).compactMap { results.pairs[$0] }, fittedCount: fittedPairs, limit: limit)
         }
     }
 

@@ -22,18 +22,23 @@ public struct Judgement: Sendable {
     public var failures: [Line] { lines.filter(\.isTold) }
     public var isHonest: Bool { failures.isEmpty && differingWords.isEmpty }
 
-    /// - Parameter pairs: of each pair the vault where the decoy is alone, then the other. The first half is fitted
-    ///   on, the rest held out.
-    init(_ pairs: [(alone: Sample, hidden: Sample)], limit: Limit) {
+    /// - Parameters:
+    ///   - pairs: of each pair the vault where the decoy is alone, then the other.
+    ///   - fittedCount: how many pairs, from the first, are fitted on; the rest is held out.
+    init(_ pairs: [(alone: Sample, hidden: Sample)], fittedCount: Int, limit: Limit) {
         let names = pairs.first?.alone.features.map(\.name) ?? []
         let groups = pairs.first?.alone.features.map(\.group) ?? []
-        let half = pairs.count / 2
+        for pair in pairs {
+            for sample in [pair.alone, pair.hidden] {
+                precondition(sample.features.map(\.name) == names, "every vault has the same features")
+            }
+        }
         func examples(_ part: ArraySlice<(alone: Sample, hidden: Sample)>) -> Examples {
             Examples(
                 part.flatMap { [$0.alone, $0.hidden] }.map { $0.features.map(\.value) },
                 part.flatMap { _ in [false, true] })
         }
-        let (fitted, held) = (examples(pairs[..<half]), examples(pairs[half...]))
+        let (fitted, held) = (examples(pairs[..<fittedCount]), examples(pairs[fittedCount...]))
         let count = held.values.count
         // With the classifier over all.
         let most = limit.mostRight(of: count, tests: names.count + 1, isWorst: false)
@@ -52,13 +57,13 @@ public struct Judgement: Sendable {
             Line(
                 group: nil, name: "all features together", right: right(boosted.votesHidden), count: count,
                 limit: most, isConstant: false))
-        lines.append(Self.headerLine(pairs, half, limit))
+        lines.append(Self.headerLine(pairs, fittedCount, limit))
         differingWords = Self.differingWords(pairs)
     }
 
     /// The byte of the header that tells best, at a limit for the best of so many.
     private static func headerLine(
-        _ pairs: [(alone: Sample, hidden: Sample)], _ half: Int, _ limit: Limit
+        _ pairs: [(alone: Sample, hidden: Sample)], _ fittedCount: Int, _ limit: Limit
     ) -> Line {
         let byteCount = pairs.first?.alone.header.count ?? 0
         func examples(
@@ -71,13 +76,15 @@ public struct Judgement: Sendable {
         var best = 0
         for start in stride(from: 0, to: byteCount, by: 256) {
             let range = start..<min(start + 256, byteCount)
-            let (fitted, held) = (examples(pairs[..<half], range), examples(pairs[half...], range))
+            let (fitted, held) = (
+                examples(pairs[..<fittedCount], range), examples(pairs[fittedCount...], range)
+            )
             for stump in fitted.stumps() {
                 best = max(
                     best, zip(held.values, held.isHidden).filter { stump.votesHidden($0) == $1 }.count)
             }
         }
-        let count = 2 * (pairs.count - half)
+        let count = 2 * (pairs.count - fittedCount)
         let most = limit.mostRight(of: count, tests: max(1, byteCount), isWorst: true)
         return Line(
             group: .header, name: headerBytesFeature, right: best, count: count, limit: most,

@@ -14,8 +14,9 @@ import Testing
     private let directory = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
 
     private func game(seed: UInt64) -> Game {
-        // With fewer, no byte of the header could fail.
-        var game = Game(pairs: 36, seed: seed, directory: directory, limit: .chance(Self.chance))
+        // With fewer than 36 vaults held out, no byte of the header could fail.
+        var game = Game(pairs: 28, seed: seed, directory: directory, limit: .chance(Self.chance))
+        game.fittedPairs = 10
         game.sectorsPerSegment = 512
         game.runsPerAnswer = 1
         // What a hidden session leaves is easiest to see before the next: so few pairs are enough to see it.
