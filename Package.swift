@@ -87,6 +87,18 @@ let package = Package(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
             path: "Tests/TestSupport",
             swiftSettings: settings),
+        // The game of deniability. Its loops over bytes are optimised in tests as well.
+        .target(name: "CGame", path: "Tests/CGame"),
+        .target(
+            name: "Game",
+            dependencies: [
+                "CGame", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
+                "TestSupport",
+            ],
+            path: "Tests/Game", swiftSettings: settings + [.unsafeFlags(["-O"])]),
+        .executableTarget(
+            name: "obscura-game", dependencies: ["Game"], path: "Tests/GameTool", swiftSettings: settings),
+        tests("GameTests", uses: ["Game"]),
         tests(
             "PhotoLibraryTests",
             uses: [

@@ -1,0 +1,28 @@
+// What an attacker asks the host about a file, as far as Swift cannot import it from glibc. No logic, and no system
+// header here: a module that includes one would own its types.
+#ifndef OBSCURA_GAME_SHIMS_H
+#define OBSCURA_GAME_SHIMS_H
+
+/// Of statx(2). Times are nanoseconds since 1970; `birth` is 0 where the host does not keep it.
+struct game_status {
+    long long size, blocks, inode, mode, links, owner, group, modified, changed, accessed, birth, attributes;
+};
+
+/// statx(2), links not followed. 0, or -1 and errno.
+int game_status(const char *path, struct game_status *status);
+
+/// What FS_IOC_FIEMAP says after a sync: how many extents, their flags or'ed, and the first one's physical byte.
+struct game_extents {
+    long long count, flags, physical;
+};
+
+/// 0, or -1 and errno.
+int game_extents(int descriptor, struct game_extents *extents);
+
+/// getdents64(2): bytes, or -1 and errno.
+long long game_entries(int descriptor, void *bytes, unsigned long size);
+
+/// What this thread has cost so far: pages it touched first (minor faults), and processor time in nanoseconds.
+void game_thread_cost(long long *faults, long long *nanoseconds);
+
+#endif

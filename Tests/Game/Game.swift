@@ -1,0 +1,101 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The game of deniability: vaults in pairs, alike but for the hidden spaces of one, and somebody with a copy and the
+/// decoy's password who tries to tell which is which.
+public struct Game: Sendable {
+    public var pairs: Int
+    /// Pairs that the classifier is fitted on; on the others it is judged.
+    public var fittedPairs: Int
+    public var seed: UInt64
+    /// Where vaults are made, and removed as soon as they have been looked at.
+    public var directory: String
+    public var last = History.LastSession.any
+    public var leaks: Set<Leak> = []
+    public var limit: Limit
+    /// Sectors of each of the decoy's segments that are tried with its key.
+    public var sectorsPerSegment = 8192
+    /// How often the answer to a password is timed.
+    public var runsPerAnswer = 3
+    /// The built program, to play by it and real mounts; nil: by the library.
+    public var program: String?
+    /// Told how many pairs are done.
+    public var progress: @Sendable (Int) -> Void = { _ in }
+
+    public init(pairs: Int, seed: UInt64, directory: String, limit: Limit) {
+        self.pairs = pairs
+        fittedPairs = pairs / 2
+        self.seed = seed
+        self.directory = directory
+        self.limit = limit
+    }
+
+    /// Plays all pairs and judges them.
+    public func play() throws -> Judgement {
+        struct Results {
+            var pairs: [Int: (alone: Sample, hidden: Sample)] = [:]
+            var failure: (any Error)?
+        }
+        let results = Mutex(Results())
+        DispatchQueue.concurrentPerform(iterations: pairs) { number in
+            if results.withLock({ $0.failure != nil }) { return }
+            do {
+                let pair = try playPair(number)
+                let count = results.withLock { results in
+                    results.pairs[number] = pair
+                    return results.pairs.count
+                }
+                progress(count)
+            } catch { results.withLock { $0.failure = error } }
+        }
+        return try results.withLock { results in
+            if let failure = results.failure { throw failure }
+            return Judgement(
+                (0..<pairs).compactMap { results.pairs[$0] }, fittedCount: fittedPairs, limit: limit)
+        }
+    }
+
+    private func playPair(_ number: Int) throws -> (alone: Sample, hidden: Sample) {
+        var generator = Generator(seed &+ UInt64(number) &* 0x1000_0000_01B3)
+        let history = History(seed: generator.next(), last: last, isPlain: !leaks.isEmpty)
+        var samples: [World: Sample] = [:]
+        // Which is made first is no feature.
+        for world in World.allCases.shuffled(using: &generator) {
+            let path = "\(directory)/game-\(getpid())-\(number)-\(world.rawValue)"
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            samples[world] = try sample(path, history, world)
+        }
+        guard let alone = samples[.alone], let hidden = samples[.hidden] else {
+            preconditionFailure("both were played")
+        }
+        return (alone, hidden)
+    }
+
+    private func sample(_ path: String, _ history: History, _ world: World) throws -> Sample {
+        let vault = path + "/vault"
+        if let program {
+            let player = ProgramPlayer(program, path, history, world)
+            defer { player.leave() }
+            try player.play()
+            var sample = try look(vault, history)
+            try player.addAnswers(&sample)
+            return sample
+        }
+        try Player(vault: vault, history: history, world: world, leaks: leaks).play()
+        return try look(vault, history)
+    }
+
+    /// Looks at a vault, files first: what comes later may change their times.
+    private func look(_ vault: String, _ history: History) throws -> Sample {
+        var sample = Sample()
+        let attacker = try Attacker(vault, Player.password(of: 0))
+        let segments = try sample.addFiles(vault, spaceCount: attacker.spaceCount, decoy: attacker.space)
+        try sample.addBytes(segments, decoy: attacker.space)
+        sample.addHeader(attacker)
+        try sample.addOpening(attacker, segments, sectorsPerSegment: sectorsPerSegment)
+        try sample.addAnswers(vault, history, runs: runsPerAnswer)
+        return sample
+    }
+}

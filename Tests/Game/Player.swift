@@ -1,0 +1,176 @@
+import Foundation
+import PhotoLibrary
+import VaultCrypto
+import VaultStore
+
+/// Which vault of a pair it is: the secret that the classifier is to find.
+public enum World: Int, CaseIterable, Sendable {
+    /// The decoy is all there is.
+    case alone
+    /// Other spaces are in use.
+    case hidden
+}
+
+/// Plays a history in one vault, by the library, and leaves the vault as it is found by whoever takes a copy.
+final class Player {
+    let vault: String
+    private let history: History
+    private let world: World
+    private let leaks: Set<Leak>
+    private let pattern: [UInt8]
+    private var visitors: [Int: Visitor] = [:]
+
+    static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesMin, passes: 1)
+
+    init(vault: String, history: History, world: World, leaks: Set<Leak>) {
+        self.vault = vault
+        self.history = history
+        self.world = world
+        self.leaks = leaks
+        pattern = leaks.contains(.repeatedFill) ? randomBytes(GameCalls.patternBytes) : []
+    }
+
+    /// The password of a space; the decoy's is the attacker's.
+    static func password(of space: Int) -> SecretBytes { secret("space \(space)") }
+
+    func play() throws {
+        try makeSpaces()
+        let last = history.sessions.count - 1
+        for (number, session) in history.sessions.enumerated() {
+            if let growth = history.growth, growth.session == number { try grow(growth) }
+            if session.space == 0 || world == .hidden {
+                try visit(session)
+            } else if number == last {
+                // Where the other vault was last open for a hidden space, this one was for a look at the decoy.
+                try look()
+            }
+        }
+    }
+
+    // MARK: Spaces
+
+    private func makeSpaces() throws {
+        let isDecoyAdded = history.isDecoyAdded && world == .hidden
+        let first = isDecoyAdded ? 1 : 0
+        try create(Self.password(of: first))
+        var present = [first]
+        func add(_ space: Int) throws {
+            try withCalls { calls in
+                try Vault.addSpace(
+                    vault, new: Self.password(of: space), surviving: present.map(Self.password), calls: calls)
+            }
+            present.append(space)
+        }
+        if isDecoyAdded { try add(0) }
+        if world == .hidden {
+            for space in 1..<history.usedCount where space != first { try add(space) }
+        } else if history.hasDestroyed {
+            try add(1)
+            let session = History.Session(space: 1, seed: 1, actionCount: 3, ending: .unmount)
+            try visit(session)
+            visitors[1] = nil
+            try withCalls { try Vault.removeSpace(vault, password: Self.password(of: 1), calls: $0) }
+        }
+    }
+
+    private func create(_ password: SecretBytes) throws {
+        while true {
+            try withCalls { calls in
+                calls.setFilling(true)
+                defer { calls.setFilling(false) }
+                try Vault.create(
+                    at: vault, spaces: history.spaceCount, bytesPerSpace: History.bytesPerSpace,
+                    kdf: Self.kdf, password: password, calls: calls
+                ) { _, _ in }
+            }
+            guard leaks.contains(.slotsInOrder), try Attacker(vault, password).space != 0 else { return }
+            // The leak: any other slot than the first is not taken.
+            try FileManager.default.removeItem(atPath: vault)
+        }
+    }
+
+    private func grow(_ growth: History.Growth) throws {
+        let calls = GameCalls(leaks: leaks, pattern: pattern)
+        defer { calls.end() }
+        calls.setFilling(true)
+        if let count = growth.killedAfter { calls.kill(afterChanges: count) }
+        do {
+            try Vault.grow(vault, bytesPerSpace: History.grownBytesPerSpace, calls: calls) { _, _ in }
+        } catch { if growth.killedAfter == nil { throw error } }
+    }
+
+    // MARK: Sessions
+
+    /// Mounts, acts and ends as the history says. What fails after a kill is no failure.
+    private func visit(_ session: History.Session) throws {
+        try withCalls { calls in
+            let library = try open(session.space, calls)
+            library.didGoLive()
+            try visitors[session.space, default: Visitor()].act(
+                library, seed: session.seed, count: session.actionCount)
+            switch session.ending {
+            case .unmount:
+                try library.close()
+                return
+            case .kill:
+                // What was done 0.1 s ago survives: both vaults of a pair shall hold the same.
+                usleep(120_000)
+                calls.kill(afterChanges: 0)
+            case .killWhileUnmounting(let count):
+                usleep(120_000)
+                calls.kill(afterChanges: count)
+            }
+            try? library.close()
+        }
+        if leaks.contains(.growsAlone) && session.space > 0 { try addSegment(to: session.space) }
+    }
+
+    /// The leak: gives one space another segment, like its last one and as old as its first.
+    private func addSegment(to space: Int) throws {
+        let directory = "\(vault)/spaces/\(try Attacker(vault, Self.password(of: space)).space)"
+        let files = FileManager.default
+        let count = try files.contentsOfDirectory(atPath: directory).count
+        let path = "\(directory)/00000\(count).seg"
+        try files.copyItem(atPath: "\(directory)/00000\(count - 1).seg", toPath: path)
+        let times = try files.attributesOfItem(atPath: directory + "/000000.seg")
+        try files.setAttributes([.modificationDate: times[.modificationDate] ?? Date()], ofItemAtPath: path)
+    }
+
+    private func look() throws {
+        try withCalls { calls in
+            let library = try open(0, calls)
+            library.didGoLive()
+            try visitors[0, default: Visitor()].look(library)
+            try library.close()
+        }
+    }
+
+    private func open(_ space: Int, _ calls: GameCalls) throws -> Library {
+        let unlocked = try Vault.unlock(vault, password: Self.password(of: space), calls: calls)
+        return try Library.open(unlocked, options: Self.options(history))
+    }
+
+    static func options(_ history: History, readOnly: Bool = false) -> LibraryOptions {
+        var options = LibraryOptions(owner: (getuid(), getgid()), mountedByRoot: getuid() == 0)
+        options.thumbnails = .off
+        options.trashDays = history.trashDays
+        options.readOnly = readOnly
+        return options
+    }
+
+    private func withCalls(_ body: (GameCalls) throws -> Void) rethrows {
+        let calls = GameCalls(leaks: leaks, pattern: pattern)
+        defer { calls.end() }
+        try body(calls)
+    }
+}
+
+func secret(_ text: String) -> SecretBytes {
+    Array(text.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+}
+
+func randomBytes(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    bytes.withUnsafeMutableBytes { fillRandom($0) }
+    return bytes
+}

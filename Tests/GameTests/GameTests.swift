@@ -1,0 +1,48 @@
+import Foundation
+import Testing
+
+@testable import Game
+
+/// The game at a small size: honest vaults pass, and each mistake is found.
+///
+/// With the limit used here honest vaults fail less than once in a million runs.
+@Suite(.serialized) struct GameTests {
+    private static let chance = 1e-6
+    private static let seed: UInt64 = 20_261_121
+
+    /// In memory where the machine has room for it.
+    private let directory = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+
+    private func game(seed: UInt64) -> Game {
+        // With fewer than 36 vaults held out, no byte of the header could fail.
+        var game = Game(pairs: 28, seed: seed, directory: directory, limit: .chance(Self.chance))
+        game.fittedPairs = 10
+        game.sectorsPerSegment = 512
+        game.runsPerAnswer = 1
+        // What a hidden session leaves is easiest to see before the next: so few pairs are enough to see it.
+        game.last = .hidden
+        return game
+    }
+
+    @Test func `nobody can tell how many spaces are in use`() throws {
+        let judgement = try game(seed: Self.seed).play()
+        #expect(judgement.isHonest, "seed \(Self.seed)\n\(judgement.text)")
+        // A feature that is not looked at cannot fail.
+        for group in FeatureGroup.allCases { #expect(judgement.lines.contains { $0.group == group }) }
+    }
+
+    /// Those that are made at once show in different features.
+    @Test(arguments: [
+        [Leak.timesNotTouched, .slotsInOrder, .growsAlone, .zerosInNewSegments, .counterInHeader],
+        [Leak.timesInOrder, .holesInNewSegments, .repeatedFill],
+    ])
+    func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
+        var game = game(seed: Self.seed + 1)
+        game.leaks = Set(leaks)
+        let judgement = try game.play()
+        let told = Set(judgement.failures.map(\.name))
+        for leak in leaks {
+            #expect(leak.finders.contains { told.contains($0) }, "\(leak)\n\(judgement.text)")
+        }
+    }
+}

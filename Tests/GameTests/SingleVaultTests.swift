@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+@testable import Game
+
+/// What single vaults show.
+@Suite struct SingleVaultTests {
+    /// Plays `sessions` in a vault of two spaces, both in use, and looks at it with the decoy's password.
+    private func sample(_ sessions: [(space: Int, ending: History.Ending)]) throws -> Sample {
+        let root = "/tmp/obscura-game-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: root) }
+        var history = History(seed: 1, last: .any, isPlain: true)
+        history.sessions = sessions.map {
+            History.Session(space: $0.space, seed: 5, actionCount: 2, ending: $0.ending)
+        }
+        let vault = root + "/vault"
+        try Player(vault: vault, history: history, world: .hidden, leaks: []).play()
+        let attacker = try Attacker(vault, Player.password(of: 0))
+        var sample = Sample()
+        let segments = try sample.addFiles(vault, spaceCount: 2, decoy: attacker.space)
+        try sample.addOpening(attacker, segments, sectorsPerSegment: 512)
+        try sample.addAnswers(vault, history, runs: 2)
+        return sample
+    }
+
+    private func value(_ name: String, _ sample: Sample) -> Double? {
+        sample.features.first { $0.name == name }?.value
+    }
+
+    @Test func `a wrong password costs one derivation, and so does a right one`() throws {
+        let sample = try sample([(0, .unmount)])
+        #expect(value("wrong password: derivations", sample) == 1)
+        #expect(value("right password: derivations", sample) == 1)
+        // The attacker finds what there is: else nothing that he does not find would mean anything.
+        #expect((value("extents", sample) ?? 0) > 0 && (value("photo: rows", sample) ?? 0) > 0)
+        #expect(sample.words["wrong password"] == "noSpaceOpens")
+        #expect(sample.words["while it is open"] == "inUse")
+    }
+
+    /// The threat model says so: no other space can change it.
+    @Test func `a space that was killed shows so inside until it is itself mounted again`() throws {
+        let killed: (space: Int, ending: History.Ending) = (0, .kill)
+        let sampleBefore = try sample([killed, (1, .unmount)])
+        #expect((value("soft roots", sampleBefore) ?? 0) > 0)
+        #expect(value("mtime: spread", sampleBefore) == 0)
+        #expect(try value("soft roots", sample([killed, (1, .unmount), (0, .unmount)])) == 0)
+    }
+}

@@ -1,0 +1,4 @@
+import Foundation
+import Game
+
+exit(playFromCommandLine(Array(CommandLine.arguments.dropFirst())))
