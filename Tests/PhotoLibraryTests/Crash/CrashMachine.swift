@@ -49,7 +49,8 @@ struct CrashMachine {
         let header = try Header.read(directory.header, calls: disk, mayRepair: false)
         var stretched: [String: SecretBytes] = [:]
         for password in ["one", "two"] {
-            stretched[password] = try header.stretched(MemoryVault.password(password))
+            stretched[password] = try header.stretched(
+                MemoryVault.password(password), by: LocalStretcher())
         }
         self.stretched = stretched
     }
