@@ -43,7 +43,7 @@ final class ProgramPlayer {
     /// Ends whatever still runs for this vault.
     func leave() {
         while umount2(mountPoint, Int32(MNT_DETACH)) == 0 {}
-        _ = eventually { daemon == nil }
+        _ = eventually { isFree }
     }
 
     private func makeSpaces() throws {
@@ -116,7 +116,15 @@ final class ProgramPlayer {
             usleep(100_000)
             ended = try run(["unmount", "mount"])
         }
-        guard ended.status == 0, eventually({ daemon == nil }) else { throw Refusal(words: ended.words) }
+        guard ended.status == 0, eventually({ isFree }) else { throw Refusal(words: ended.words) }
+    }
+
+    /// Whether nobody holds the vault's lock: a process that ends has no command line any more, but still its files.
+    private var isFree: Bool {
+        let header = open(root + "/vault/obscura.vault", O_RDONLY | O_CLOEXEC)
+        guard header >= 0 else { return true }
+        defer { close(header) }
+        return flock(header, LOCK_EX | LOCK_NB) == 0
     }
 
     /// The process that serves the mount; nil where there is none.
