@@ -67,7 +67,7 @@ public final class UnlockedSpace: Sendable {
         let keys = SpaceKeys(key)
         let options = SpaceOptions(
             isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot),
-            segmentCountNow: { counter.now() })
+            segmentCountNow: { counter.now() }, copies: readOnly ? nil : CopyKeeper(vault))
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)
         } catch { throw VaultError(error, doing: "no state of the space can be read") }

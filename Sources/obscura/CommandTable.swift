@@ -76,6 +76,7 @@ enum Command: String, CaseIterable {
     case grow
     case `import`
     case export
+    case backup
     case info
 
     /// Names of the operands; each must be given.
@@ -83,6 +84,7 @@ enum Command: String, CaseIterable {
         switch self {
         case .import: ["VAULT", "PATH"]
         case .export: ["VAULT", "DIR"]
+        case .backup: ["VAULT", "DEST"]
         case .create, .passwd, .spaceAdd, .spaceRemove, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
@@ -102,6 +104,7 @@ enum Command: String, CaseIterable {
         case .passwd, .spaceAdd, .spaceRemove: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
+        case .backup: [.quiet, .help]
         case .unmount, .grow, .info: [.help]
         }
     }
@@ -118,6 +121,7 @@ enum Command: String, CaseIterable {
         case .grow: "enlarge every space to SIZE, used or not (no password)"
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
+        case .backup: "copy the vault, or what has changed of it since the last copy, without a password"
         case .info: "what anyone can see without a password"
         }
     }
@@ -154,6 +158,12 @@ enum Command: String, CaseIterable {
             """
             DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
             photos.
+            """
+        case .backup:
+            """
+            VAULT may be mounted. DEST is a vault like any other, with the same passwords; until a new copy is
+            whole it stays the one before. Who has copies of different days sees what changed between them,
+            and so perhaps which spaces are in use.
             """
         case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
         }

@@ -60,6 +60,7 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .grow: try runGrow(arguments)
     case .import: try runImport(arguments)
     case .export: try runExport(arguments)
+    case .backup: try runBackup(arguments)
     case .info: try runInfo(arguments)
     }
 }
