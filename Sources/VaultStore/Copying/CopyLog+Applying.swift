@@ -38,12 +38,10 @@ extension CopyLog {
         } catch { throw CopyTarget.failure(error) }
         var writer = LogWriter(vault: vault)
         try forEach { (record, bytes) throws(VaultError) in
-            do throws(Errno) {
-                switch record {
-                case .segment(let place, let offset): try writer.write(place, offset, bytes)
-                case .header: try writer.writeHeader(bytes)
-                }
-            } catch { throw CopyTarget.failure(error) }
+            switch record {
+            case .segment(let place, let offset): try writer.write(place, offset, bytes)
+            case .header: try writer.writeHeader(bytes)
+            }
         }
         try Self.remove(from: vault)
     }
@@ -57,23 +55,42 @@ private struct LogWriter {
 
     init(vault: VaultDirectory) { self.vault = vault }
 
-    mutating func write(_ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer) throws(Errno) {
+    mutating func write(
+        _ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer
+    ) throws(VaultError) {
         if place != self.place {
             try sync()
-            let flags = O_RDWR | O_CREAT | O_NOFOLLOW
-            let file = try vault.calls.open(vault.directory, place.path, flags: flags, mode: 0o600)
-            (self.place, segment) = (place, OpenSegment(descriptor: file, calls: vault.calls))
+            (self.place, segment) = (place, try open(place))
         }
-        if let segment { try vault.calls.writeFully(segment.descriptor, bytes, at: offset) }
+        guard let segment else { return }
+        do throws(Errno) { try vault.calls.writeFully(segment.descriptor, bytes, at: offset) } catch {
+            throw CopyTarget.failure(error)
+        }
     }
 
-    private func sync() throws(Errno) {
-        if let segment { try vault.calls.dataSync(segment.descriptor) }
+    private func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
+        let directory = try vault.openSpace(place.space)
+        defer { vault.calls.close(directory) }
+        do throws(Errno) {
+            let name = SegmentFiles.name(place.number)
+            let flags = O_RDWR | O_CREAT | O_NOFOLLOW
+            let file = try vault.calls.open(directory, name, flags: flags, mode: 0o600)
+            return OpenSegment(descriptor: file, calls: vault.calls)
+        } catch { throw CopyTarget.failure(error) }
     }
 
-    func writeHeader(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+    private func sync() throws(VaultError) {
+        guard let segment else { return }
+        do throws(Errno) { try vault.calls.dataSync(segment.descriptor) } catch {
+            throw CopyTarget.failure(error)
+        }
+    }
+
+    func writeHeader(_ bytes: UnsafeRawBufferPointer) throws(VaultError) {
         try sync()
-        try vault.calls.writeFully(vault.header, bytes, at: 0)
-        try vault.calls.sync(vault.header)
+        do throws(Errno) {
+            try vault.calls.writeFully(vault.header, bytes, at: 0)
+            try vault.calls.sync(vault.header)
+        } catch { throw CopyTarget.failure(error) }
     }
 }

@@ -190,8 +190,9 @@ final class CopyLog {
             guard head[0] == kindSegment, space < Geometry.spacesMax, number < UInt64(UInt32.max) else {
                 return nil
             }
-            let place = SegmentPlace(space: space, number: Int(number))
-            return .segment(place, offset: head.number(16))
+            let offset: UInt64 = head.number(16)
+            guard offset <= Geometry.segmentBytesMax else { return nil }
+            return .segment(SegmentPlace(space: space, number: Int(number)), offset: offset)
         }
     }
 }

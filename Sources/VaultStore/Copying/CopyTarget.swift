@@ -215,8 +215,9 @@ final class CopyTarget {
     /// Forgets what the log has: the state that was read is none.
     func beginAgain() throws(VaultError) {
         try endSegment()
+        guard isWhole else { return }
         bytesWritten = 0
-        if isWhole { try giveUp() }
+        try giveUp()
     }
 
     /// Leaves a whole copy as it was.
@@ -241,8 +242,10 @@ final class CopyTarget {
             try log?.end(with: heads.header)
             try calls.sync(vault.directory)
         }
-        try log?.apply(to: vault)
+        // From now on the copy may be nothing without its log: that is no longer removed when something fails.
+        let whole = log
         log = nil
+        try whole?.apply(to: vault)
     }
 
     private func writeRoots(_ place: SegmentPlace, _ bytes: [UInt8]) throws(VaultError) {
