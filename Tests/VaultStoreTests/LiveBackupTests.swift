@@ -64,8 +64,9 @@ import VaultFormat
         let full = try Full(directory)
         var isDone = false
         var failure: (any Error)?
-        _ = try Vault.backup(full.path, to: copy, calls: DyingCalls()) { done, total in
-            guard !isDone, done > total / 8 else { return }
+        // When the heads have been read, and nothing else yet.
+        _ = try Vault.backup(full.path, to: copy, calls: DyingCalls()) { _, _ in
+            if isDone { return }
             isDone = true
             do { try full.replaceAll(7) } catch { failure = error }
         }
