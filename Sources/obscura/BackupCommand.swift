@@ -34,7 +34,9 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
     guard report.missingSegments > 0 else { return }
     throw Failure(
         .damaged, vault,
-        "damage found: \(counted(report.missingSegments, "file")) of it missing; the copy keeps what it had of them")
+        """
+        damage found: \(counted(report.missingSegments, "segment")) of it missing; the copy keeps what it had of them
+        """)
 }
 
 /// What the user is told about a backup that did not come about.
@@ -44,14 +46,17 @@ func failure(_ error: BackupError, _ vault: String, _ destination: String) -> Fa
     case .destination(.headerDamaged):
         Failure(.damaged, destination, "its header is damaged: name a new directory for the copy")
     case .destination(.noRoom):
-        Failure(.noRoom, destination, "not enough room for the copy: free some, then run the same command again")
+        Failure(
+            .noRoom, destination, "not enough room for the copy: free some, then run the same command again")
     case .destination(.inUse):
-        Failure(.inUse, destination, "the copy is in use: unmount it, or wait for the backup that writes it")
+        Failure(
+            .inUse, destination, "the copy is in use: unmount it, or wait for the backup that writes it")
     case .destination(let error): failure(error, vault: destination)
     case .changing:
         Failure(
             .inUse, vault,
-            "it changes faster than it can be copied: try again when less is written to it, or unmount it first")
+            "it changes faster than it can be copied: try again when less is written to it, or unmount it first"
+        )
     case .interrupted:
         Failure(.interrupted, destination, "interrupted: run the same command again to go on")
     }

@@ -69,7 +69,9 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .notEmpty:
         Failure(.failed, vault, "the directory is not empty: name a new or an empty one for the vault")
     case .unfinishedCopy:
-        Failure(.noVault, vault, "not a vault yet: a backup into it was interrupted, run the same command again")
+        Failure(
+            .noVault, vault,
+            "not a vault yet: a backup into it was interrupted, run the same command again")
     case .otherVault:
         Failure(.failed, vault, "another vault is there: name a new or an empty directory for the copy")
     case .damaged(let part):

@@ -104,7 +104,8 @@ import Testing
         try place.shell("cp source/new.jpg D/albums/new.jpg")
         try place.unmount()
         try place.mount(options: "ro")
-        try place.shell("cmp source/new.jpg D/albums/new.jpg; cmp source/new.jpg D/moments/2019-03-04/new.jpg")
+        try place.shell(
+            "cmp source/new.jpg D/albums/new.jpg; cmp source/new.jpg D/moments/2019-03-04/new.jpg")
         try place.unmount()
     }
 

@@ -45,7 +45,8 @@ final class DyingCalls: FileSystemCalls {
     func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         if isDead && onlyError == nil { throw .inputOutput }
         do throws(Errno) { try change() } catch {
-            _ = try real.pwrite(d, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)), at: offset)
+            _ = try real.pwrite(
+                d, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)), at: offset)
             throw error
         }
         return try real.pwrite(d, bytes, at: offset)
@@ -133,7 +134,8 @@ final class DyingCalls: FileSystemCalls {
     }
 
     private func makeVault(spaces: Int) throws -> String {
-        try VaultStoreTests.makeVault(directory, spaces: spaces, bytes: spaces == 1 ? nil : 16 << 20, calls: DyingCalls())
+        try VaultStoreTests.makeVault(
+            directory, spaces: spaces, bytes: spaces == 1 ? nil : 16 << 20, calls: DyingCalls())
     }
 
     @Test(arguments: [1, 2]) func copiesAllAndThenWhatHasChanged(spaces: Int) throws {

@@ -138,7 +138,8 @@ private final class BackupRun {
     }
 
     private func read(
-        _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+        _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64,
+        into bytes: UnsafeMutableRawBufferPointer
     ) throws(VaultError) {
         do throws(Errno) {
             let count = try source.vault.calls.readFully(segment.descriptor, bytes, at: offset)

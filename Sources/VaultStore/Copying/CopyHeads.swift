@@ -38,7 +38,9 @@ struct CopyHeads: Equatable {
         }
     }
 
-    private static func readRoots(_ vault: VaultDirectory, _ place: SegmentPlace) throws(VaultError) -> [UInt8] {
+    private static func readRoots(_ vault: VaultDirectory, _ place: SegmentPlace) throws(VaultError)
+        -> [UInt8]
+    {
         var bytes = [UInt8](repeating: 0, count: rootBytes)
         do throws(Errno) {
             let flags = O_RDONLY | O_NOFOLLOW
@@ -48,7 +50,8 @@ struct CopyHeads: Equatable {
             bytes.removeLast(bytes.count - count)
             return bytes
         } catch {
-            throw error == .noEntry ? .damaged("\(place.path) is missing") : .system(error, "cannot read a root")
+            throw error == .noEntry
+                ? .damaged("\(place.path) is missing") : .system(error, "cannot read a root")
         }
     }
 

@@ -49,7 +49,8 @@ final class CopyLog {
     init(making directory: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) throws(Errno) {
         self.calls = calls
         self.clearFields = clearFields
-        file = try calls.open(directory, Self.name, flags: O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
+        file = try calls.open(
+            directory, Self.name, flags: O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
         var head = [UInt8](repeating: 0, count: Self.headBytes)
         head.withUnsafeMutableBytes { head in
             head.copyBytes(from: Self.magic)

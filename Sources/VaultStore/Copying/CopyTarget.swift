@@ -57,9 +57,12 @@ final class CopyTarget {
 
     // MARK: Opening
 
-    private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError) -> Int32 {
+    private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
+        -> Int32
+    {
         do throws(Errno) {
-            do throws(Errno) { try calls.makeDirectory(AT_FDCWD, path, mode: 0o700) } catch  where error == .exists
+            do throws(Errno) { try calls.makeDirectory(AT_FDCWD, path, mode: 0o700) } catch
+                where error == .exists
             {}
             return try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
         } catch { throw .system(error, "cannot make \(path)") }
@@ -302,6 +305,8 @@ private func differingPages(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPoi
 }
 
 private func areEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
-    guard a.count == b.count, let first = a.baseAddress, let second = b.baseAddress else { return a.count == b.count }
+    guard a.count == b.count, let first = a.baseAddress, let second = b.baseAddress else {
+        return a.count == b.count
+    }
     return memcmp(first, second, a.count) == 0
 }
