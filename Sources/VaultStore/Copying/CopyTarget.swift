@@ -4,9 +4,9 @@ import VaultFormat
 
 /// The copy of a vault that a backup makes, or makes anew.
 ///
-/// A copy that is *whole* is changed by way of its log, so that it stays what it was until all of the new state is there;
-/// only what lies beyond the ends of its files, which nothing in it refers to, is written at once. One that is not
-/// is written at once, and has no header till the end.
+/// A copy that is *whole* is changed by way of its log, so that it stays what it was until all of the new state is
+/// there; only what lies beyond the ends of its files, which nothing in it refers to, is written at once. One that is
+/// not is written at once, and has no header till the end.
 final class CopyTarget {
     let vault: VaultDirectory
     let isWhole: Bool
@@ -171,8 +171,8 @@ final class CopyTarget {
         }
     }
 
-    /// Makes the segment have `bytes` (1 MiB at most) from `offset` on: compares with what it has, and writes the pages of
-    /// 4 KiB that differ.
+    /// Makes the segment have `bytes` (1 MiB at most) from `offset` on: compares with what it has, and writes the pages
+    /// of 4 KiB that differ.
     /// - Parameter end: where the copy's segment ended.
     func update(_ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64) throws(VaultError) {
         let there = comparison.slice(0, bytes.count)
