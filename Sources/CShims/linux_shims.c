@@ -36,3 +36,20 @@ int obscura_set_attribute(int descriptor, const char *name, const void *value, u
 }
 
 int obscura_sync_filesystem(int descriptor) { return syncfs(descriptor); }
+
+static struct flock byte_lock(short type, long long first, long long count) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
+    return lock;
+}
+
+int obscura_share_byte(int descriptor, long long byte, int isHeld) {
+    struct flock lock = byte_lock(isHeld ? F_RDLCK : F_UNLCK, byte, 1);
+    return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+long long obscura_shared_byte(int descriptor, long long first, long long count) {
+    struct flock lock = byte_lock(F_WRLCK, first, count);
+    if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;
+    if (lock.l_type == F_UNLCK) return 0;
+    return lock.l_start > first ? lock.l_start : first;
+}

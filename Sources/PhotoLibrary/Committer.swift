@@ -116,6 +116,7 @@ final class Committer: @unchecked Sendable {
         guard isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
         // Also what an earlier session freed waits for two durable commits of this one.
         guard let library else { return false }
+        library.space.giveUpCopies()
         if library.space.pendingBytes == 0 {
             lock.unlock()
             let isFreed = library.destroyOldestTrash(bytes: bytes)

@@ -25,6 +25,10 @@ public enum VaultError: Error, Sendable, Equatable {
     case noRoom
     /// `create` into a directory that has something in it: the path.
     case notEmpty(String)
+    /// A copy that a backup has begun and not finished.
+    case unfinishedCopy
+    /// The destination of a backup is a vault of its own.
+    case otherVault
     /// What is damaged, in words without a secret.
     case damaged(String)
     /// Why a size cannot be.

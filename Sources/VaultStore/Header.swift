@@ -131,6 +131,8 @@ struct Header: Sendable {
 
     var spaceCount: Int { Int(number(HeaderLayout.spaceCountOffset, as: UInt8.self)) }
     var segmentBytes: UInt64 { number(HeaderLayout.segmentBytesOffset) }
+    /// What stands before the slots: the same, and no other vault's, as long as the vault lives.
+    var clearFields: [UInt8] { Array(bytes[0..<HeaderLayout.clearBytes]) }
     var kdf: KDFParameters {
         KDFParameters(
             memoryBytes: number(HeaderLayout.kdfMemoryOffset), passes: number(HeaderLayout.kdfPassesOffset))

@@ -27,6 +27,9 @@ struct SlotAllocator {
     /// All slots, with their disk or without.
     var slotCount: Int { slotsPerPair * pairCount }
 
+    /// Which slots are in use, those of roots among them.
+    var inUse: BitRow { row }
+
     /// Slots that can be given out now.
     var freeSlots: Int { backedSlots - usedSlots }
 

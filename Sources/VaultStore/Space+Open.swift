@@ -56,6 +56,8 @@ struct SpaceOptions: Sendable {
     var grows: Bool
     var bootHash: [UInt8]
     var segmentCountNow: @Sendable () -> Int
+    /// Nil where nothing is written.
+    var copies: CopyKeeper?
 }
 
 extension Space {

@@ -60,6 +60,7 @@ extension Space {
     /// Overwrites all that is left, with the durable commits that this needs.
     func overwriteAll() throws(StoreError) {
         guard hasDestroyed else { return }
+        giveUpCopies()
         overwriteFreed(most: UInt64(Int64.max))
         // What the first commit gives back nobody refers to after the second.
         for _ in 0..<2 where hasDestroyed {

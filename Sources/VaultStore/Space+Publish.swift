@@ -55,7 +55,7 @@ extension Space {
             let frozen = FrozenCommit(
                 generation: nextGeneration,
                 pages: staged.map { (index: $0.key, page: $0.value) }.sorted { $0.index < $1.index },
-                bitmaps: bitmaps, counts: counts, entries: entries + doomed)
+                bitmaps: bitmaps, counts: counts, entries: entries + doomed + kept.takeEntries())
             frozenPages = staged
             staged = [:]
             entries = []
@@ -79,7 +79,10 @@ extension Space {
             let root = try writeCommit(frozen, durable: durable)
             if durable { try syncFiles() }
             try writeRoot(root)
-            if durable { try syncFiles() }
+            if durable {
+                try syncFiles()
+                noticeCopy()
+            }
             try lock.withLock { () throws(StoreError) in try didPublish(root, frozen) }
         } catch {
             lock.withLock { takeBack(frozen) }
@@ -397,19 +400,33 @@ extension Space {
     func release(through generation: UInt64) throws(StoreError) {
         var count = 0
         while count < pending.count, pending[count].generation <= generation {
-            let entry = pending[count].entry
-            if entry.isDestroyed {
-                doomed.append(entry)
-            } else if entry.kind == DeltaLayout.kindSectorsFreed {
-                // A bitmap of which nothing is left costs this room until it is made anew, and not the state.
-                try? sectors.release(entry.start, Int(entry.count))
-                pendingSectors -= UInt64(entry.count)
-            } else {
-                for slot in entry.start..<entry.start + UInt64(entry.count) { try slots.release(Int(slot)) }
-            }
+            try release(pending[count].entry)
             count += 1
         }
         pending.removeFirst(count)
         released = max(released, generation)
+        giveUpCopiesIfShort()
+    }
+
+    /// Frees what no root of this space needs, unless a copy being made may.
+    private func release(_ entry: DeltaEntry) throws(StoreError) {
+        if entry.kind == DeltaLayout.kindSlotsFreed {
+            for slot in entry.start..<entry.start + UInt64(entry.count) { try release(slot: slot) }
+        } else if kept.copy != nil {
+            kept.add(entry, sectorsPerSegment: files.sectorsPerSegment)
+        } else if entry.isDestroyed {
+            doomed.append(entry)
+        } else {
+            // A bitmap of which nothing is left costs this room until it is made anew, and not the state.
+            try? sectors.release(entry.start, Int(entry.count))
+            pendingSectors -= UInt64(entry.count)
+        }
+    }
+
+    private func release(slot: UInt64) throws(StoreError) {
+        guard kept.needs(slot: slot) else { return try slots.release(Int(slot)) }
+        kept.add(
+            DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: slot),
+            sectorsPerSegment: files.sectorsPerSegment)
     }
 }

@@ -51,6 +51,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     let slotsPerPair: Int
     /// How many segments the space has now, by its vault (every space of it has as many).
     let segmentCountNow: @Sendable () -> Int
+    let copies: CopyKeeper?
 
     let lock = Lock()
     let sectors: SectorAllocator
@@ -64,6 +65,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var pendingSectors: UInt64 = 0
     /// Of destroyed photos, and no root refers to them: to be overwritten. See `overwriteFreed`.
     var doomed: [DeltaEntry] = []
+    /// What those need that copy the vault meanwhile.
+    var kept = KeptRoom()
     /// Sectors in `doomed`, and those that will come there.
     var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.
@@ -116,6 +119,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         grows = options.grows
         bootHash = options.bootHash
         segmentCountNow = options.segmentCountNow
+        copies = options.copies
         epoch = randomNumber()
         slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
         current = opened.root

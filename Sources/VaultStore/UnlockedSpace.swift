@@ -75,7 +75,7 @@ public final class UnlockedSpace: Sendable {
         let keys = SpaceKeys(key)
         let options = SpaceOptions(
             isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot, vault.calls),
-            segmentCountNow: { counter.now() })
+            segmentCountNow: { counter.now() }, copies: readOnly ? nil : CopyKeeper(vault))
         return (files, keys, options)
     }
 

@@ -52,7 +52,18 @@ public enum Vault {
         _ path: String, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> (VaultDirectory, Header) {
         let vault = try VaultDirectory.open(path, calls: calls)
-        return (vault, try Header.read(vault.header, calls: calls, mayRepair: mayRepair))
+        return (vault, try readHeader(vault, mayRepair: mayRepair))
+    }
+
+    /// Reads the header. What a backup into this vault was changing when it was killed is ended first.
+    private static func readHeader(_ vault: VaultDirectory, mayRepair: Bool) throws(VaultError) -> Header {
+        do throws(VaultError) {
+            return try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
+        } catch {
+            guard error == .headerDamaged else { throw error }
+            try CopyLog.applyAny(to: vault)
+            return try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
+        }
     }
 
     // MARK: Opening
@@ -66,7 +77,8 @@ public enum Vault {
     ) throws(VaultError) -> UnlockedSpace {
         let vault = try VaultDirectory.open(path, calls: calls)
         try vault.lockHeader()
-        let header = try Header.read(vault.header, calls: calls, mayRepair: !readOnly)
+        let header = try readHeader(vault, mayRepair: !readOnly)
+        if !readOnly { try CopyLog.remove(from: vault) }
         let stretched = try header.stretched(password, by: stretcher)
         guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
         if !readOnly && header.spaceCount > 1 { try levelSegments(vault, header) }
@@ -147,7 +159,9 @@ public enum Vault {
     ) throws(VaultError) -> (VaultDirectory, Header) {
         let vault = try VaultDirectory.open(path, calls: calls)
         try vault.lockHeader()
-        return (vault, try Header.read(vault.header, calls: calls, mayRepair: true))
+        let header = try readHeader(vault, mayRepair: true)
+        try CopyLog.remove(from: vault)
+        return (vault, header)
     }
 
     /// Makes a space an empty one, sealed under `key`.

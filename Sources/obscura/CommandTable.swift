@@ -89,6 +89,7 @@ enum Command: String, CaseIterable {
     case export
     case `private`
     case check
+    case backup
     case info
     case status
     case speed
@@ -98,6 +99,7 @@ enum Command: String, CaseIterable {
         switch self {
         case .import: ["VAULT", "PATH"]
         case .export: ["VAULT", "DIR"]
+        case .backup: ["VAULT", "DEST"]
         case .create, .passwd, .spaceAdd, .spaceRemove, .private, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
         case .unmount: ["DIR"]
@@ -128,6 +130,7 @@ enum Command: String, CaseIterable {
         case .spaceRemove, .private: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
+        case .backup: [.quiet, .help]
         case .check: [.repair] + Option.passwordOptions + [.help]
         case .unmount, .grow, .headerExport, .headerRestore, .info, .status, .speed: [.help]
         }
@@ -149,6 +152,7 @@ enum Command: String, CaseIterable {
         case .export: "write the whole tree out, in clear, without mounting"
         case .private: "a session that only its own programs can see, and no trace after"
         case .check: "verify every stored byte; name what is damaged, by path"
+        case .backup: "copy the vault, or what has changed of it since the last copy, without a password"
         case .info: "what anyone can see without a password"
         case .status: "a mounted space: size, photos, thumbnails, pending writes"
         case .speed: "how fast this machine seals, opens, hashes and makes thumbnails"
@@ -218,6 +222,12 @@ enum Command: String, CaseIterable {
             """
         case .status: "Without DIR: every mount of yours. Only who mounted a space, or root, is answered."
         case .speed: "Nothing is read from or written to any disk."
+        case .backup:
+            """
+            VAULT may be mounted. DEST is a vault like any other, with the same passwords; until a new copy is
+            whole it stays the one before. Who has copies of different days sees what changed between them,
+            and so perhaps which spaces are in use.
+            """
         case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
         }
     }

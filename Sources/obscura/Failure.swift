@@ -77,6 +77,12 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(.noRoom, vault, "not enough room on the disk: free some, or choose a smaller size")
     case .notEmpty:
         Failure(.failed, vault, "the directory is not empty: name a new or an empty one for the vault")
+    case .unfinishedCopy:
+        Failure(
+            .noVault, vault,
+            "not a vault yet: a backup into it was interrupted, run the same command again")
+    case .otherVault:
+        Failure(.failed, vault, "another vault is there: name a new or an empty directory for the copy")
     case .damaged(let part):
         Failure(.damaged, vault, "damage found: \(part)")
     case .invalidSize(let reason):

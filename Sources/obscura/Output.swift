@@ -24,11 +24,14 @@ func note(_ line: String) { writeText(line + "\n", to: STDERR_FILENO) }
 final class ProgressLine {
     private static let intervalNanoseconds: UInt64 = 100_000_000
     private let label: String
-    private let isShown = isatty(STDERR_FILENO) == 1
+    private let isShown: Bool
     private let begun = monotonicNanoseconds()
     private var shownAt: UInt64 = 0
 
-    init(_ label: String) { self.label = label }
+    init(_ label: String, quiet: Bool = false) {
+        self.label = label
+        isShown = !quiet && isatty(STDERR_FILENO) == 1
+    }
 
     /// May be called as often as the work likes: it writes at most ten times a second. Both in bytes.
     func show(done: UInt64, total: UInt64) {

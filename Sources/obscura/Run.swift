@@ -66,6 +66,7 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .headerRestore: try runHeaderRestore(arguments)
     case .private: preconditionFailure("its exit status is its own")
     case .check: try runCheck(arguments)
+    case .backup: try runBackup(arguments)
     case .info: try runInfo(arguments)
     case .status: try runStatus(arguments)
     case .speed: try runSpeed()

@@ -21,6 +21,8 @@ import VaultStore
         (.kdfMemory(4 << 30), 1, "4 GiB of memory"),
         (.noRoom, 7, "free some"),
         (.notEmpty("/v"), 1, "a new or an empty one"),
+        (.unfinishedCopy, 3, "run the same command again"),
+        (.otherVault, 1, "a new or an empty directory"),
         (.damaged("the page map"), 6, "the page map"),
         (.invalidSize("less than before"), 2, "less than before"),
         (.interrupted, 130, "has been removed"),

@@ -14,9 +14,9 @@ extension Sample {
         words["wrong password"] = addWork("wrong password", runs) { Self.refusal(vault, "none") }
         let password = Player.password(of: 0)
         words["right password"] = addWork("right password", runs) {
-            Self.verdict { _ = try Vault.unlock(vault, password: password) }
+            Self.verdict { try patiently { _ = try Vault.unlock(vault, password: password) } }
         }
-        let unlocked = try Vault.unlock(vault, password: password, readOnly: true)
+        let unlocked = try patiently { try Vault.unlock(vault, password: password, readOnly: true) }
         words["while it is open"] = Self.refusal(vault, "none")
         words["the decoy while it is open"] = Self.verdict { _ = try Vault.unlock(vault, password: password) }
         let space = try unlocked.openSpace(readOnly: true)

@@ -20,7 +20,9 @@ func audit(_ space: Space) throws {
     }
     try auditSectors(space, database)
     let structure = space.checkStructure()
-    #expect(structure.damage == [] && structure.segments.isEmpty)
+    // After a crash, or a write that failed, a root may be torn: the next durable commit mends it.
+    let damage = structure.damage.filter { if case .root = $0.part { false } else { true } }
+    #expect(damage == [] && structure.segments.isEmpty)
     #expect(space.compareSlots(structure) == AllocationReport())
     try auditRecords(space, database)
 }

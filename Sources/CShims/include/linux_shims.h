@@ -25,4 +25,10 @@ int obscura_set_attribute(int descriptor, const char *name, const void *value, u
 /// syncfs(2).
 int obscura_sync_filesystem(int descriptor);
 
+/// F_OFD_SETLK of fcntl(2) on one byte: a read lock, or none where `isHeld` is 0. 0, or -1 and errno.
+int obscura_share_byte(int descriptor, long long byte, int isHeld);
+/// F_OFD_GETLK: the first byte from `first` on, of `count`, that another open file has locked; 0 for none, or -1 and
+/// errno.
+long long obscura_shared_byte(int descriptor, long long first, long long count);
+
 #endif

@@ -181,8 +181,9 @@ final class CrashSession: LibraryUser {
         let failure = Mutex<(any Error)?>(nil)
         let work = Unchecked(body)
         disk.interrupt { [disk] call in
-            // Roots are written, and files synced, without a lock.
-            if case .write(_, let offset) = call, offset >= 65_536 { return }
+            // Roots are written, and files synced, without a lock. A durable commit begins with identity records, which
+            // may lie where roots lie in other files.
+            if case .write(_, let offset) = call, durable || offset >= 65_536 { return }
             disk.interrupt(nil)
             do { try work.body() } catch { failure.withLock { $0 = error } }
         }

@@ -43,7 +43,8 @@ final class MemoryVault: Sendable {
         let files = SegmentFiles(
             directory: try directory.openSpace(0), segmentBytes: Self.segmentBytes, calls: disk)
         try Space.format(files: files, keys: keys, grows: spaces == 1)
-        header.setSlot(0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
+        header.setSlot(
+            0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
         try header.write(directory.header, calls: disk)
         var state = disk.state
         state.settleAll()

@@ -1,0 +1,150 @@
+import Glibc
+public import LinuxIO
+import VaultFormat
+
+/// Why a backup did not come about.
+public enum BackupError: Error, Sendable, Equatable {
+    /// The vault cannot be read.
+    case source(VaultError)
+    /// The copy cannot be written; what it was before it still is, or becomes when the backup is run again.
+    case destination(VaultError)
+    /// It goes on changing while it is read, and nobody on this machine keeps what the copy needs.
+    case changing
+    /// `progress` wanted it to end.
+    case interrupted
+}
+
+/// What a backup did.
+public struct BackupReport: Sendable, Equatable {
+    /// Bytes that the vault has, all of which were compared.
+    public var bytes: UInt64 = 0
+    /// Bytes that the copy did not have.
+    public var bytesWritten: UInt64 = 0
+    /// Segments that the vault has lost. The copy keeps what it has of them.
+    public var missingSegments = 0
+}
+
+extension Vault {
+    /// Makes the vault at `destination` a copy of the newest durable state of the one at `path`, or of a newer one:
+    /// without a password, mounted or not. Reads all of both, and writes what differs.
+    ///
+    /// Killed at any moment, the copy has its old state or its new one; or, where there was none yet, it is no vault
+    /// until the backup is run again. Takes the copy's lock and not the vault's.
+    /// - Parameters:
+    ///   - progress: bytes compared and in all, every MiB. What it throws ends the backup.
+    public static func backup(
+        _ path: String, to destination: String, calls: any FileSystemCalls = LinuxCalls.shared,
+        progress: (_ done: UInt64, _ total: UInt64) throws(BackupError) -> Void
+    ) throws(BackupError) -> BackupReport {
+        let source = try onSource { () throws(VaultError) in try CopySource(path, calls: calls) }
+        let target = try onDestination { () throws(VaultError) in
+            try CopyTarget(destination, of: source.header, calls: calls)
+        }
+        let run = BackupRun(source, target)
+        do throws(BackupError) {
+            let report = try run.run(progress)
+            levelTimes(target.vault, source.header)
+            return report
+        } catch {
+            // The log does not count; the next backup removes it where this fails.
+            try? target.giveUp()
+            throw error
+        }
+    }
+}
+
+private func onSource<R>(_ body: () throws(VaultError) -> R) throws(BackupError) -> R {
+    do throws(VaultError) { return try body() } catch { throw .source(error) }
+}
+
+private func onDestination<R>(_ body: () throws(VaultError) -> R) throws(BackupError) -> R {
+    do throws(VaultError) { return try body() } catch { throw .destination(error) }
+}
+
+/// One backup, pass by pass.
+private final class BackupRun {
+    private let source: CopySource
+    private let target: CopyTarget
+    private let block = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: CopyLog.dataBytesMax, alignment: Geometry.pageBytes)
+    private var report = BackupReport()
+    private var done: UInt64 = 0
+
+    /// A pass in vain costs reading all of the vault once more.
+    private static let passesMax = 3
+
+    init(_ source: CopySource, _ target: CopyTarget) {
+        self.source = source
+        self.target = target
+    }
+
+    deinit { block.deallocate() }
+
+    func run(_ progress: (UInt64, UInt64) throws(BackupError) -> Void) throws(BackupError) -> BackupReport {
+        for _ in 0..<Self.passesMax {
+            let heads = try onSource { () throws(VaultError) in try source.begin() }
+            try compareAll(heads, progress)
+            guard try onSource({ () throws(VaultError) in try source.isUnchanged(since: heads) }) else {
+                try onDestination { () throws(VaultError) in try target.beginAgain() }
+                continue
+            }
+            try onDestination { () throws(VaultError) in try target.finish(heads) }
+            report.bytesWritten = target.bytesWritten
+            return report
+        }
+        throw .changing
+    }
+
+    /// Brings everything but the heads into the copy.
+    private func compareAll(
+        _ heads: CopyHeads, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
+    ) throws(BackupError) {
+        let (segments, missing) = try onSource { () throws(VaultError) in try source.segments() }
+        report.missingSegments = missing
+        report.bytes = segments.reduce(UInt64(heads.header.count)) { $0 + $1.bytes }
+        done = 0
+        if !target.isWhole { try checkRoom(segments) }
+        for (place, bytes) in segments { try compare(place, bytes, progress) }
+    }
+
+    /// A first copy is refused at once where it cannot be finished.
+    private func checkRoom(_ segments: [(place: SegmentPlace, bytes: UInt64)]) throws(BackupError) {
+        let wanted = segments.reduce(0) { sum, segment in
+            sum + segment.bytes - min(segment.bytes, target.bytes(of: segment.place))
+        }
+        try onDestination { () throws(VaultError) in
+            if try target.hostAvailable() < wanted { throw .noRoom }
+        }
+    }
+
+    private func compare(
+        _ place: SegmentPlace, _ bytes: UInt64, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
+    ) throws(BackupError) {
+        let segment = try onSource { () throws(VaultError) in try source.open(place) }
+        let end = try onDestination { () throws(VaultError) in try target.begin(place) }
+        var offset = min(place.rootBytes, bytes)
+        done += offset
+        while offset < bytes {
+            try progress(done, report.bytes)
+            let part = block.slice(0, Int(min(bytes - offset, UInt64(block.count))))
+            try onSource { () throws(VaultError) in try read(segment, place, offset, into: part) }
+            try onDestination { () throws(VaultError) in
+                try target.update(offset, UnsafeRawBufferPointer(part), end: end)
+            }
+            offset += UInt64(part.count)
+            done += UInt64(part.count)
+        }
+        try onDestination { () throws(VaultError) in try target.endSegment() }
+    }
+
+    private func read(
+        _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64,
+        into bytes: UnsafeMutableRawBufferPointer
+    ) throws(VaultError) {
+        do throws(Errno) {
+            let count = try source.vault.calls.readFully(segment.descriptor, bytes, at: offset)
+            // No vault makes a segment shorter.
+            guard count == bytes.count else { throw Errno.inputOutput }
+        } catch { throw .system(error, "cannot read \(place.path)") }
+    }
+}

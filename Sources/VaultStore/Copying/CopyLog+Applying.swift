@@ -1,0 +1,96 @@
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// Making a copy what its log says.
+extension CopyLog {
+    /// Ends what an interrupted backup had begun to change, where it had; for a vault whose header is not valid.
+    /// Takes the vault's lock.
+    ///
+    /// Throws `unfinishedCopy` where the backup must be run again.
+    static func applyAny(to vault: VaultDirectory) throws(VaultError) {
+        guard let log = try find(in: vault) else { return }
+        guard try log.isWhole() else { throw .unfinishedCopy }
+        try vault.lockHeader()
+        try log.apply(to: vault)
+    }
+
+    static func find(in vault: VaultDirectory) throws(VaultError) -> CopyLog? {
+        do throws(Errno) { return try find(in: vault.directory, vault.calls) } catch {
+            throw .system(error, "cannot open \(name)")
+        }
+    }
+
+    /// Removes a log that does not count, as the header is valid. Under the vault's lock, and before anything of it
+    /// is changed by others than the backup: that log must never count again.
+    static func remove(from vault: VaultDirectory) throws(VaultError) {
+        do throws(Errno) { try vault.calls.unlink(vault.directory, name) } catch {
+            if error == .noEntry || error == .readOnlyFileSystem { return }
+            throw .system(error, "cannot remove \(name)")
+        }
+    }
+
+    /// Writes what a whole log has, the header last, and removes the log. Each time it is killed it can be done again.
+    func apply(to vault: VaultDirectory) throws(VaultError) {
+        do throws(Errno) {
+            try vault.calls.truncate(vault.header, to: 0)
+            try vault.calls.sync(vault.header)
+        } catch { throw CopyTarget.failure(error) }
+        var writer = LogWriter(vault: vault)
+        try forEach { (record, bytes) throws(VaultError) in
+            switch record {
+            case .segment(let place, let offset): try writer.write(place, offset, bytes)
+            case .header: try writer.writeHeader(bytes)
+            }
+        }
+        try Self.remove(from: vault)
+    }
+}
+
+/// Writes records into segments, of which it has one open at a time.
+private struct LogWriter {
+    let vault: VaultDirectory
+    private var place: SegmentPlace?
+    private var segment: OpenSegment?
+
+    init(vault: VaultDirectory) { self.vault = vault }
+
+    mutating func write(
+        _ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer
+    ) throws(VaultError) {
+        if place != self.place {
+            try sync()
+            (self.place, segment) = (place, try open(place))
+        }
+        guard let segment else { return }
+        do throws(Errno) { try vault.calls.writeFully(segment.descriptor, bytes, at: offset) } catch {
+            throw CopyTarget.failure(error)
+        }
+    }
+
+    private func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
+        let directory = try vault.openSpace(place.space)
+        defer { vault.calls.close(directory) }
+        do throws(Errno) {
+            let name = SegmentFiles.name(place.number)
+            let flags = O_RDWR | O_CREAT | O_NOFOLLOW
+            let file = try vault.calls.open(directory, name, flags: flags, mode: 0o600)
+            return OpenSegment(descriptor: file, calls: vault.calls)
+        } catch { throw CopyTarget.failure(error) }
+    }
+
+    private func sync() throws(VaultError) {
+        guard let segment else { return }
+        do throws(Errno) { try vault.calls.dataSync(segment.descriptor) } catch {
+            throw CopyTarget.failure(error)
+        }
+    }
+
+    func writeHeader(_ bytes: UnsafeRawBufferPointer) throws(VaultError) {
+        try sync()
+        do throws(Errno) {
+            try vault.calls.writeFully(vault.header, bytes, at: 0)
+            try vault.calls.sync(vault.header)
+        } catch { throw CopyTarget.failure(error) }
+    }
+}

@@ -1,0 +1,199 @@
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// `obscura.backup`, in a copy of a vault only: what a backup is going to change of it.
+///
+/// A *whole* log ends with the header that the copy gets, and everything in it has been synced before the copy's own
+/// header is made invalid. It counts only while that is so: whoever finds a copy without a valid header writes
+/// what its log has, and the header last. A log that is not whole, in a copy without a header, says that a first copy
+/// has not been finished.
+///
+/// The file is a head of 128 bytes (magic, version, the vault's clear fields, hash), then records: kind (1), zeros (3),
+/// space (4), segment (8), offset (8), bytes (8), hash of these 32 bytes and of what follows (32), the bytes.
+final class CopyLog {
+    static let name = "obscura.backup"
+
+    private static let magic: [UInt8] = Array("OBSCURA+".utf8)
+    private static let version: UInt16 = 1
+    private static let headBytes = 128
+    private static let clearOffset = 16
+    private static let headHashOffset = 96
+    private static let hashBytes = 32
+
+    private static let recordBytes = 64
+    private static let recordHashOffset = 32
+    private static let kindSegment: UInt8 = 1
+    private static let kindHeader: UInt8 = 2
+    /// What a record carries at most.
+    static let dataBytesMax = 1 << 20
+
+    private let calls: any FileSystemCalls
+    private let file: Int32
+    private var end = UInt64(headBytes)
+    /// The clear fields of the vault's header.
+    let clearFields: [UInt8]
+
+    private init(_ file: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) {
+        self.file = file
+        self.clearFields = clearFields
+        self.calls = calls
+    }
+
+    deinit { calls.close(file) }
+
+    // MARK: Writing
+
+    /// Makes an empty log, in place of any that is there.
+    init(making directory: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) throws(Errno) {
+        self.calls = calls
+        self.clearFields = clearFields
+        file = try calls.open(
+            directory, Self.name, flags: O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
+        var head = [UInt8](repeating: 0, count: Self.headBytes)
+        head.withUnsafeMutableBytes { head in
+            head.copyBytes(from: Self.magic)
+            head.setNumber(Self.version, Self.magic.count)
+            head.slice(Self.clearOffset, HeaderLayout.clearBytes).copyBytes(from: clearFields)
+            Self.hashHead(UnsafeRawBufferPointer(head), into: head.slice(Self.headHashOffset, Self.hashBytes))
+        }
+        try calls.writeFully(file, head, at: 0)
+        try calls.sync(file)
+    }
+
+    private static func hashHead(_ head: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) {
+        hash([head.slice(0, headHashOffset)], into: out)
+    }
+
+    /// Notes that bytes, `dataBytesMax` of them at most, shall stand at an offset of a segment.
+    func add(_ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer) throws(Errno) {
+        try add(Self.kindSegment, place, offset, bytes)
+    }
+
+    /// Ends the log with the whole of `obscura.vault`, and makes sure of all of it.
+    func end(with header: [UInt8]) throws(Errno) {
+        let result = header.withUnsafeBytes { bytes -> Result<Void, Errno> in
+            do throws(Errno) {
+                let nowhere = SegmentPlace(space: 0, number: 0)
+                return .success(try add(Self.kindHeader, nowhere, 0, bytes))
+            } catch { return .failure(error) }
+        }
+        try result.get()
+        try calls.sync(file)
+    }
+
+    private func add(
+        _ kind: UInt8, _ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer
+    ) throws(Errno) {
+        precondition(bytes.count <= Self.dataBytesMax)
+        var record = [UInt8](repeating: 0, count: Self.recordBytes)
+        record.withUnsafeMutableBytes { record in
+            record.setNumber(kind, 0)
+            record.setNumber(UInt32(place.space), 4)
+            record.setNumber(UInt64(place.number), 8)
+            record.setNumber(offset, 16)
+            record.setNumber(UInt64(bytes.count), 24)
+            Self.hashRecord(UnsafeRawBufferPointer(record), bytes, into: record)
+        }
+        try calls.writeFully(file, record, at: end)
+        try calls.writeFully(file, bytes, at: end + UInt64(Self.recordBytes))
+        end += UInt64(Self.recordBytes + bytes.count)
+    }
+
+    private static func hashRecord(
+        _ record: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer,
+        into out: UnsafeMutableRawBufferPointer
+    ) {
+        hash([record.slice(0, recordHashOffset), bytes], into: out.slice(recordHashOffset, hashBytes))
+    }
+
+    // MARK: Reading
+
+    /// What stands in the log, opened.
+    enum Record {
+        case segment(SegmentPlace, offset: UInt64)
+        case header
+    }
+
+    /// Opens the log of a vault; nil where there is none, or none of this version.
+    static func find(in directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> CopyLog? {
+        let file: Int32
+        do throws(Errno) {
+            file = try calls.open(directory, name, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+        } catch {
+            if error == .noEntry { return nil }
+            throw error
+        }
+        var head = [UInt8](repeating: 0, count: headBytes)
+        let count: Int
+        do throws(Errno) { count = try calls.readFully(file, at: 0, into: &head) } catch {
+            calls.close(file)
+            throw error
+        }
+        var sum = [UInt8](repeating: 0, count: hashBytes)
+        sum.withUnsafeMutableBytes { sum in head.withUnsafeBytes { hashHead($0, into: sum) } }
+        guard count == headBytes, head.starts(with: magic),
+            head.withUnsafeBytes({ $0.number(magic.count, as: UInt16.self) }) == version,
+            sum[...] == head[headHashOffset..<headHashOffset + hashBytes]
+        else {
+            calls.close(file)
+            return nil
+        }
+        return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]), calls)
+    }
+
+    /// Whether everything up to the header is there and as it was written.
+    func isWhole() throws(VaultError) -> Bool {
+        var isEnded = false
+        try forEach { (record, _) throws(VaultError) in if case .header = record { isEnded = true } }
+        return isEnded
+    }
+
+    /// Visits the records in order, up to the first that is not as it was written.
+    func forEach(
+        _ body: (Record, UnsafeRawBufferPointer) throws(VaultError) -> Void
+    ) throws(VaultError) {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.dataBytesMax, alignment: 16)
+        defer { buffer.deallocate() }
+        var offset = UInt64(Self.headBytes)
+        while let (record, bytes) = try read(at: offset, buffer) {
+            try body(record, bytes)
+            if case .header = record { return }
+            offset += UInt64(Self.recordBytes + bytes.count)
+        }
+    }
+
+    private func read(
+        at offset: UInt64, _ buffer: UnsafeMutableRawBufferPointer
+    ) throws(VaultError) -> (Record, UnsafeRawBufferPointer)? {
+        var head = [UInt8](repeating: 0, count: Self.recordBytes)
+        do throws(Errno) {
+            guard try calls.readFully(file, at: offset, into: &head) == head.count else { return nil }
+            let length = head.withUnsafeBytes { $0.number(24, as: UInt64.self) }
+            guard length <= UInt64(Self.dataBytesMax) else { return nil }
+            let data = buffer.slice(0, Int(length))
+            guard try calls.readFully(file, data, at: offset + UInt64(Self.recordBytes)) == data.count else {
+                return nil
+            }
+            return Self.decode(head, UnsafeRawBufferPointer(data)).map { ($0, UnsafeRawBufferPointer(data)) }
+        } catch { throw .system(error, "cannot read \(Self.name)") }
+    }
+
+    private static func decode(_ head: [UInt8], _ data: UnsafeRawBufferPointer) -> Record? {
+        var sum = head
+        sum.withUnsafeMutableBytes { sum in head.withUnsafeBytes { hashRecord($0, data, into: sum) } }
+        guard sum == head else { return nil }
+        return head.withUnsafeBytes { head in
+            if head[0] == kindHeader { return .header }
+            let space = Int(head.number(4, as: UInt32.self))
+            let number = head.number(8, as: UInt64.self)
+            guard head[0] == kindSegment, space < Geometry.spacesMax, number < UInt64(UInt32.max) else {
+                return nil
+            }
+            let offset: UInt64 = head.number(16)
+            guard offset <= Geometry.segmentBytesMax else { return nil }
+            return .segment(SegmentPlace(space: space, number: Int(number)), offset: offset)
+        }
+    }
+}

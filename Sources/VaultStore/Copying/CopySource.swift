@@ -1,0 +1,114 @@
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// A vault that is copied, mounted or not, without a password.
+///
+/// A pass begins with `begin` and ends with `isUnchanged`, which tells whether all that was read in between belongs to
+/// the state whose heads `begin` returned. See the article on backups for why.
+final class CopySource {
+    let vault: VaultDirectory
+    let header: Header
+    /// The byte by which mounts learn of this pass; nil without one.
+    private var heldByte: UInt64?
+
+    private static let attemptsMax = 100
+    private static let pauseMicroseconds: UInt32 = 10_000
+
+    init(_ path: String, calls: any FileSystemCalls) throws(VaultError) {
+        (vault, header) = try Vault.open(path, calls: calls, mayRepair: false)
+    }
+
+    deinit { letGo() }
+
+    private func heads() throws(VaultError) -> CopyHeads {
+        try CopyHeads(vault, spaces: header.spaceCount)
+    }
+
+    private func letGo() {
+        if let heldByte { try? ByteLock.letGo(vault.header, heldByte) }
+        heldByte = nil
+    }
+
+    /// Begins a pass: asks a mount to keep what the newest durable root refers to, and returns the heads.
+    func begin() throws(VaultError) -> CopyHeads {
+        letGo()
+        for _ in 0..<Self.attemptsMax {
+            let before = try heads()
+            guard hold() else { break }
+            // With a root in between, the mount might have noticed this pass before that root and keep too little.
+            let now = try heads()
+            if now == before { return now }
+            letGo()
+            usleep(Self.pauseMicroseconds)
+        }
+        return try heads()
+    }
+
+    /// Holds a byte; false where another copy is being made, or the host has no such locks.
+    private func hold() -> Bool {
+        let byte = CopyLocks.copies.lowerBound + UInt64(randomNumber(below: .max))
+        do throws(Errno) {
+            guard try ByteLock.firstHeld(vault.header, in: CopyLocks.copies) == nil else { return false }
+            try ByteLock.hold(vault.header, byte)
+            heldByte = byte
+            if try ByteLock.firstHeld(vault.header, in: CopyLocks.copies) == nil { return true }
+        } catch {
+            // Without it two durable roots end the pass.
+        }
+        letGo()
+        return false
+    }
+
+    /// Whether nothing that the state of `heads` refers to can have been used again since.
+    func isUnchanged(since heads: CopyHeads) throws(VaultError) -> Bool {
+        // Asked before the roots are read again: a mount that gives up does so before it uses anything again.
+        let isKept = isKept
+        let now = try self.heads()
+        guard now.header == heads.header else { return false }
+        return isKept || now.durableRoots(since: heads) < 2
+    }
+
+    private var isKept: Bool {
+        guard heldByte != nil else { return false }
+        let keeping = CopyLocks.keeping..<CopyLocks.keeping + 1
+        return (try? ByteLock.firstHeld(vault.header, in: keeping)) ?? nil != nil
+    }
+
+    /// The segments there are, in order of their numbers, with their bytes; and how many are missing in between.
+    ///
+    /// Of several spaces only whole segments count: one that `grow` is making is not in use.
+    func segments() throws(VaultError) -> (found: [(place: SegmentPlace, bytes: UInt64)], missing: Int) {
+        var found: [(place: SegmentPlace, bytes: UInt64)] = []
+        var last = -1
+        for space in 0..<header.spaceCount {
+            for number in try numbers(space) {
+                last = max(last, number)
+                guard let bytes = vault.segmentBytes(space: space, number: number) else { continue }
+                let isWhole = header.spaceCount == 1 || bytes == header.segmentBytes
+                if isWhole { found.append((SegmentPlace(space: space, number: number), bytes)) }
+            }
+        }
+        found.sort { ($0.place.number, $0.place.space) < ($1.place.number, $1.place.space) }
+        // The last number may be one that is being made.
+        let wanted = max(0, last) * header.spaceCount
+        return (found, wanted - found.count { $0.place.number < last })
+    }
+
+    private func numbers(_ space: Int) throws(VaultError) -> [Int] {
+        let directory = try vault.openSpace(space)
+        defer { vault.calls.close(directory) }
+        do throws(Errno) {
+            return try vault.calls.list(directory).compactMap { SegmentFiles.number($0) }
+        } catch { throw .system(error, "cannot list the vault's segments") }
+    }
+
+    func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
+        do throws(Errno) {
+            let flags = O_RDONLY | O_NOFOLLOW
+            let file = try vault.calls.openTraceless(vault.directory, place.path, flags: flags, mode: 0)
+            return OpenSegment(descriptor: file, calls: vault.calls)
+        } catch { throw .system(error, "cannot open \(place.path)") }
+    }
+}

@@ -1,0 +1,312 @@
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// The copy of a vault that a backup makes, or makes anew.
+///
+/// A copy that is *whole* is changed by way of its log, so that it stays what it was until all of the new state is
+/// there; only what lies beyond the ends of its files, which nothing in it refers to, is written at once. One that is
+/// not is written at once, and has no header till the end.
+final class CopyTarget {
+    let vault: VaultDirectory
+    let isWhole: Bool
+    private let header: Header
+    private let calls: any FileSystemCalls
+    private var log: CopyLog?
+    private var open: (place: SegmentPlace, segment: OpenSegment, isWritten: Bool)?
+    private var hasNewFiles = false
+    private let comparison = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: CopyLog.dataBytesMax, alignment: Geometry.pageBytes)
+    /// Bytes of the vault that were not in the copy.
+    private(set) var bytesWritten: UInt64 = 0
+
+    /// Opens the copy at `path`, or begins one where there is nothing, and takes its lock. What an interrupted backup
+    /// had begun to change is ended first.
+    ///
+    /// Throws `notEmpty` where there is something else, and `otherVault` where there is another vault.
+    init(_ path: String, of header: Header, calls: any FileSystemCalls) throws(VaultError) {
+        self.header = header
+        self.calls = calls
+        let directory = try Self.openDirectory(path, calls)
+        do throws(VaultError) {
+            let file = try Self.openHeader(directory, path, calls)
+            vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
+        } catch {
+            calls.close(directory)
+            throw error
+        }
+        try vault.lockHeader()
+        isWhole = try Self.isWhole(vault, path, header)
+        if isWhole {
+            try CopyLog.remove(from: vault)
+        } else {
+            try beginFirst()
+        }
+    }
+
+    deinit { comparison.deallocate() }
+
+    static func failure(_ error: Errno) -> VaultError {
+        error.meansNoRoom ? .noRoom : .system(error, "cannot write the copy")
+    }
+
+    /// Runs calls that change the copy.
+    private func changing<R>(_ body: () throws(Errno) -> R) throws(VaultError) -> R {
+        do throws(Errno) { return try body() } catch { throw Self.failure(error) }
+    }
+
+    // MARK: Opening
+
+    private static func openDirectory(_ path: String, _ calls: any FileSystemCalls) throws(VaultError)
+        -> Int32
+    {
+        do throws(Errno) {
+            do throws(Errno) { try calls.makeDirectory(AT_FDCWD, path, mode: 0o700) } catch
+                where error == .exists
+            {}
+            return try calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+        } catch { throw .system(error, "cannot make \(path)") }
+    }
+
+    /// Opens the copy's header; makes an empty one where the directory is empty.
+    private static func openHeader(
+        _ directory: Int32, _ path: String, _ calls: any FileSystemCalls
+    ) throws(VaultError) -> Int32 {
+        do throws(Errno) {
+            let isEmpty = try calls.list(directory).isEmpty
+            let flags = O_RDWR | O_NOFOLLOW | (isEmpty ? O_CREAT : 0)
+            return try calls.open(directory, VaultDirectory.headerName, flags: flags, mode: 0o600)
+        } catch {
+            throw error == .noEntry ? .notEmpty(path) : failure(error)
+        }
+    }
+
+    /// Whether there is a state in the copy that must be kept. Under its lock.
+    private static func isWhole(
+        _ vault: VaultDirectory, _ path: String, _ header: Header
+    ) throws(VaultError) -> Bool {
+        if let found = try validHeader(vault) {
+            guard found.clearFields == header.clearFields else { throw .otherVault }
+            return true
+        }
+        guard let log = try CopyLog.find(in: vault) else {
+            // A first copy that was killed before it had a log.
+            guard try isBare(vault) else { throw .notEmpty(path) }
+            return false
+        }
+        guard log.clearFields == header.clearFields else { throw .otherVault }
+        guard try log.isWhole() else { return false }
+        try log.apply(to: vault)
+        return true
+    }
+
+    private static func validHeader(_ vault: VaultDirectory) throws(VaultError) -> Header? {
+        do throws(VaultError) {
+            return try Header.read(vault.header, calls: vault.calls, mayRepair: false)
+        } catch {
+            if error == .headerDamaged { return nil }
+            throw error
+        }
+    }
+
+    private static func isBare(_ vault: VaultDirectory) throws(VaultError) -> Bool {
+        do throws(Errno) {
+            let names = try vault.calls.list(vault.directory)
+            let headerBytes = try vault.calls.status(vault.header).size
+            return headerBytes == 0
+                && names.allSatisfy { $0 == VaultDirectory.headerName || $0 == CopyLog.name }
+        } catch { throw failure(error) }
+    }
+
+    /// Says whose first copy this becomes, unless that is said, and makes its directories.
+    private func beginFirst() throws(VaultError) {
+        let isBegun = try CopyLog.find(in: vault) != nil
+        try changing { () throws(Errno) in
+            if !isBegun { _ = try CopyLog(making: vault.directory, header.clearFields, calls) }
+            try calls.sync(vault.directory)
+            let spaces = VaultDirectory.spacesName
+            for path in [spaces] + (0..<header.spaceCount).map({ "\(spaces)/\($0)" }) {
+                do throws(Errno) {
+                    try calls.makeDirectory(vault.directory, path, mode: 0o700)
+                } catch  where error == .exists {}
+            }
+            try calls.sync(vault.directory)
+        }
+    }
+
+    // MARK: Segments
+
+    /// The bytes that the copy has of a segment.
+    func bytes(of place: SegmentPlace) -> UInt64 {
+        vault.segmentBytes(space: place.space, number: place.number) ?? 0
+    }
+
+    /// Bytes that the copy's disk can take.
+    func hostAvailable() throws(VaultError) -> UInt64 {
+        try changing { () throws(Errno) in try calls.hostStatus(vault.directory).availableBytes }
+    }
+
+    /// Goes on with a segment, made where there is none; returns its length in bytes.
+    func begin(_ place: SegmentPlace) throws(VaultError) -> UInt64 {
+        try endSegment()
+        return try changing { () throws(Errno) in
+            let flags = O_RDWR | O_NOFOLLOW
+            let file: Int32
+            do throws(Errno) {
+                file = try calls.open(vault.directory, place.path, flags: flags, mode: 0)
+            } catch  where error == .noEntry {
+                file = try calls.open(vault.directory, place.path, flags: flags | O_CREAT, mode: 0o600)
+                hasNewFiles = true
+            }
+            open = (place, OpenSegment(descriptor: file, calls: calls), false)
+            return try calls.status(file).size
+        }
+    }
+
+    /// Reads what the copy has of the segment; returns how many bytes there are.
+    private func read(_ offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(VaultError) -> Int {
+        guard let open else { return 0 }
+        do throws(Errno) { return try calls.readFully(open.segment.descriptor, bytes, at: offset) } catch {
+            throw .system(error, "cannot read the copy")
+        }
+    }
+
+    /// Makes the segment have `bytes` (1 MiB at most) from `offset` on: compares with what it has, and writes the pages
+    /// of 4 KiB that differ.
+    /// - Parameter end: where the copy's segment ended.
+    func update(_ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64) throws(VaultError) {
+        let there = comparison.slice(0, bytes.count)
+        // What lies at the end is new from the first byte on.
+        let count = min(try read(offset, into: there), Int(max(end, offset) - offset))
+        let old = UnsafeRawBufferPointer(there.slice(0, count))
+        if areEqual(bytes, old) { return }
+        for range in differingPages(bytes.slice(0, count), old) {
+            try write(offset + UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count), end: end)
+        }
+        if count < bytes.count {
+            try write(offset + UInt64(count), bytes.slice(count, bytes.count - count), end: end)
+        }
+    }
+
+    /// Changes bytes of the segment, now or, where they are part of a whole copy, by way of the log.
+    /// - Parameter end: where the copy's segment ended.
+    private func write(_ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64) throws(VaultError) {
+        guard let open else { return }
+        try changing { () throws(Errno) in
+            if isWhole && offset < end {
+                if log == nil { log = try CopyLog(making: vault.directory, header.clearFields, calls) }
+                try log?.add(open.place, offset, bytes)
+            } else {
+                self.open?.isWritten = true
+                try calls.writeFully(open.segment.descriptor, bytes, at: offset)
+            }
+        }
+        bytesWritten += UInt64(bytes.count)
+    }
+
+    /// Syncs what was written of the segment.
+    func endSegment() throws(VaultError) {
+        guard let ended = open else { return }
+        open = nil
+        if ended.isWritten {
+            try changing { () throws(Errno) in try calls.dataSync(ended.segment.descriptor) }
+        }
+    }
+
+    // MARK: The end
+
+    /// Forgets what the log has: the state that was read is none.
+    func beginAgain() throws(VaultError) {
+        try endSegment()
+        guard isWhole else { return }
+        bytesWritten = 0
+        try giveUp()
+    }
+
+    /// Leaves a whole copy as it was.
+    func giveUp() throws(VaultError) {
+        guard isWhole, log != nil else { return }
+        log = nil
+        try CopyLog.remove(from: vault)
+    }
+
+    /// Makes all that was written the copy's state. Its heads come last.
+    func finish(_ heads: CopyHeads) throws(VaultError) {
+        for (place, bytes) in heads.roots.sorted(by: { $0.key.number < $1.key.number }) {
+            try writeRoots(place, bytes)
+        }
+        try endSegment()
+        try syncDirectories()
+        if !isWhole { return try finishFirst(heads) }
+        let isSameHeader = try currentHeader() == heads.header
+        if log == nil && isSameHeader { return }
+        try changing { () throws(Errno) in
+            if log == nil { log = try CopyLog(making: vault.directory, header.clearFields, calls) }
+            try log?.end(with: heads.header)
+            try calls.sync(vault.directory)
+        }
+        // From now on the copy may be nothing without its log: that is no longer removed when something fails.
+        let whole = log
+        log = nil
+        try whole?.apply(to: vault)
+    }
+
+    private func writeRoots(_ place: SegmentPlace, _ bytes: [UInt8]) throws(VaultError) {
+        let end = try begin(place)
+        let result = bytes.withUnsafeBytes { bytes -> Result<Void, VaultError> in
+            do throws(VaultError) { return .success(try update(0, bytes, end: end)) } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+
+    private func currentHeader() throws(VaultError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
+        do throws(Errno) {
+            let count = try calls.readFully(vault.header, at: 0, into: &bytes)
+            return Array(bytes.prefix(count))
+        } catch { throw .system(error, "cannot read the copy's header") }
+    }
+
+    private func finishFirst(_ heads: CopyHeads) throws(VaultError) {
+        try changing { () throws(Errno) in
+            try calls.writeFully(vault.header, heads.header, at: 0)
+            try calls.sync(vault.header)
+        }
+        bytesWritten += UInt64(heads.header.count)
+        try CopyLog.remove(from: vault)
+    }
+
+    private func syncDirectories() throws(VaultError) {
+        guard hasNewFiles else { return }
+        for space in 0..<header.spaceCount {
+            let directory = try vault.openSpace(space)
+            defer { calls.close(directory) }
+            try changing { () throws(Errno) in try calls.sync(directory) }
+        }
+        hasNewFiles = false
+    }
+}
+
+/// Runs of pages of 4 KiB in which two areas of one size differ. The last page may be shorter.
+private func differingPages(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> [Range<Int>] {
+    var runs: [Range<Int>] = []
+    for start in stride(from: 0, to: a.count, by: Geometry.pageBytes) {
+        let count = min(Geometry.pageBytes, a.count - start)
+        if areEqual(a.slice(start, count), b.slice(start, count)) { continue }
+        if let last = runs.last, last.upperBound == start {
+            runs[runs.count - 1] = last.lowerBound..<start + count
+        } else {
+            runs.append(start..<start + count)
+        }
+    }
+    return runs
+}
+
+private func areEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+    guard a.count == b.count, let first = a.baseAddress, let second = b.baseAddress else {
+        return a.count == b.count
+    }
+    return memcmp(first, second, a.count) == 0
+}

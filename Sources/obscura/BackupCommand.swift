@@ -1,0 +1,63 @@
+import VaultStore
+
+func runBackup(_ arguments: Arguments) throws(Failure) {
+    let (vault, destination) = (arguments.operands[0], arguments.operands[1])
+    try requireVault(vault)
+    let (source, target) = (realPath(vault), realPath(destination))
+    if isInside(target, source) {
+        throw Failure(.usage, destination, "it is the vault or inside it: copy it to somewhere else")
+    }
+    if isInside(source, target) {
+        throw Failure(.usage, destination, "the vault is inside it: name a directory of its own for the copy")
+    }
+    let progress = ProgressLine("Copying", quiet: arguments.has(.quiet))
+    var result: Result<BackupReport, BackupError>?
+    notingInterruption {
+        do throws(BackupError) {
+            let report = try Vault.backup(vault, to: destination) { (done, total) throws(BackupError) in
+                if wasInterrupted { throw .interrupted }
+                progress.show(done: done, total: total)
+            }
+            result = .success(report)
+        } catch { result = .failure(error) }
+    }
+    progress.end()
+    switch result {
+    case .success(let report): try conclude(report, vault, destination)
+    case .failure(let error): throw failure(error, vault, destination)
+    case nil: preconditionFailure("the backup has ended")
+    }
+}
+
+private func conclude(_ report: BackupReport, _ vault: String, _ destination: String) throws(Failure) {
+    say("\(destination): copied \(sizeText(report.bytesWritten)) of \(sizeText(report.bytes))")
+    guard report.missingSegments > 0 else { return }
+    throw Failure(
+        .damaged, vault,
+        """
+        damage found: \(counted(report.missingSegments, "segment")) of it missing; the copy keeps what it had of them
+        """)
+}
+
+/// What the user is told about a backup that did not come about.
+func failure(_ error: BackupError, _ vault: String, _ destination: String) -> Failure {
+    switch error {
+    case .source(let error): failure(error, vault: vault)
+    case .destination(.headerDamaged):
+        Failure(.damaged, destination, "its header is damaged: name a new directory for the copy")
+    case .destination(.noRoom):
+        Failure(
+            .noRoom, destination, "not enough room for the copy: free some, then run the same command again")
+    case .destination(.inUse):
+        Failure(
+            .inUse, destination, "the copy is in use: unmount it, or wait for the backup that writes it")
+    case .destination(let error): failure(error, vault: destination)
+    case .changing:
+        Failure(
+            .inUse, vault,
+            "it changes faster than it can be copied: try again when less is written to it, or unmount it first"
+        )
+    case .interrupted:
+        Failure(.interrupted, destination, "interrupted: run the same command again to go on")
+    }
+}

@@ -1,0 +1,307 @@
+import Foundation
+import Glibc
+import LinuxIO
+import Synchronization
+import Testing
+import VaultFormat
+
+@testable import VaultStore
+
+/// The real calls, until this many changes of the disk have been made: from then on every one fails, also those that
+/// clean up, as after a kill. Nothing is synced, which takes time and changes nothing that a test sees.
+final class DyingCalls: FileSystemCalls {
+    private let left: Mutex<Int>
+    private let onlyError: Errno?
+
+    /// - Parameter onlyError: one change fails, with this error, and those after it do not.
+    init(after changes: Int = .max, onlyError: Errno? = nil) {
+        left = Mutex(changes)
+        self.onlyError = onlyError
+    }
+
+    /// Whether the failure has come.
+    var isDead: Bool { left.withLock { $0 < 0 } }
+
+    private func change() throws(Errno) {
+        let isDue = left.withLock { left in
+            let isFirst = left == 0
+            left = max(left - 1, -1)
+            return isFirst || (left < 0 && onlyError == nil)
+        }
+        if isDue { throw onlyError ?? .inputOutput }
+    }
+
+    private var real: LinuxCalls { .shared }
+
+    func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
+        if flags & (O_CREAT | O_TRUNC) != 0 { try change() }
+        return try real.open(directory, path, flags: flags, mode: mode)
+    }
+    func close(_ descriptor: Int32) { real.close(descriptor) }
+    func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+        try real.pread(d, bytes, at: offset)
+    }
+    /// The last one is torn.
+    func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+        if isDead && onlyError == nil { throw .inputOutput }
+        do throws(Errno) { try change() } catch {
+            _ = try real.pwrite(
+                d, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)), at: offset)
+            throw error
+        }
+        return try real.pwrite(d, bytes, at: offset)
+    }
+    func dataSync(_ d: Int32) throws(Errno) { try change() }
+    func sync(_ d: Int32) throws(Errno) { try change() }
+    func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
+        try change()
+        try real.truncate(d, to: size)
+    }
+    func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
+        try change()
+        try real.reserve(d, bytes: bytes)
+    }
+    func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        try change()
+        try real.allocate(d, offset: offset, length: length)
+    }
+    func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
+    func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
+    func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
+        try change()
+        try real.setTimes(d, time)
+    }
+    func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
+        try change()
+        try real.makeDirectory(d, path, mode: mode)
+    }
+    func unlink(_ d: Int32, _ path: String) throws(Errno) {
+        try change()
+        try real.unlink(d, path)
+    }
+    func list(_ d: Int32) throws(Errno) -> [String] { try real.list(d) }
+    func lock(_ d: Int32) throws(Errno) { try real.lock(d) }
+}
+
+/// A copy of a vault that nobody has open is that vault, byte by byte; and is never less than the copy before.
+@Suite struct BackupTests {
+    let directory = TemporaryDirectory()
+    private var copy: String { directory.path + "/copy" }
+
+    @discardableResult
+    private func backUp(
+        _ path: String, calls: any FileSystemCalls = DyingCalls()
+    ) throws -> BackupReport {
+        try Vault.backup(path, to: copy, calls: calls) { _, _ in }
+    }
+
+    /// Every file below a directory, by its path from there.
+    private func files(_ path: String) throws -> [String: Data] {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: path)
+        var found: [String: Data] = [:]
+        for name in names {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path + "/" + name)
+            if attributes[.type] as? FileAttributeType == .typeDirectory { continue }
+            found[name] = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
+        }
+        return found
+    }
+
+    private func modified(_ path: String) throws -> Set<Date> {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: path)
+        return Set(
+            try names.map { name in
+                let found = try FileManager.default.attributesOfItem(atPath: path + "/" + name)
+                return try #require(found[.modificationDate] as? Date)
+            })
+    }
+
+    private func change(_ path: String, _ round: UInt8) throws {
+        let space = try openSpace(path, calls: DyingCalls())
+        space.stage(0, round)
+        for page in 1..<20 { space.stage(UInt32(page), round) }
+        space.adopt(try space.writeAll(UInt64(round), bytes(300_000, seed: UInt64(round))))
+        try space.commit(durable: true)
+        try space.close()
+    }
+
+    /// So often that what the first root refers to has been written over.
+    private func changeOften(_ path: String) throws {
+        for round in 2...6 as ClosedRange<UInt8> { try change(path, round) }
+    }
+
+    /// What all pages are filled with.
+    private func page(_ path: String) throws -> UInt8 {
+        let space = try openSpace(path, readOnly: true)
+        let pages = Set(try (0..<space.pageCount).map { try space.page($0) })
+        return pages.count == 1 ? pages.first ?? 0 : 0
+    }
+
+    private func makeVault(spaces: Int) throws -> String {
+        try VaultStoreTests.makeVault(
+            directory, spaces: spaces, bytes: spaces == 1 ? nil : 16 << 20, calls: DyingCalls())
+    }
+
+    @Test(arguments: [1, 2]) func copiesAllAndThenWhatHasChanged(spaces: Int) throws {
+        let path = try makeVault(spaces: spaces)
+        try change(path, 1)
+        let first = try backUp(path)
+        let roots = UInt64(2 * spaces * CopyHeads.rootBytes)
+        #expect(first.bytesWritten <= first.bytes && first.bytesWritten + roots >= first.bytes)
+        #expect(try files(copy) == files(path))
+        #expect(try page(copy) == 1)
+
+        let again = try backUp(path)
+        #expect(again.bytesWritten == 0 && again.bytes == first.bytes)
+        try change(path, 2)
+        let second = try backUp(path)
+        // 300,000 bytes of content, and a hundred pages at most.
+        #expect(second.bytesWritten > 300_000 && second.bytesWritten < 1_500_000)
+        #expect(try files(copy) == files(path))
+        #expect(try page(copy) == 2)
+        if spaces > 1 { #expect(try modified(copy).count == 1) }
+    }
+
+    @Test func copiesWhatGrowAdds() throws {
+        let path = try makeVault(spaces: 2)
+        try backUp(path)
+        try Vault.grow(path, bytesPerSpace: 24 << 20) { _, _ in }
+        // A number that is still being made is not copied.
+        let begun = path + "/spaces/0/000006.seg"
+        try Data(count: 1000).write(to: URL(fileURLWithPath: begun))
+        #expect(try backUp(path).bytesWritten == 16 << 20)
+        try FileManager.default.removeItem(atPath: begun)
+        #expect(try files(copy) == files(path))
+    }
+
+    @Test func refusesWhatIsNotItsCopy() throws {
+        let path = try makeVault(spaces: 1)
+        #expect(throws: BackupError.destination(.otherVault)) {
+            try Vault.create(
+                at: copy, spaces: 1, bytesPerSpace: nil, kdf: quickKDF, password: secret("two")
+            ) { _, _ in }
+            try backUp(path)
+        }
+        let other = directory.path + "/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: true)
+        try Data("kept".utf8).write(to: URL(fileURLWithPath: other + "/notes"))
+        #expect(throws: BackupError.destination(.notEmpty(other))) {
+            _ = try Vault.backup(path, to: other) { _, _ in }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: other) == ["notes"])
+        #expect(throws: BackupError.destination(.inUse)) {
+            let third = directory.path + "/third"
+            _ = try Vault.backup(path, to: third) { _, _ in }
+            let mounted = try openSpace(third)
+            defer { withExtendedLifetime(mounted) {} }
+            _ = try Vault.backup(path, to: third) { _, _ in }
+        }
+    }
+
+    @Test func saysWhatTheVaultHasLostAndKeepsIt() throws {
+        let path = try makeVault(spaces: 2)
+        try backUp(path)
+        try FileManager.default.removeItem(atPath: path + "/spaces/1/000002.seg")
+        #expect(try backUp(path).missingSegments == 1)
+        #expect(FileManager.default.fileExists(atPath: copy + "/spaces/1/000002.seg"))
+    }
+
+    /// Killed after each change of the disk in turn: the first copy is no vault until it is done.
+    @Test func aFirstCopyIsNoVaultUntilItIsWhole() throws {
+        let path = try makeVault(spaces: 1)
+        try change(path, 1)
+        var kills = 0
+        while true {
+            try? FileManager.default.removeItem(atPath: copy)
+            let calls = DyingCalls(after: kills)
+            _ = try? backUp(path, calls: calls)
+            guard calls.isDead else { break }
+            kills += 1
+            if (try? openSpace(copy, readOnly: true)) != nil { #expect(try page(copy) == 1, "\(kills)") }
+            try backUp(path)
+            #expect(try files(copy) == files(path), "\(kills)")
+        }
+        #expect(kills > 12)
+    }
+
+    /// Killed after each change of the disk in turn, a copy has the old state or the new one, whole, and the next
+    /// backup makes it the new one.
+    @Test func aCopyStaysWhatItWasUntilTheNewOneIsWhole() throws {
+        let path = try makeVault(spaces: 1)
+        try change(path, 1)
+        try backUp(path)
+        let kept = directory.path + "/kept"
+        try FileManager.default.copyItem(atPath: copy, toPath: kept)
+        try changeOften(path)
+        var (kills, old, new) = (0, 0, 0)
+        while true {
+            for isOpened in [true, false] {
+                try? FileManager.default.removeItem(atPath: copy)
+                try FileManager.default.copyItem(atPath: kept, toPath: copy)
+                let calls = DyingCalls(after: kills)
+                _ = try? backUp(path, calls: calls)
+                if isOpened {
+                    let page = try page(copy)
+                    #expect(page == 1 || page == 6, "\(kills)")
+                    if page == 1 { old += 1 } else { new += 1 }
+                }
+                try backUp(path)
+                #expect(try files(copy) == files(path), "\(kills)")
+                if !calls.isDead {
+                    #expect(old > 5 && new > 5)
+                    return
+                }
+            }
+            kills += 1
+        }
+    }
+
+    /// Each write and sync of a backup fails once, and what it cleans up then does not.
+    @Test(arguments: [Errno.inputOutput, .noSpace]) func anyCallMayFail(error: Errno) throws {
+        let path = try makeVault(spaces: 1)
+        try change(path, 1)
+        try backUp(path)
+        let kept = directory.path + "/kept"
+        try FileManager.default.copyItem(atPath: copy, toPath: kept)
+        try changeOften(path)
+        var faults = 0
+        while true {
+            try? FileManager.default.removeItem(atPath: copy)
+            try FileManager.default.copyItem(atPath: kept, toPath: copy)
+            let calls = DyingCalls(after: faults, onlyError: error)
+            _ = try? backUp(path, calls: calls)
+            let page = try page(copy)
+            #expect(page == 1 || page == 6, "\(faults)")
+            try backUp(path)
+            #expect(try files(copy) == files(path), "\(faults)")
+            guard calls.isDead else { break }
+            faults += 1
+        }
+        #expect(faults > 15)
+    }
+
+    /// What a log says counts no more once the copy was open.
+    @Test func aLogLeftBehindNeverCountsLater() throws {
+        let path = try makeVault(spaces: 1)
+        try change(path, 1)
+        try backUp(path)
+        try change(path, 2)
+        // Of the changes, the log is the first: it is whole, and the copy's header is too.
+        var kills = 0
+        var log: Data?
+        let kept = directory.path + "/kept"
+        try FileManager.default.copyItem(atPath: copy, toPath: kept)
+        while log == nil {
+            try FileManager.default.removeItem(atPath: copy)
+            try FileManager.default.copyItem(atPath: kept, toPath: copy)
+            kills += 1
+            _ = try? backUp(path, calls: DyingCalls(after: kills))
+            let vault = try VaultDirectory.open(copy, calls: LinuxCalls.shared)
+            let isWhole = try CopyLog.find(in: vault)?.isWhole() ?? false
+            if isWhole { log = try Data(contentsOf: URL(fileURLWithPath: copy + "/" + CopyLog.name)) }
+        }
+        try change(copy, 3)
+        #expect(!FileManager.default.fileExists(atPath: copy + "/" + CopyLog.name))
+        #expect(try page(copy) == 3)
+    }
+}
