@@ -172,6 +172,8 @@ public final class GameCalls: FileSystemCalls {
 
     public func status(_ descriptor: Int32) throws(Errno) -> FileStatus { try real.status(descriptor) }
     public func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno) {
+        try change(descriptor)
+        if leaks.contains(.holesInNewSegments) { return }
         try real.reserve(descriptor, bytes: bytes)
     }
     public func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus {

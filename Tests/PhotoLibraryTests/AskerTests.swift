@@ -47,6 +47,7 @@ import Testing
         let first = ask(rig, photo, askers[0])
         try #require(eventually { maker.orders.count == 1 })
         let others = askers.dropFirst().map { ask(rig, photo, $0) }
+        try #require(eventually { rig.library.thumbnails?.passengerCount == 3 })
         // The one on whose behalf it was begun, and one of the others.
         askers[0].cancel()
         #expect(first.result() == .failure(.interrupted))

@@ -121,6 +121,9 @@ final class ThumbnailShop: @unchecked Sendable {
         }
     }
 
+    /// How many wait for pictures.
+    var passengerCount: Int { lock.withLock { flights.values.reduce(0) { $0 + $1.passengers } } }
+
     init(_ options: LibraryOptions) {
         func makeMaker(isInBackground: Bool) -> (any PictureMaking)? {
             options.pictureMaker

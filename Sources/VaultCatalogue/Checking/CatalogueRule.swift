@@ -34,7 +34,8 @@ private let unrecorded = """
 private let photoBytes = "SELECT coalesce(sum(size), 0) FROM inode WHERE flags & 4 <> 0"
 /// Sectors of whole chunks, of the rest, and the row; as the library counts them.
 private let pictureBytes = """
-    SELECT coalesce(sum(length / 131072 * 131584 + (length % 131072 > 0) * ((length % 131072 + 607) / 512 * 512) + 256), 0)
+    SELECT coalesce(sum(
+        length / 131072 * 131584 + (length % 131072 > 0) * ((length % 131072 + 607) / 512 * 512) + 256), 0)
         FROM thumbnail WHERE length >= 0
     """
 
