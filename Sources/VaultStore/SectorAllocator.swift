@@ -186,14 +186,16 @@ final class SectorAllocator {
     /// Makes sectors that no root refers to any more free.
     func release(_ sector: UInt64, _ count: Int) throws(StoreError) {
         let (entry, segment, range) = try locate(sector, count)
+        // A catalogue that gives the same sectors to two files frees them twice.
+        guard entry.used.isFull(range) else { throw .damaged }
         entry.used.clear(range)
         entry.longestRun = nil
         changeUse(entry, segment, range, by: -count)
     }
 
     private func changeUse(_ entry: SegmentBits, _ segment: Int, _ range: Range<Int>, by change: Int) {
-        usedCounts[segment] = UInt32(Int(usedCounts[segment]) + change)
-        usedSectors = UInt64(Int(usedSectors) + change)
+        usedCounts[segment] = UInt32(clamping: Int(usedCounts[segment]) + change)
+        usedSectors = UInt64(clamping: Int(usedSectors) + change)
         dirtyCountPages.insert(segment / MapLayout.countsPerPage)
         let first = range.lowerBound / MapLayout.bitsPerPage
         let last = (range.upperBound - 1) / MapLayout.bitsPerPage

@@ -11,6 +11,18 @@ struct BitRow {
 
     subscript(index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
 
+    /// Whether all of a range is in use.
+    func isFull(_ range: Range<Int>) -> Bool {
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let length = min(64 - (index & 63), range.upperBound - index)
+            let mask = length == 64 ? UInt64.max : (1 << UInt64(length)) - 1
+            if words[index >> 6] >> UInt64(index & 63) & mask != mask { return false }
+            index += length
+        }
+        return true
+    }
+
     mutating func set(_ range: Range<Int>) {
         forEachWord(range) { words, word, mask in
             precondition(words[word] & mask == 0, "a sector is given out twice")

@@ -193,7 +193,7 @@ import VaultFormat
     }
 
     @Test func rowsThatMakeNoSense() throws {
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed: UInt64 = 1
         var generator = Dice(seed)
         let all = try Self.changes()
         let chosen = Self.tellsAll ? all : Array(all.shuffled(using: &generator).prefix(20))
