@@ -81,9 +81,10 @@ import Testing
     @Test func `damage is named by path, and the status is 6`() throws {
         let place = try filled()
         try place.shell("cp -a V whole")
-        // All content lies in the third segment: a byte in each MiB of it, behind the small files at its start.
+        // All content lies in the third segment. More bytes than fill the end of a chunk's last sector.
         try place.shell(
-            "printf X | dd of=V/spaces/0/000002.seg bs=1 seek=300000 conv=notrunc status=none")
+            "head -c 600 /dev/urandom | dd of=V/spaces/0/000002.seg bs=1 seek=300000 conv=notrunc status=none"
+        )
         let ended = try check(place)
         #expect(ended.status == 6)
         #expect(ended.lines.count == 1 && ended.output.hasPrefix("albums/big: bytes "))
