@@ -67,9 +67,14 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func list(_ directory: Int32) throws(Errno) -> [String]
     /// flock(2), exclusive, not waiting: EWOULDBLOCK where another holds it.
     func lock(_ descriptor: Int32) throws(Errno)
+    /// Asks the kernel to have these bytes in memory soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only advice: it does
+    /// not wait, and nothing fails.
+    func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
 }
 
 extension FileSystemCalls {
+    public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+
     /// As `open`, so that reading leaves no trace in the access time, where the caller owns the file.
     public func openTraceless(
         _ directory: Int32, _ path: String, flags: Int32, mode: UInt32

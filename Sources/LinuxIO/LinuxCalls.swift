@@ -103,4 +103,8 @@ public final class LinuxCalls: FileSystemCalls {
     public func lock(_ descriptor: Int32) throws(Errno) {
         _ = try retryingInterrupts { flock(descriptor, LOCK_EX | LOCK_NB) }
     }
+
+    public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {
+        posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_WILLNEED))
+    }
 }

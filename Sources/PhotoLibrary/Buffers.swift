@@ -74,16 +74,21 @@ final class FileCommons: @unchecked Sendable {
     /// Sets room aside for bytes that will be sealed later, so that a full space is told at write(2).
     func claim(_ bytes: UInt64) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
-            let available = space.capacity.available
-            let missing = lock.withLock {
-                let wanted = claimedBytes + bytes
-                if wanted <= available { claimedBytes = wanted }
-                return wanted - min(wanted, available)
-            }
+            if claim(bytes, of: space.knownCapacity.available) == 0 { return }
+            let missing = claim(bytes, of: space.capacity.available)
             if missing == 0 { return }
             guard makeRoom(missing) else { break }
         }
         throw .noRoom
+    }
+
+    /// Sets room aside where there is enough; else returns by how many bytes it falls short.
+    private func claim(_ bytes: UInt64, of available: UInt64) -> UInt64 {
+        lock.withLock {
+            let wanted = claimedBytes + bytes
+            if wanted <= available { claimedBytes = wanted }
+            return wanted - min(wanted, available)
+        }
     }
 
     /// Seals and writes, trying again where the space seems full.

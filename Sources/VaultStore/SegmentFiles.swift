@@ -1,11 +1,13 @@
 import Glibc
 import LinuxIO
+import Synchronization
 import VaultFormat
 
 /// An open segment; closed when its last user lets go.
 final class OpenSegment: Sendable {
     let descriptor: Int32
     private let calls: any FileSystemCalls
+    private let stream = Mutex(WriteStream())
 
     init(descriptor: Int32, calls: any FileSystemCalls) {
         self.descriptor = descriptor
@@ -13,6 +15,41 @@ final class OpenSegment: Sendable {
     }
 
     deinit { calls.close(descriptor) }
+
+    /// To be told of each write before it is made.
+    func willWrite(_ range: Range<UInt64>) {
+        guard let soon = stream.withLock({ $0.pagesToRead(before: range) }) else { return }
+        calls.readSoon(descriptor, offset: soon.lowerBound, length: UInt64(soon.count))
+    }
+}
+
+/// Small writes one behind the other into what was written before. Each ends within a page, which the kernel would
+/// read from the disk, and wait for, before it could change a part of it: it is asked to have read it by then.
+private struct WriteStream {
+    /// Where the last write ended.
+    private var end: UInt64 = 0
+    /// Up to where the kernel was asked to read.
+    private var asked: UInt64 = 0
+
+    private static let pageBytes: UInt64 = 4096
+    /// Larger writes have few such pages for their size.
+    private static let smallBytes = 64 << 10
+    private static let windowBytes: UInt64 = 256 << 10
+
+    /// What to read for the writes to come; nil where nothing is foreseen, or all that is was asked for.
+    mutating func pagesToRead(before write: Range<UInt64>) -> Range<UInt64>? {
+        let isNext = write.lowerBound <= end + Self.windowBytes && end <= write.upperBound + Self.windowBytes
+        end = write.upperBound
+        guard isNext else {
+            asked = end
+            return nil
+        }
+        guard write.count < Self.smallBytes, end % Self.pageBytes != 0, asked < end + Self.windowBytes / 2
+        else { return nil }
+        let start = max(asked, end) / Self.pageBytes * Self.pageBytes
+        asked = start + Self.windowBytes
+        return start..<asked
+    }
 }
 
 /// The segments of one space: `spaces/I/NNNNNN.seg`, addressed by linear sector.
@@ -133,6 +170,7 @@ final class SegmentFiles: @unchecked Sendable {
         let (number, offset) = place(sector, bytes.count)
         let segment = try segment(number)
         lock.withLock { _ = unsynced.insert(number) }
+        segment.willWrite(offset..<offset + UInt64(bytes.count))
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw StoreError(error) }

@@ -382,9 +382,15 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// What the space holds and can take.
     public var capacity: SpaceUse {
+        lock.withLock { noticeGrowth() }
+        return knownCapacity
+    }
+
+    /// As `capacity`, but blind to segments that `grow` has added since they were last looked for, which costs
+    /// system calls.
+    public var knownCapacity: SpaceUse {
         let host = grows ? (try? hostAvailable()) ?? 0 : 0
         return lock.withLock {
-            noticeGrowth()
             let sectorBytes = UInt64(Geometry.sectorBytes)
             let used =
                 (sectors.usedSectors + sectors.reservedSectors) - min(pendingSectors, sectors.usedSectors)
