@@ -24,11 +24,7 @@ int shim_memfd_create(const char *name, unsigned int flags) { return memfd_creat
 const unsigned int shim_MLOCK_ONFAULT = MLOCK_ONFAULT;
 int shim_mlock2(const void *address, long length, unsigned int flags) { return mlock2(address, (size_t)length, flags); }
 
-const short shim_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
 const int shim_SCHED_IDLE = SCHED_IDLE;
-int shim_posix_spawn_file_actions_addclosefrom_np(void *actions, int from) {
-    return posix_spawn_file_actions_addclosefrom_np(actions, from);
-}
 
 const int shim_PR_SET_DUMPABLE = PR_SET_DUMPABLE, shim_PR_SET_NO_NEW_PRIVS = PR_SET_NO_NEW_PRIVS,
           shim_PR_SET_PDEATHSIG = PR_SET_PDEATHSIG;

@@ -13,38 +13,20 @@ struct BitRow {
 
     /// Whether all of a range is in use.
     func isFull(_ range: Range<Int>) -> Bool {
-        var index = range.lowerBound
-        while index < range.upperBound {
-            let length = min(64 - (index & 63), range.upperBound - index)
-            let mask = length == 64 ? UInt64.max : (1 << UInt64(length)) - 1
-            if words[index >> 6] >> UInt64(index & 63) & mask != mask { return false }
-            index += length
-        }
-        return true
+        WordMasks(rest: range).allSatisfy { word, mask in words[word] & mask == mask }
     }
 
     mutating func set(_ range: Range<Int>) {
-        forEachWord(range) { words, word, mask in
+        for (word, mask) in WordMasks(rest: range) {
             precondition(words[word] & mask == 0, "a sector is given out twice")
             words[word] |= mask
         }
     }
 
     mutating func clear(_ range: Range<Int>) {
-        forEachWord(range) { words, word, mask in
+        for (word, mask) in WordMasks(rest: range) {
             precondition(words[word] & mask == mask, "a free sector is freed")
             words[word] &= ~mask
-        }
-    }
-
-    private mutating func forEachWord(_ range: Range<Int>, _ body: (inout [UInt64], Int, UInt64) -> Void) {
-        var index = range.lowerBound
-        while index < range.upperBound {
-            let bit = index & 63
-            let length = min(64 - bit, range.upperBound - index)
-            let mask = (length == 64 ? UInt64.max : (1 << UInt64(length)) - 1) << UInt64(bit)
-            body(&words, index >> 6, mask)
-            index += length
         }
     }
 
@@ -91,5 +73,19 @@ struct BitRow {
             if word << 6 >= limit { return limit }
         }
         return nil
+    }
+}
+
+/// The words that hold the bits of a range, each with a mask of those in it.
+private struct WordMasks: Sequence, IteratorProtocol {
+    /// What is still to come.
+    var rest: Range<Int>
+
+    mutating func next() -> (word: Int, mask: UInt64)? {
+        guard let first = rest.first else { return nil }
+        let bit = first & 63
+        let length = Swift.min(64 - bit, rest.count)
+        rest = first + length..<rest.upperBound
+        return (first >> 6, (UInt64.max >> UInt64(64 - length)) << UInt64(bit))
     }
 }

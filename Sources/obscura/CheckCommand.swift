@@ -91,9 +91,8 @@ private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) 
     return try notingInterruption { () throws(Failure) in
         defer { progress.end() }
         return try onVault(vault) { () throws(VaultError) in
-            let options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
             let bytes = try Vault.info(vault).segmentBytes
-            return try Salvage.survey(unlocked, options: options) { done, total throws(VaultError) in
+            return try Salvage.survey(unlocked, options: .forThisUser) { done, total throws(VaultError) in
                 progress.show(done: UInt64(done) * bytes, total: UInt64(total) * bytes)
                 if wasInterrupted { throw VaultError.interrupted }
             }

@@ -14,59 +14,6 @@ enum ProcessEnd: Equatable {
     }
 }
 
-/// Starts a program with the given descriptors and no others beside 0, 1 and 2.
-///
-/// It begins with no signal blocked or caught.
-/// - Parameters:
-///   - words: its path, or a name to be looked for in PATH, then its arguments.
-///   - executable: what is executed where that differs from the first word.
-///   - environment: `NAME=value` each; nil for this process's own.
-///   - descriptors: `from` of this process becomes `to` of the other.
-///   - asSession: leads a session of its own, without a terminal, at `/`.
-///   - asGroup: leads a process group of its own.
-func spawn(
-    _ words: [String], executable: String? = nil, environment: [String]? = nil,
-    descriptors: [(from: Int32, to: Int32)], asSession: Bool = false, asGroup: Bool = false
-) throws(Errno) -> pid_t {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    // Raised above every target first, so that no dup2 overwrites a source that is still needed.
-    let targetMax = descriptors.map(\.to).max() ?? 0
-    var raised: [Int32] = []
-    defer { for descriptor in raised { close(descriptor) } }
-    for (from, to) in descriptors {
-        let copy = fcntl(from, F_DUPFD_CLOEXEC, targetMax + 1)
-        if copy < 0 { throw .last }
-        raised.append(copy)
-        posix_spawn_file_actions_adddup2(&actions, copy, to)
-    }
-    _ = obscura_spawn_close_from(&actions, max(targetMax, STDERR_FILENO) + 1)
-    if asSession { _ = obscura_spawn_change_directory(&actions, "/") }
-
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    posix_spawnattr_setsigmask(&attributes, &signals)
-    sigfillset(&signals)
-    posix_spawnattr_setsigdefault(&attributes, &signals)
-    var flags = Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)
-    if asSession { flags |= obscura_spawn_new_session() }
-    if asGroup { flags |= Int16(POSIX_SPAWN_SETPGROUP) }
-    posix_spawnattr_setflags(&attributes, flags)
-
-    var process: pid_t = 0
-    let code = withCStrings(words) { arguments in
-        withCStrings(environment ?? currentEnvironment()) { variables in
-            posix_spawnp(&process, executable ?? words[0], &actions, &attributes, arguments, variables)
-        }
-    }
-    if code != 0 { throw Errno(code) }
-    return process
-}
-
 /// Waits for a child of this process.
 func waitForEnd(of process: pid_t) -> ProcessEnd {
     var status: Int32 = 0
@@ -116,22 +63,4 @@ func readAll(_ descriptor: Int32, countMax: Int) -> [UInt8] {
         if count <= 0 { return result }
         result += buffer[0..<min(count, countMax - result.count)]
     }
-}
-
-/// `NAME=value` for every variable of this process.
-func currentEnvironment() -> [String] {
-    var result: [String] = []
-    guard var next = obscura_environment() else { return result }
-    while let variable = next.pointee {
-        result.append(String(cString: variable))
-        next += 1
-    }
-    return result
-}
-
-/// Runs `body` with the strings as execve(2) wants them: a null-terminated array of C strings.
-func withCStrings<R>(_ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> R) -> R {
-    let pointers = strings.map { strdup($0) }
-    defer { for pointer in pointers { free(pointer) } }
-    return body(pointers + [nil])
 }

@@ -54,7 +54,7 @@ func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws
     return try onVault(vault) { () throws(VaultError) in
         let space = try Vault.unlock(
             vault, password: password, readOnly: readOnly, stretcher: ChildStretcher())
-        var options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
+        var options = LibraryOptions.forThisUser
         options.readOnly = readOnly
         options.thumbnails = .off
         let library = try Library.open(space, options: options)

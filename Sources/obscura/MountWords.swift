@@ -172,7 +172,7 @@ struct MountWords: Equatable {
     ///
     /// - Parameter workerPath: the executable that makes thumbnails.
     func libraryOptions(workerPath: String?) -> LibraryOptions {
-        var options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
+        var options = LibraryOptions.forThisUser
         options.readOnly = readOnly
         options.uid = uid
         options.gid = gid
@@ -214,5 +214,12 @@ private func isSubtypeByte(_ byte: UInt8) -> Bool {
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
         true
     default: false
+    }
+}
+
+extension LibraryOptions {
+    /// What this process serves is its user's.
+    static var forThisUser: LibraryOptions {
+        LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
     }
 }

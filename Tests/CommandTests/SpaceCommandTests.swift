@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LinuxIO
+import TestSupport
 import Testing
 import VaultCrypto
 
@@ -281,7 +282,6 @@ import VaultCrypto
         kill(stretching, SIGSTOP)
         defer { kill(stretching, SIGKILL) }
         kill(importing, SIGKILL)
-        for _ in 0..<3000 where !words(stretching).isEmpty { usleep(10_000) }
-        #expect(words(stretching).isEmpty)
+        #expect(eventually { words(stretching).isEmpty })
     }
 }

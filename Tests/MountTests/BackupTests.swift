@@ -68,7 +68,7 @@ import Testing
         #expect(try place.run([obscura, "backup", "V", "C"]).output.hasPrefix("C: copied 0 bytes of "))
     }
 
-    /// Killed at random, a copy opens with what it had, or what it was to get.
+    /// Killed sooner or later, a copy opens with what it had, or what it was to get.
     @Test func `kill -9 of a backup, the copy opens, and the next one is right`() throws {
         let place = try Place(spaces: 2, size: "16M")
         try makeSource(place, 0..<20)
@@ -80,7 +80,7 @@ import Testing
         for round in 0..<8 {
             try place.shell("rm -rf C; cp -a B C")
             let backup = try spawn(place, [obscura, "backup", "V", "C"])
-            usleep(UInt32.random(in: 0..<60_000) * UInt32(round % 4) / 2)
+            usleep(UInt32(round) * 11_000)
             kill(backup.processIdentifier, SIGKILL)
             backup.waitUntilExit()
             let ended = try place.run(

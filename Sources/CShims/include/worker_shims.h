@@ -13,11 +13,8 @@ int shim_memfd_create(const char *name, unsigned int flags);
 extern const unsigned int shim_MLOCK_ONFAULT;
 int shim_mlock2(const void *address, long length, unsigned int flags);
 
-/* posix_spawn(3). */
-extern const short shim_POSIX_SPAWN_SETSID;
 /* sched(7). */
 extern const int shim_SCHED_IDLE;
-int shim_posix_spawn_file_actions_addclosefrom_np(void *actions, int from);
 
 /* fork(2), which Swift marks unavailable; pidfd_open(2); prctl(2), which is variadic. */
 extern const int shim_PR_SET_DUMPABLE, shim_PR_SET_NO_NEW_PRIVS, shim_PR_SET_PDEATHSIG;

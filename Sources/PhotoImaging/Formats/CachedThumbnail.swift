@@ -5,19 +5,17 @@
 public func thumbnailURI(in source: some ByteSource) -> [UInt8]? {
     let region = Region(BoundedReader(source, headBytes: ReadLimits.identifyBytes))
     guard PNGReader.identify(region) != nil else { return nil }
-    var offset: UInt64 = 8
+    var offset = PNGChunk.firstOffset
     for _ in 0..<chunksMax {
-        guard let length = region.u32(offset), let type = region.u32(offset + 4), length < 1 << 31 else {
-            return nil
-        }
-        switch type {
+        guard let chunk = PNGChunk(region, at: offset) else { return nil }
+        switch chunk.type {
         case fourCC("IDAT"), fourCC("IEND"): return nil
         case fourCC("tEXt"), fourCC("zTXt"), fourCC("iTXt"):
-            let text = PNGText.contents(region.clipped(offset + 8, UInt64(length)), type)
+            let text = PNGText.contents(chunk.body, chunk.type)
             if let text, text.keyword == "Thumb::URI" { return text.value.withView { $0.array } }
         default: break
         }
-        offset += 12 + UInt64(length)
+        offset = chunk.end
     }
     return nil
 }

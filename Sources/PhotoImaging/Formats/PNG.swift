@@ -15,7 +15,7 @@ enum PNGReader: FormatReader {
     private static let tailBytes: UInt64 = 64 * 1024
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
-        var offset: UInt64 = 8
+        var offset = PNGChunk.firstOffset
         var imageChunks = 0
         var textsLeft = textsMax
         for _ in 0..<chunksMax where imageChunks <= imageChunksMax {
@@ -34,10 +34,8 @@ enum PNGReader: FormatReader {
     private static func readChunk(
         _ region: Region, at offset: UInt64, _ textsLeft: inout Int, _ facts: inout MediaFacts
     ) -> UInt64? {
-        guard let length = region.u32(offset).map(UInt64.init), let type = region.u32(offset + 4),
-            length < 1 << 31
-        else { return nil }
-        let body = region.clipped(offset + 8, length)
+        guard let chunk = PNGChunk(region, at: offset) else { return nil }
+        let (type, body) = (chunk.type, chunk.body)
         switch type {
         case fourCC("IHDR"): facts.setSize(body.u32(0), body.u32(4))
         case fourCC("IEND"): return nil
@@ -47,7 +45,7 @@ enum PNGReader: FormatReader {
             if textsLeft > 0, PNGText.read(body, type, into: &facts) { textsLeft -= 1 }
         default: break
         }
-        return offset + 12 + length
+        return chunk.end
     }
 
     /// Where, near the end, a run of chunks begins that starts with metadata and ends exactly with the file.
@@ -84,6 +82,28 @@ enum PNGReader: FormatReader {
             index += 12 + length
         }
         return false
+    }
+}
+
+/// One of the parts a PNG consists of: length, type, body and a checksum, which is not looked at.
+struct PNGChunk {
+    let type: UInt32
+    /// Cut where the file ends.
+    let body: Region
+    /// Where the next one begins.
+    let end: UInt64
+
+    /// Where the first one of a file begins.
+    static let firstOffset: UInt64 = 8
+
+    /// Nil where there is none.
+    init?(_ region: Region, at offset: UInt64) {
+        guard let length = region.u32(offset), let type = region.u32(offset + 4), length < 1 << 31 else {
+            return nil
+        }
+        self.type = type
+        body = region.clipped(offset + 8, UInt64(length))
+        end = offset + 12 + UInt64(length)
     }
 }
 
