@@ -28,6 +28,10 @@ public struct FileStatus: Sendable, Equatable {
 
 /// What fstatfs(2) tells: bytes of the host filesystem and its type's magic number (statfs(2)).
 public struct HostStatus: Sendable, Equatable {
+    /// Available on a host that does not tell its size: some network and FUSE filesystems answer 0 of 0 blocks. They
+    /// refuse what does not fit when it is written.
+    public static let untoldBytes: UInt64 = 1 << 50
+
     public var totalBytes: UInt64
     public var availableBytes: UInt64
     public var typeMagic: UInt64

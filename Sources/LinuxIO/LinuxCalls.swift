@@ -63,8 +63,10 @@ public final class LinuxCalls: FileSystemCalls {
         _ = try retryingInterrupts { fstatvfs(descriptor, &status) }
         let type = try retryingInterrupts { obscura_filesystem_type(descriptor) }
         let block = UInt64(status.f_frsize)
+        let available = UInt64(status.f_bavail) * block
         return HostStatus(
-            totalBytes: UInt64(status.f_blocks) * block, availableBytes: UInt64(status.f_bavail) * block,
+            totalBytes: UInt64(status.f_blocks) * block,
+            availableBytes: status.f_blocks == 0 ? HostStatus.untoldBytes : available,
             typeMagic: UInt64(truncatingIfNeeded: type) & 0xFFFF_FFFF)
     }
 
