@@ -36,12 +36,15 @@ extension Library {
             return found
         }
         return candidates.filter { candidate in
-            // One that cannot be read is not equal.
-            let isEqual = try? withState(of: candidate.ino) { file throws(FileError) in
-                try file.hasEqualBytes(source)
-            }
+            // One that cannot be read, not the second time either, is not equal.
+            let isEqual =
+                (try? isEqual(candidate.ino, to: source)) ?? (try? isEqual(candidate.ino, to: source))
             return isEqual == true
         }
+    }
+
+    private func isEqual(_ ino: UInt64, to source: some ByteSource) throws(FileError) -> Bool {
+        try withState(of: ino) { file throws(FileError) in try file.hasEqualBytes(source) }
     }
 }
 

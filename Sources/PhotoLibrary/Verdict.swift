@@ -82,21 +82,40 @@ extension Library {
     /// Looks whether an open file is a photo, and at the sidecar beside it: beside `place`, where it is about
     /// to be, else beside the name it is filed by. Empty files never are photos.
     func look(_ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil) -> Verdict {
+        var hasFailed = false
+        let verdict = look(file, at: place, &hasFailed)
+        // A disk that has failed once may not fail again; to believe it would cost a photo its day, or show it twice.
+        return hasFailed ? look(file, at: place, &hasFailed) : verdict
+    }
+
+    /// - Parameter hasFailed: set where something could not be read.
+    private func look(
+        _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ hasFailed: inout Bool
+    ) -> Verdict {
         let source = FileSource(file)
+        defer { if source.hasFailed { hasFailed = true } }
         guard source.byteCount > 0 else { return .plain }
         let facts = readFacts(source)
         if source.hasFailed { return .unknown }
         guard let facts else { return .plain }
         guard let fingerprint = fingerprint(of: source), !source.hasFailed else { return .unknown }
         var sighting = Sighting(facts: facts, fingerprint: fingerprint)
-        // A sidecar that cannot be read is as good as none: the photo has dates of its own.
-        let beside = try? locked { tree throws(FileError) in try tree.sidecar(of: file.inode, at: place) }
-        if let ino = beside {
-            sighting.sidecar = try? withState(of: ino) { state throws(FileError) in
-                readSidecar(FileSource(state))
+        do throws(FileError) {
+            // A sidecar that cannot be read is as good as none: the photo has dates of its own.
+            if let ino = try locked({ tree throws(FileError) in try tree.sidecar(of: file.inode, at: place) })
+            {
+                let (sidecar, isUnread) = try withState(of: ino) {
+                    state throws(FileError) -> (Sidecar?, Bool) in
+                    let beside = FileSource(state)
+                    return (readSidecar(beside), beside.hasFailed)
+                }
+                sighting.sidecar = sidecar
+                hasFailed = hasFailed || isUnread
             }
-        }
-        sighting.equals = (try? equalPhotos(to: source, fingerprint, besides: file.ino)) ?? []
+        } catch { hasFailed = true }
+        do throws(FileError) {
+            sighting.equals = try equalPhotos(to: source, fingerprint, besides: file.ino)
+        } catch { hasFailed = true }
         return .media(sighting)
     }
 }

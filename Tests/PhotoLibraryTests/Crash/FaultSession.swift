@@ -13,6 +13,8 @@ final class FaultSession: LibraryUser {
     private(set) var disk: MemoryDisk
     private(set) var calls: FaultyCalls
     let caller = Caller(uid: 0, gid: 0)
+    /// Days that the trash keeps what is in it; 0: nothing comes there.
+    private let trashDays: Int
     private let maker = StandInMaker()
     private var opened: Library?
 
@@ -25,6 +27,7 @@ final class FaultSession: LibraryUser {
 
     init(_ vault: MemoryVault, capacity: UInt64? = nil) throws {
         self.vault = vault
+        trashDays = 0
         disk = MemoryDisk(vault.empty, isRecording: false)
         if let capacity { disk.setCapacity(capacity) }
         calls = FaultyCalls(disk)
@@ -36,7 +39,7 @@ final class FaultSession: LibraryUser {
         options.pictureMaker = maker
         options.settleMilliseconds = 1 << 40
         options.commitsByHand = true
-        options.trashDays = 0
+        options.trashDays = trashDays
         let unlocked = try vault.unlock(calls)
         let library = try Library.open(unlocked, options: options)
         library.didGoLive()
@@ -71,9 +74,18 @@ final class FaultSession: LibraryUser {
         return try left.dump()
     }
 
+    /// A session on what another left; it is not mounted yet.
+    init(_ vault: MemoryVault, unmountedOn state: DiskState, trashDays: Int) {
+        self.vault = vault
+        self.trashDays = trashDays
+        disk = MemoryDisk(state, isRecording: false)
+        calls = FaultyCalls(disk)
+    }
+
     /// Opens what is on a disk, after an audit.
     private init(_ vault: MemoryVault, on state: DiskState) throws {
         self.vault = vault
+        trashDays = 30
         disk = MemoryDisk(state, isRecording: false)
         calls = FaultyCalls(disk)
         let space = try vault.openSpace(disk)

@@ -46,7 +46,13 @@ extension LibraryUser {
                 try entry.entry?.attributes ?? library.lookup(directory, entry.name, caller).attributes
             let below = path + "/" + entry.name.description
             var digest = Hasher()
-            if found.isRegular { try readAll(found.ino, into: &digest) }
+            if found.isRegular {
+                do { try readAll(found.ino, into: &digest) } catch FileError.stale {
+                    // As the kernel does: it looks the name up, and tries again.
+                    _ = try library.lookup(directory, entry.name, caller)
+                    try readAll(found.ino, into: &digest)
+                }
+            }
             if found.isDirectory {
                 try dump(found.ino, below, into: &tree)
             } else if let note = try? library.getExtendedAttribute(found.ino, name: Array("user.note".utf8)) {

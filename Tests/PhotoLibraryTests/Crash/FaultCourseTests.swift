@@ -1,0 +1,69 @@
+import Foundation
+import LinuxIO
+import TestSupport
+import Testing
+
+/// Of one long piece of work each system call fails once, in every way; a test tries some of them, `scripts/faults` all.
+@Suite struct FaultCourseTests {
+    private static let courses = [1, 2].map { spaces in Result { try FaultCourse(spaces: spaces) } }
+
+    static let faults: [FaultyCalls.Fault] = [
+        .error(.inputOutput), .error(.noSpace), .error(.quotaExceeded), .error(.interrupted), .short,
+    ]
+
+    private static func variable(_ name: String) -> Int? {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
+    }
+
+    /// One call in so many is tried, beginning with a call before that.
+    private static let distance = variable("OBSCURA_FAULTS_DISTANCE") ?? 1000
+    /// Calls are tried from the first to before the last of these.
+    private static let first = variable("OBSCURA_FAULTS_FROM") ?? 0
+    private static let last = variable("OBSCURA_FAULTS_TO") ?? .max
+
+    @Test(arguments: [1, 2], faults)
+    func `a call fails, what it was for is done again, and all is as if none had`(
+        spaces: Int, fault: FaultyCalls.Fault
+    ) throws {
+        let course = try Self.courses[spaces - 1].get()
+        #expect(course.callCount > 2500)
+        // Others for each kind.
+        let start = (Self.faults.firstIndex(of: fault) ?? 0) * 2 + spaces
+        var count = 0
+        for number in stride(
+            from: Self.first + start * Self.distance / 13, to: min(Self.last, course.callCount),
+            by: Self.distance)
+        {
+            do { try course.suffer(fault, at: number) } catch {
+                Issue.record("\(spaces) spaces: \(error)")
+            }
+            count += 1
+        }
+        print("faults: \(count) of \(fault) in \(course.callCount) calls, \(spaces) spaces")
+    }
+
+    @Test func `a read that fails once costs no photo its day`() throws {
+        let session = try FaultSession(try MemoryVault(spaces: 2, segments: 6))
+        defer { session.kill() }
+        let (path, day) = ("albums/p.jpg", "2024-06-01")
+        var (number, isOver) = (0, false)
+        while !isOver {
+            let new = jpeg(day, more: 2 * number + 1, size: 20_000)
+            try session.put(path, jpeg(day, more: 2 * number))
+            try session.put("albums/.new~", new)
+            session.calls.inject(.error(.inputOutput), after: number)
+            let isDone = (try? session.mv("albums/.new~", path)) != nil
+            isOver = session.calls.isFaultDue
+            session.calls.injectNothing()
+            if isDone {
+                #expect(try session.ls("moments/" + day) == ["p.jpg"], "call \(number)")
+                #expect(try session.get("moments/\(day)/p.jpg") == new, "call \(number)")
+            } else {
+                try session.rm("albums/.new~")
+            }
+            try session.rm("moments/\(day)/p.jpg")
+            number += 1
+        }
+        #expect(number > 1)
+    }
+}
