@@ -1,0 +1,24 @@
+import Foundation
+import Testing
+
+/// The daemon and its workers are killed at any moment: I3. A test plays some rounds, `scripts/kills` a thousand.
+@Suite(.serialized) struct KillTests {
+    private static func variable(_ name: String) -> Int? {
+        ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
+    }
+
+    private static let roundsPerVault = 15
+    /// Seeds, each of a vault.
+    private static let seeds: [Int] = {
+        let rounds = variable("OBSCURA_KILLS_ROUNDS") ?? 30
+        let first = variable("OBSCURA_KILLS_SEED") ?? 1
+        return Array(first..<first + (rounds + roundsPerVault - 1) / roundsPerVault)
+    }()
+
+    @Test(arguments: seeds) func `whatever is killed, all that was finished is there`(seed: Int) throws {
+        let rounds = try KillRounds(spaces: 1 + seed % 2, seed: UInt64(seed))
+        try rounds.play(Self.roundsPerVault)
+        let kills = rounds.killed.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
+        print("kills: seed \(seed): \(Self.roundsPerVault) rounds: \(kills)")
+    }
+}
