@@ -129,6 +129,8 @@ extension Tree {
             // The name that is being saved is the kernel's own doing.
             if entry.parent != place.ino || entry.name != name { noteEntry(entry, in: directory) }
         }
+        // Until the kernel has heard that its names mean another file, it opens this one by them.
+        old.isTakenAway = true
         notices.append(.attributes(new.ino))
         notices.append(.attributes(old.ino))
         if let link {

@@ -23,6 +23,18 @@ import Testing
         rig.library.forget(old)
     }
 
+    /// Else what a program writes by another name of the photo goes into a file that nobody will find.
+    @Test func aNameThatMeansAnotherFileNowIsStaleToTheKernel() throws {
+        let rig = try Rig()
+        try rig.mkdir("albums/A")
+        let old = try rig.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
+        try rig.put("albums/A/.t", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/A/.t", "albums/A/x.jpg")
+        expectError(.stale) { _ = try rig.library.open(old, flags: O_RDWR, rig.caller) }
+        rig.library.forget(old)
+    }
+
     @Test func theDayIsReadAnewUnlessPinned() throws {
         let rig = try Rig()
         try rig.put("albums/x.jpg", jpeg("2024-05-01"))
