@@ -84,9 +84,11 @@ extension Space {
             let opened = OpenedRoot(
                 root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base,
                 durableDelta: base.delta, torn: torn, unreadable: [])
-            if let space = try? Space(opened, files: files, keys: keys, options: options),
-                space.opensEverything(since: base)
-            {
+            let newer = twice { () -> Space? in
+                let space = try? Space(opened, files: files, keys: keys, options: options)
+                return space?.opensEverything(since: base) == true ? space : nil
+            }
+            if let space = newer {
                 space.markUnsynced(since: base.generation)
                 // Who wrote it may have been told that a sync failed: then the kernel takes what is lost for clean.
                 space.syncFailed = true
@@ -100,7 +102,7 @@ extension Space {
             let opened = OpenedRoot(
                 root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base,
                 durableDelta: durable.root.delta, torn: torn, unreadable: unreadable)
-            if let space = try? Space(opened, files: files, keys: keys, options: options) {
+            if let space = twice({ try? Space(opened, files: files, keys: keys, options: options) }) {
                 if !options.isReadOnly { space.syncFoundRoot() }
                 return space
             }
@@ -108,6 +110,9 @@ extension Space {
         }
         throw .damaged
     }
+
+    /// A disk that has failed once may not fail again: to believe it would cost all that a root adds to the one before.
+    private static func twice(_ open: () -> Space?) -> Space? { open() ?? open() }
 
     /// Syncs the durable root that was found. Who wrote it may have been killed before he did, and what is read from
     /// now on nobody will sync again. Where the sync fails another root is due.

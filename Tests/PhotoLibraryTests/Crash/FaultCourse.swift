@@ -185,13 +185,11 @@ struct FaultCourse: Sendable {
 }
 
 extension TreeDump {
-    /// Without what tells when something was done.
+    /// Without what tells when something was done; and without where trashed photos were, which is written where it can
+    /// be: the photo is kept all the same.
     var withoutTimes: TreeDump {
-        var tree = self
-        for path in entries.keys {
-            tree.entries[path]?.modified = Timestamp(seconds: 0)
-            if path.hasSuffix(".trashinfo") { tree.entries[path]?.digest = 0 }
-        }
+        var tree = TreeDump(entries: entries.filter { !$0.key.hasSuffix(".trashinfo") })
+        for path in tree.entries.keys { tree.entries[path]?.modified = Timestamp(seconds: 0) }
         return tree
     }
 
