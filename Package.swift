@@ -111,6 +111,8 @@ let package = Package(
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
-        tests("VaultStoreTests", uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),
+        tests(
+            "VaultStoreTests",
+            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
     ]
 )

@@ -1,11 +1,12 @@
 import Glibc
 public import LinuxIO
 import Synchronization
+public import TestSupport
 import VaultCrypto
 import VaultFormat
 
 /// The real calls of one session, which can be killed at any of its writes, and can be made to leak.
-public final class GameCalls: FileSystemCalls {
+public final class GameCalls: ForwardingCalls {
     private struct State {
         /// Open descriptors, and the path each was opened by.
         var paths: [Int32: String] = [:]
@@ -19,7 +20,6 @@ public final class GameCalls: FileSystemCalls {
     }
     private let state = Mutex(State())
     private let leaks: Set<Leak>
-    private let real = LinuxCalls.shared
     /// What `repeatedFill` fills with: the same for a whole vault.
     private let pattern: [UInt8]
 
@@ -69,6 +69,13 @@ public final class GameCalls: FileSystemCalls {
         if !isAlive { throw .inputOutput }
     }
 
+    public func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
+        switch call {
+        case .truncate, .allocate: try change(descriptor)
+        default: if call.isChange { try change(nil) }
+        }
+    }
+
     private static func parent(_ path: String) -> Substring {
         path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
     }
@@ -92,12 +99,6 @@ public final class GameCalls: FileSystemCalls {
     public func close(_ descriptor: Int32) {
         // What `end` has closed may be somebody else's number by now.
         if state.withLock({ $0.paths.removeValue(forKey: descriptor) }) != nil { real.close(descriptor) }
-    }
-
-    public func pread(
-        _ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
-    ) throws(Errno) -> Int {
-        try real.pread(descriptor, bytes, at: offset)
     }
 
     public func pwrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno)
@@ -150,36 +151,11 @@ public final class GameCalls: FileSystemCalls {
         return bytes.count
     }
 
-    public func dataSync(_ descriptor: Int32) throws(Errno) {
-        try change(nil)
-        try real.dataSync(descriptor)
-    }
-
-    public func sync(_ descriptor: Int32) throws(Errno) {
-        try change(nil)
-        try real.sync(descriptor)
-    }
-
-    public func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno) {
-        try change(descriptor)
-        try real.truncate(descriptor, to: size)
-    }
-
-    public func allocate(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno) {
-        try change(descriptor)
-        try real.allocate(descriptor, offset: offset, length: length)
-    }
-
-    public func status(_ descriptor: Int32) throws(Errno) -> FileStatus { try real.status(descriptor) }
     public func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno) {
         try change(descriptor)
         if leaks.contains(.holesInNewSegments) { return }
         try real.reserve(descriptor, bytes: bytes)
     }
-    public func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus {
-        try real.hostStatus(descriptor)
-    }
-
     public func setTimes(_ descriptor: Int32, _ time: Timestamp) throws(Errno) {
         try change(nil)
         if leaks.contains(.timesNotTouched) { return }
@@ -195,17 +171,4 @@ public final class GameCalls: FileSystemCalls {
         }
         try real.setTimes(descriptor, time)
     }
-
-    public func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        try change(nil)
-        try real.makeDirectory(directory, path, mode: mode)
-    }
-
-    public func unlink(_ directory: Int32, _ path: String) throws(Errno) {
-        try change(nil)
-        try real.unlink(directory, path)
-    }
-
-    public func list(_ directory: Int32) throws(Errno) -> [String] { try real.list(directory) }
-    public func lock(_ descriptor: Int32) throws(Errno) { try real.lock(descriptor) }
 }

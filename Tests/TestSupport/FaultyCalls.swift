@@ -2,7 +2,7 @@ public import LinuxIO
 import Synchronization
 
 /// Calls, real ones unless others are given, of which chosen ones fail.
-public final class FaultyCalls: FileSystemCalls {
+public final class FaultyCalls: ForwardingCalls {
     /// What can go wrong with one call.
     public enum Fault: Sendable, Equatable {
         case error(Errno)
@@ -23,7 +23,7 @@ public final class FaultyCalls: FileSystemCalls {
     private let reads = Atomic(0)
     private let bytesRead = Atomic(0)
     private let writes = Atomic(0)
-    private let real: any FileSystemCalls
+    public let real: any FileSystemCalls
 
     public init(_ real: any FileSystemCalls = LinuxCalls.shared) { self.real = real }
 
@@ -78,12 +78,12 @@ public final class FaultyCalls: FileSystemCalls {
         if let error { throw error }
     }
 
-    public func open(_ d: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
+    public func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
         // What is read below /proc comes from no disk.
-        if !path.hasPrefix("/proc/") { try count() }
-        return try real.open(d, path, flags: flags, mode: mode)
+        if case .open(let path, _) = call, path.hasPrefix("/proc/") { return }
+        try count()
     }
-    public func close(_ d: Int32) { real.close(d) }
+
     public func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno)
         -> Int
     {
@@ -117,46 +117,5 @@ public final class FaultyCalls: FileSystemCalls {
             throw error
         }
         try disk?.sync(d)
-    }
-
-    public func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
-        try count()
-        try real.truncate(d, to: size)
-    }
-    public func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
-        try count()
-        try real.allocate(d, offset: offset, length: length)
-    }
-    public func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
-        try count()
-        try real.reserve(d, bytes: bytes)
-    }
-    public func status(_ d: Int32) throws(Errno) -> FileStatus {
-        try count()
-        return try real.status(d)
-    }
-    public func hostStatus(_ d: Int32) throws(Errno) -> HostStatus {
-        try count()
-        return try real.hostStatus(d)
-    }
-    public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
-        try count()
-        try real.setTimes(d, time)
-    }
-    public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        try count()
-        try real.makeDirectory(d, path, mode: mode)
-    }
-    public func unlink(_ d: Int32, _ path: String) throws(Errno) {
-        try count()
-        try real.unlink(d, path)
-    }
-    public func list(_ d: Int32) throws(Errno) -> [String] {
-        try count()
-        return try real.list(d)
-    }
-    public func lock(_ d: Int32) throws(Errno) {
-        try count()
-        try real.lock(d)
     }
 }

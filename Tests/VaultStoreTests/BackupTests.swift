@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LinuxIO
 import Synchronization
+import TestSupport
 import Testing
 import VaultFormat
 
@@ -9,7 +10,7 @@ import VaultFormat
 
 /// The real calls, until this many changes of the disk have been made: from then on every one fails, also those that
 /// clean up, as after a kill. Nothing is synced, which takes time and changes nothing that a test sees.
-final class DyingCalls: FileSystemCalls {
+final class DyingCalls: ForwardingCalls {
     private let left: Mutex<Int>
     private let onlyError: Errno?
 
@@ -22,7 +23,8 @@ final class DyingCalls: FileSystemCalls {
     /// Whether the failure has come.
     var isDead: Bool { left.withLock { $0 < 0 } }
 
-    private func change() throws(Errno) {
+    func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
+        guard call.isChange else { return }
         let isDue = left.withLock { left in
             let isFirst = left == 0
             left = max(left - 1, -1)
@@ -31,56 +33,18 @@ final class DyingCalls: FileSystemCalls {
         if isDue { throw onlyError ?? .inputOutput }
     }
 
-    private var real: LinuxCalls { .shared }
-
-    func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
-        if flags & (O_CREAT | O_TRUNC) != 0 { try change() }
-        return try real.open(directory, path, flags: flags, mode: mode)
-    }
-    func close(_ descriptor: Int32) { real.close(descriptor) }
-    func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        try real.pread(d, bytes, at: offset)
-    }
     /// The last one is torn.
     func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         if isDead && onlyError == nil { throw .inputOutput }
-        do throws(Errno) { try change() } catch {
+        do throws(Errno) { try willCall(.write, d) } catch {
             _ = try real.pwrite(
                 d, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)), at: offset)
             throw error
         }
         return try real.pwrite(d, bytes, at: offset)
     }
-    func dataSync(_ d: Int32) throws(Errno) { try change() }
-    func sync(_ d: Int32) throws(Errno) { try change() }
-    func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
-        try change()
-        try real.truncate(d, to: size)
-    }
-    func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
-        try change()
-        try real.reserve(d, bytes: bytes)
-    }
-    func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
-        try change()
-        try real.allocate(d, offset: offset, length: length)
-    }
-    func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
-    func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
-    func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
-        try change()
-        try real.setTimes(d, time)
-    }
-    func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        try change()
-        try real.makeDirectory(d, path, mode: mode)
-    }
-    func unlink(_ d: Int32, _ path: String) throws(Errno) {
-        try change()
-        try real.unlink(d, path)
-    }
-    func list(_ d: Int32) throws(Errno) -> [String] { try real.list(d) }
-    func lock(_ d: Int32) throws(Errno) { try real.lock(d) }
+    func dataSync(_ d: Int32) throws(Errno) { try willCall(.sync, d) }
+    func sync(_ d: Int32) throws(Errno) { try willCall(.sync, d) }
 }
 
 /// A copy of a vault that nobody has open is that vault, byte by byte; and is never less than the copy before.

@@ -1,6 +1,7 @@
 import Glibc
 import LinuxIO
 import Synchronization
+import TestSupport
 import Testing
 import VaultFormat
 
@@ -15,7 +16,7 @@ struct BadPlace {
 }
 
 /// The real calls, of which chosen ones fail.
-final class FaultyCalls: FileSystemCalls {
+final class RefusingCalls: ForwardingCalls {
     /// Writes and syncs left before one fails; negative: none fails.
     let countdown = Mutex(-1)
     let error: Errno
@@ -23,7 +24,11 @@ final class FaultyCalls: FileSystemCalls {
 
     init(_ error: Errno) { self.error = error }
 
-    private func count() throws(Errno) {
+    func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
+        switch call {
+        case .write, .sync, .allocate: break
+        default: return
+        }
         let isDue = countdown.withLock { left in
             if left < 0 { return false }
             left -= 1
@@ -32,17 +37,8 @@ final class FaultyCalls: FileSystemCalls {
         if isDue { throw error }
     }
 
-    private var real: LinuxCalls { .shared }
-
-    func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
-        try real.open(directory, path, flags: flags, mode: mode)
-    }
-    func close(_ descriptor: Int32) { real.close(descriptor) }
-    func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        try real.pread(d, bytes, at: offset)
-    }
     func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        try count()
+        try willCall(.write, d)
         let inode = try real.status(d).inode
         badPlaces.withLock { places in
             for index in places.indices where places[index].inode == inode {
@@ -56,7 +52,7 @@ final class FaultyCalls: FileSystemCalls {
         return try real.pwrite(d, part, at: offset)
     }
     func dataSync(_ d: Int32) throws(Errno) {
-        try count()
+        try willCall(.sync, d)
         let inode = try real.status(d).inode
         let isLost = badPlaces.withLock { places in
             let lost = places.indices.filter { places[$0].inode == inode && places[$0].isDirty }
@@ -66,28 +62,6 @@ final class FaultyCalls: FileSystemCalls {
         if isLost { throw error }
         try real.dataSync(d)
     }
-    func sync(_ d: Int32) throws(Errno) {
-        try count()
-        try real.sync(d)
-    }
-    func truncate(_ d: Int32, to size: UInt64) throws(Errno) { try real.truncate(d, to: size) }
-    func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
-        try count()
-        try real.allocate(d, offset: offset, length: length)
-    }
-    func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
-        try count()
-        try real.reserve(d, bytes: bytes)
-    }
-    func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
-    func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
-    func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) { try real.setTimes(d, time) }
-    func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        try real.makeDirectory(d, path, mode: mode)
-    }
-    func unlink(_ d: Int32, _ path: String) throws(Errno) { try real.unlink(d, path) }
-    func list(_ d: Int32) throws(Errno) -> [String] { try real.list(d) }
-    func lock(_ d: Int32) throws(Errno) { try real.lock(d) }
 }
 
 @Suite struct FaultTests {
@@ -97,7 +71,7 @@ final class FaultyCalls: FileSystemCalls {
     /// published by the next try, and a mount at any moment finds one of the two.
     @Test(arguments: [Errno.inputOutput, .noSpace])
     func anyCallMayFail(error: Errno) throws {
-        let calls = FaultyCalls(error)
+        let calls = RefusingCalls(error)
         let path = try makeVault(directory, calls: calls)
         let data = bytes(300_000, seed: 11)
         var kept: Space? = try openSpace(path, calls: calls)
@@ -132,7 +106,7 @@ final class FaultyCalls: FileSystemCalls {
     /// Places of the disk that refuse every write: all of a soft commit's pages, maps and deltas lie in such. The next
     /// sync fails and is told; the one after succeeds without them, and they are not needed when they are gone.
     @Test(arguments: [false, true]) func pagesMoveAwayFromBadPlaces(afterRestart: Bool) throws {
-        let calls = FaultyCalls(.inputOutput)
+        let calls = RefusingCalls(.inputOutput)
         let path = try makeVault(directory, calls: calls)
         var kept: Space? = try openSpace(path, calls: calls)
         let data = bytes(300_000, seed: 5)

@@ -1,12 +1,13 @@
 import Glibc
 import LinuxIO
 import Synchronization
+import TestSupport
 import VaultCrypto
 
 @testable import VaultStore
 
 /// The real calls but for syncs, written down, and for a test ended at one of them, or on a disk without room.
-final class TracedCalls: FileSystemCalls {
+final class TracedCalls: ForwardingCalls {
     enum Event: Equatable {
         case write(offset: UInt64, bytes: Int)
         case sync
@@ -25,7 +26,6 @@ final class TracedCalls: FileSystemCalls {
         var leavesHoles = false
     }
     private let state = Mutex(State())
-    private var real: LinuxCalls { .shared }
 
     /// Writes down from now on what is done to the file at `path`.
     func trace(_ path: String) throws {
@@ -56,21 +56,15 @@ final class TracedCalls: FileSystemCalls {
         }
     }
 
-    private func change() throws(Errno) { if live() != .living { throw .inputOutput } }
+    func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
+        if call.isChange && live() != .living { throw .inputOutput }
+    }
 
     private func note(_ d: Int32, _ event: Event) throws(Errno) {
         let inode = try real.status(d).inode
         state.withLock { if $0.traced == inode { $0.events.append(event) } }
     }
 
-    func open(_ d: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
-        if flags & O_CREAT != 0 { try change() }
-        return try real.open(d, path, flags: flags, mode: mode)
-    }
-    func close(_ d: Int32) { real.close(d) }
-    func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        try real.pread(d, bytes, at: offset)
-    }
     func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
         let status = try real.status(d)
         let (isFull, leavesHoles) = state.withLock { state in
@@ -93,24 +87,13 @@ final class TracedCalls: FileSystemCalls {
         return try real.pwrite(d, bytes, at: offset)
     }
     // Nothing here outlives the process: the page cache is as good as the disk.
-    func dataSync(_ d: Int32) throws(Errno) {
-        try change()
-        try note(d, .sync)
-    }
+    func dataSync(_ d: Int32) throws(Errno) { try sync(d) }
     func sync(_ d: Int32) throws(Errno) {
-        try change()
+        try willCall(.sync, d)
         try note(d, .sync)
-    }
-    func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
-        try change()
-        try real.truncate(d, to: size)
-    }
-    func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
-        try change()
-        try real.allocate(d, offset: offset, length: length)
     }
     func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
-        try change()
+        try willCall(.allocate, d)
         let inode = try real.status(d).inode
         let isRefused = state.withLock { state in
             if state.isFull { return !state.reserved.contains(inode) }
@@ -120,22 +103,6 @@ final class TracedCalls: FileSystemCalls {
         if isRefused { throw .noSpace }
         try real.reserve(d, bytes: bytes)
     }
-    func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
-    func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
-    func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
-        try change()
-        try real.setTimes(d, time)
-    }
-    func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        try change()
-        try real.makeDirectory(d, path, mode: mode)
-    }
-    func unlink(_ d: Int32, _ path: String) throws(Errno) {
-        try change()
-        try real.unlink(d, path)
-    }
-    func list(_ d: Int32) throws(Errno) -> [String] { try real.list(d) }
-    func lock(_ d: Int32) throws(Errno) { try real.lock(d) }
 }
 
 /// Stretches at no cost, and counts.

@@ -1,0 +1,101 @@
+import Glibc
+public import LinuxIO
+
+/// A system call, as far as tests tell them apart.
+public enum SystemCall: Sendable {
+    case open(path: String, flags: Int32)
+    /// fdatasync(2) and fsync(2).
+    case sync
+    /// fstat(2) and fstatfs(2).
+    case status
+    /// fallocate(2), whether or not it changes the size.
+    case allocate
+    case read, write, truncate, setTimes, makeDirectory, unlink, list, lock
+
+    /// Whether it may change the disk, or makes sure of a change.
+    public var isChange: Bool {
+        switch self {
+        case .open(_, let flags): flags & (O_CREAT | O_TRUNC) != 0
+        case .sync, .allocate, .write, .truncate, .setTimes, .makeDirectory, .unlink: true
+        case .status, .read, .list, .lock: false
+        }
+    }
+}
+
+/// Calls that pass on to others what a test does not look at: it writes the methods it wants otherwise, and no more.
+public protocol ForwardingCalls: FileSystemCalls {
+    /// Who does the calls; the kernel unless told.
+    var real: any FileSystemCalls { get }
+    /// Comes before every call that is passed on but `close`; what it throws is the call's error. `descriptor` is that
+    /// of the file or of the directory. A method that a test writes itself calls it if it likes.
+    func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno)
+}
+
+extension ForwardingCalls {
+    public var real: any FileSystemCalls { LinuxCalls.shared }
+    public func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {}
+
+    public func open(_ d: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
+        try willCall(.open(path: path, flags: flags), d)
+        return try real.open(d, path, flags: flags, mode: mode)
+    }
+    public func close(_ d: Int32) { real.close(d) }
+    public func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno)
+        -> Int
+    {
+        try willCall(.read, d)
+        return try real.pread(d, bytes, at: offset)
+    }
+    public func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+        try willCall(.write, d)
+        return try real.pwrite(d, bytes, at: offset)
+    }
+    public func dataSync(_ d: Int32) throws(Errno) {
+        try willCall(.sync, d)
+        try real.dataSync(d)
+    }
+    public func sync(_ d: Int32) throws(Errno) {
+        try willCall(.sync, d)
+        try real.sync(d)
+    }
+    public func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
+        try willCall(.truncate, d)
+        try real.truncate(d, to: size)
+    }
+    public func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        try willCall(.allocate, d)
+        try real.allocate(d, offset: offset, length: length)
+    }
+    public func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
+        try willCall(.allocate, d)
+        try real.reserve(d, bytes: bytes)
+    }
+    public func status(_ d: Int32) throws(Errno) -> FileStatus {
+        try willCall(.status, d)
+        return try real.status(d)
+    }
+    public func hostStatus(_ d: Int32) throws(Errno) -> HostStatus {
+        try willCall(.status, d)
+        return try real.hostStatus(d)
+    }
+    public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
+        try willCall(.setTimes, d)
+        try real.setTimes(d, time)
+    }
+    public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
+        try willCall(.makeDirectory, d)
+        try real.makeDirectory(d, path, mode: mode)
+    }
+    public func unlink(_ d: Int32, _ path: String) throws(Errno) {
+        try willCall(.unlink, d)
+        try real.unlink(d, path)
+    }
+    public func list(_ d: Int32) throws(Errno) -> [String] {
+        try willCall(.list, d)
+        return try real.list(d)
+    }
+    public func lock(_ d: Int32) throws(Errno) {
+        try willCall(.lock, d)
+        try real.lock(d)
+    }
+}
