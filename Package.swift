@@ -92,7 +92,7 @@ let package = Package(
         .target(
             name: "Game",
             dependencies: [
-                "CGame", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
+                "CGame", "CShims", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
                 "TestSupport",
             ],
             path: "Tests/Game", swiftSettings: settings + [.unsafeFlags(["-O"])]),
