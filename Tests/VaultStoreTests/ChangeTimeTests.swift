@@ -18,10 +18,10 @@ import Testing
         let calls = ClockedCalls(callsPerTick: 200)
         let unlocked = try Vault.unlock(path, password: secret("one"), calls: calls)
         let space = try unlocked.openSpace(readOnly: false)
-        for phase in stride(from: 0, to: 200, by: 7) {
+        for phase in stride(from: 0, to: 200, by: 13) {
             calls.setPhase(phase)
             if writes {
-                _ = try space.writeAll(1, bytes(300_000, seed: UInt64(phase)))
+                _ = try space.writeAll(1, bytes(50_000, seed: UInt64(phase)))
                 try space.commit(durable: true)
             }
             calls.forgetTimes()

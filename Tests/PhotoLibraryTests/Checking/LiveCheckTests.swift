@@ -163,7 +163,8 @@ import VaultFormat
         try rig.library.makeDurable()
         let text = try rig.own("status", "")
         for line in [
-            "photos=1", "trashed=1", "thumbnails=1", "unsaved=0", "committed=yes", "durable=yes", "readonly=no",
+            "photos=1", "trashed=1", "thumbnails=1", "unsaved=0", "committed=yes", "durable=yes",
+            "readonly=no",
         ] {
             #expect(text.contains(line + "\n"), "\(text)")
         }
