@@ -92,8 +92,8 @@ let package = Package(
         .target(
             name: "Game",
             dependencies: [
-                "CGame", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
-                "TestSupport",
+                "CGame", "CShims", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultFormat",
+                "LinuxIO", "TestSupport",
             ],
             path: "Tests/Game", swiftSettings: settings + [.unsafeFlags(["-O"])]),
         .executableTarget(

@@ -63,8 +63,10 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno)
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
-    /// Sets access and modification time; the change time becomes the kernel's now.
-    func setTimes(_ descriptor: Int32, _ time: Timestamp) throws(Errno)
+    /// Sets access and modification time, of a link itself; the change time becomes the kernel's now.
+    func setTimes(_ directory: Int32, _ path: String, _ time: Timestamp) throws(Errno)
+    /// The clock that gives files their change times: it stands still for some milliseconds at a time.
+    func changeTime() -> Timestamp
     func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno)
     func unlink(_ directory: Int32, _ path: String) throws(Errno)
     /// The names in a directory, "." and ".." left out, in no order.

@@ -70,9 +70,15 @@ public final class LinuxCalls: FileSystemCalls {
             typeMagic: UInt64(truncatingIfNeeded: type) & 0xFFFF_FFFF)
     }
 
-    public func setTimes(_ descriptor: Int32, _ time: Timestamp) throws(Errno) {
+    public func setTimes(_ directory: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
         let times = [time.timespec, time.timespec]
-        _ = try retryingInterrupts { futimens(descriptor, times) }
+        _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
+    }
+
+    public func changeTime() -> Timestamp {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &now)
+        return Timestamp(now)
     }
 
     public func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno) {

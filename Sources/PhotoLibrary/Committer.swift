@@ -78,6 +78,9 @@ final class Committer: @unchecked Sendable {
         wake.signalAll()
     }
 
+    /// Whether all changes noted so far are in a root.
+    var isCommitted: Bool { lock.withLock { softSince == nil && !isCommitting } }
+
     /// Notes that a file has bytes or times that are not in the tree.
     func noteUnsaved() {
         lock.lock()

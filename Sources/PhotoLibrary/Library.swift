@@ -203,6 +203,9 @@ public final class Library: @unchecked Sendable {
             nameBytesMax: UInt64(nameBytesMax))
     }
 
+    /// Whether all that was changed so far survives the end of this process, whatever ends it.
+    public var isCommitted: Bool { commons.unsavedFiles.isEmpty && committer.isCommitted }
+
     /// How many photos the space has, for `status`: those in the trash do not count.
     public func photoCount() throws(FileError) -> Int {
         try locked { tree throws(FileError) in

@@ -173,7 +173,8 @@ extension Vault {
         }
     }
 
-    private static func randomOrder(_ count: Int) -> [Int] {
+    /// The numbers below `count`, shuffled.
+    static func randomOrder(_ count: Int) -> [Int] {
         var order = Array(0..<count)
         for index in stride(from: order.count - 1, to: 0, by: -1) {
             order.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))

@@ -177,11 +177,34 @@ public enum Vault {
 
     // MARK: Times
 
+    /// A vault of more files gets its times in several ticks of the host's clock, however often they are set.
+    private static let filesAtOnceMax = 1024
+    private static let roundsMax = 8
+
     /// Sets the times of every file and directory of the vault alike, in random order: they tell when the vault
     /// was last open and not which space. Best effort, as a vault on read-only media has nothing to hide.
+    ///
+    /// The host's change times, which nobody can set, are to tell nothing either. A file that was just written, read
+    /// or looked at may be dated more exactly than others (Linux 6.13, multigrain timestamps), be in memory already,
+    /// or wait for the host's journal: so the first round only makes all files alike. Of those after it, in which
+    /// nothing else is done, the last is one that began and ended in the same tick of the clock, where there are not
+    /// too many files for that.
     static func levelTimes(_ vault: VaultDirectory, _ header: Header) {
         guard header.spaceCount > 1 else { return }
         let calls = vault.calls
+        let paths = allPaths(vault, header)
+        let order = randomOrder(paths.count)
+        for round in 0..<roundsMax {
+            let start = calls.changeTime()
+            let now = Timestamp(seconds: Timestamp.now().seconds)
+            for index in order { try? calls.setTimes(vault.directory, paths[index], now) }
+            let isLevel = paths.count > filesAtOnceMax || calls.changeTime() == start
+            if round > 0 && isLevel { return }
+        }
+    }
+
+    /// The vault's directory, and every file and directory in it, as paths from there.
+    private static func allPaths(_ vault: VaultDirectory, _ header: Header) -> [String] {
         let count = vault.segmentCount(
             spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
         var paths = [VaultDirectory.headerName, VaultDirectory.spacesName, "."]
@@ -191,17 +214,7 @@ public enum Vault {
                 paths.append("\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))")
             }
         }
-        let now = Timestamp(seconds: Timestamp.now().seconds)
-        for index in stride(from: paths.count - 1, to: 0, by: -1) {
-            paths.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))
-        }
-        for path in paths {
-            do throws(Errno) {
-                let descriptor = try calls.open(vault.directory, path, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
-                defer { calls.close(descriptor) }
-                try calls.setTimes(descriptor, now)
-            } catch { continue }
-        }
+        return paths
     }
 }
 

@@ -17,9 +17,7 @@ func runDaemon(_ commandLine: [String]) -> ExitStatus {
     _ = obscura_hand_on_nothing()
     if commandLine.first == Daemon.sessionWord { _ = obscura_signal_when_orphaned(SIGTERM) }
     let status = StatusPipe(commandLine.first == Daemon.foregroundWord ? nil : Daemon.statusDescriptor)
-    #if DEBUG
-        defer { stopForInspection() }
-    #endif
+    defer { stopForInspection() }
     do throws(Failure) {
         try serve(Daemon(commandLine), status)
         return .done

@@ -35,6 +35,7 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     var end: Failure?
     notingInterruption {
         do throws(Failure) { try run.run() } catch { end = error }
+        stopForInspection()
     }
     run.progress.end()
     for line in run.report.lines { say(line) }

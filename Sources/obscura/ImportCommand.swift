@@ -39,6 +39,7 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     var end: Failure?
     notingInterruption {
         do throws(FileError) { try run.run() } catch { end = failure(error, vault: vault) }
+        stopForInspection()
         do throws(FileError) { try library.close() } catch { end = end ?? failure(error, vault: vault) }
     }
     run.progress.end()

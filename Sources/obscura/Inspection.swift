@@ -1,11 +1,15 @@
 import Glibc
 
 #if DEBUG
-    /// Set, the daemon of a debug build stops (SIGSTOP) once all is written and wiped and only its end is left, so
-    /// that a test can look at its memory. Release builds do not have this.
-    let inspectionVariable = "OBSCURA_STOP_AT_END"
+    /// Set, the processes of a debug build that get a space's key stop themselves (SIGSTOP), so that a test can look
+    /// at their memory: `import` and `export` once their work is done and the keys are still there, they and the daemon
+    /// once all is written and wiped and only their end is left. Release builds do not have this.
+    let inspectionVariable = "OBSCURA_STOP_FOR_INSPECTION"
 
     func stopForInspection() {
         if getenv(inspectionVariable) != nil { raise(SIGSTOP) }
     }
+#else
+    @inline(__always)
+    func stopForInspection() {}
 #endif

@@ -60,8 +60,12 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .spaceAdd: try runSpaceAdd(arguments)
     case .spaceRemove: try runSpaceRemove(arguments)
     case .grow: try runGrow(arguments)
-    case .import: try runImport(arguments)
-    case .export: try runExport(arguments)
+    case .import:
+        defer { stopForInspection() }
+        try runImport(arguments)
+    case .export:
+        defer { stopForInspection() }
+        try runExport(arguments)
     case .headerExport: try runHeaderExport(arguments)
     case .headerRestore: try runHeaderRestore(arguments)
     case .private: preconditionFailure("its exit status is its own")

@@ -2,48 +2,67 @@ import Foundation
 import LinuxIO
 import Synchronization
 
-/// The full game, from the command line: `PAIRS MOUNTED-PAIRS PROGRAM DIRECTORY…`, the library's pairs shared by the
-/// directories.
+/// The full game, from the command line: `PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…`.
+///
+/// In each directory the library plays PAIRS pairs; in the first also TIMED-PAIRS, each answer to a password being
+/// timed 200 times with the derivation and 200 times without, and the program MOUNTED-PAIRS. SIGINT and SIGTERM have
+/// the pairs judged that are done by then.
 public func playFromCommandLine(_ arguments: [String]) -> Int32 {
-    guard arguments.count >= 4, let pairs = Int(arguments[0]), let mounted = Int(arguments[1]), pairs >= 20
-    else {
+    let counts = arguments.prefix(3).compactMap { Int($0) }
+    guard arguments.count >= 5, counts.count == 3, counts.allSatisfy({ $0 == 0 || $0 >= 20 }) else {
         FileHandle.standardError.write(
-            Data("usage: obscura-game PAIRS MOUNTED-PAIRS PROGRAM DIRECTORY…\n".utf8))
+            Data("usage: obscura-game PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…\n".utf8))
         return 2
     }
-    let seed = UInt64.random(in: 0..<1 << 32)
-    let directories = Array(arguments[3...])
+    for number in [SIGINT, SIGTERM] { signal(number) { _ in isInterrupted.store(true, ordering: .relaxed) } }
     var isHonest = true
-    func play(_ what: String, _ game: Game) throws {
-        let name = "\(game.pairs) pairs \(what), in \(game.directory) (\(hostName(game.directory)))"
-        say("\(name), seed \(game.seed)")
-        var game = game
-        game.progress = { if $0 % 100 == 0 { say("  \($0) pairs") } }
-        let judgement = try game.play()
-        say(judgement.text)
-        say(judgement.isHonest ? "PASSED: \(name)\n" : "FAILED: \(name)\n")
-        isHonest = isHonest && judgement.isHonest
-    }
     do {
-        for (number, directory) in directories.enumerated() {
-            let share = pairs * (number + 1) / directories.count - pairs * number / directories.count
-            try play(
-                "by the library",
-                Game(
-                    pairs: share, seed: seed &+ UInt64(number), directory: directory,
-                    limit: .standardErrors(4.5)))
-        }
-        if mounted > 0 {
-            var game = Game(
-                pairs: mounted, seed: seed &+ 1000, directory: directories[0], limit: .standardErrors(4.5))
-            game.program = arguments[2]
-            try play("by the program and mounts", game)
+        for (what, game) in plays(counts, program: arguments[3], in: Array(arguments[4...]))
+        where game.pairs > 0 && !isInterrupted.load(ordering: .relaxed) {
+            isHonest = try play(game, what) && isHonest
         }
     } catch {
         say("the game broke off: \(error)")
         return 1
     }
+    if isInterrupted.load(ordering: .relaxed) { return 130 }
     return isHonest ? 0 : 1
+}
+
+/// What is to be played, and how. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
+private func plays(_ counts: [Int], program: String, in directories: [String]) -> [(what: String, Game)] {
+    let seed = UInt64.random(in: 0..<1 << 32)
+    func game(_ pairs: Int, _ number: Int, _ directory: String) -> Game {
+        Game(pairs: pairs, seed: seed &+ UInt64(number), directory: directory, limit: .standardErrors(4.5))
+    }
+    var timed = game(counts[2], 1000, directories[0])
+    timed.runsPerAnswer = 200
+    timed.runsPerSlots = 200
+    var mounted = game(counts[1], 2000, directories[0])
+    mounted.program = program
+    return directories.enumerated().map { ("by the library", game(counts[0], $0, $1)) } + [
+        ("by the library, answers timed 200 times", timed), ("by the program and mounts", mounted),
+    ]
+}
+
+private let isInterrupted = Atomic(false)
+
+/// Plays, and says how it went. Returns whether nothing told.
+private func play(_ game: Game, _ what: String) throws -> Bool {
+    let name = "\(what), in \(game.directory) (\(hostName(game.directory)))"
+    say("\(game.pairs) pairs \(name), seed \(game.seed)")
+    var game = game
+    let done = Mutex(0)
+    game.isEnough = { isInterrupted.load(ordering: .relaxed) }
+    game.progress = { count in
+        done.withLock { $0 = max($0, count) }
+        if count % 100 == 0 { say("  \(count) pairs") }
+    }
+    let judgement = try game.play()
+    say(judgement.text)
+    let count = done.withLock { $0 }
+    say("\(judgement.isHonest ? "PASSED" : "FAILED"): \(count) pairs \(name)\n")
+    return judgement.isHonest
 }
 
 private func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }

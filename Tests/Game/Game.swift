@@ -16,12 +16,15 @@ public struct Game: Sendable {
     public var limit: Limit
     /// Sectors of each of the decoy's segments that are tried with its key.
     public var sectorsPerSegment = 8192
-    /// How often the answer to a password is timed.
-    public var runsPerAnswer = 3
+    /// How often the answer to a password is timed, and how often without the derivation.
+    public var runsPerAnswer = 2
+    public var runsPerSlots = 20
     /// The built program, to play by it and real mounts; nil: by the library.
     public var program: String?
     /// Told how many pairs are done.
     public var progress: @Sendable (Int) -> Void = { _ in }
+    /// Whether the pairs that are not begun shall not be played: those that are done are judged.
+    public var isEnough: @Sendable () -> Bool = { false }
 
     public init(pairs: Int, seed: UInt64, directory: String, limit: Limit) {
         self.pairs = pairs
@@ -39,7 +42,7 @@ public struct Game: Sendable {
         }
         let results = Mutex(Results())
         DispatchQueue.concurrentPerform(iterations: pairs) { number in
-            if results.withLock({ $0.failure != nil }) { return }
+            if isEnough() || results.withLock({ $0.failure != nil }) { return }
             do {
                 let pair = try playPair(number)
                 let count = results.withLock { results in
@@ -52,7 +55,8 @@ public struct Game: Sendable {
         return try results.withLock { results in
             if let failure = results.failure { throw failure }
             return Judgement(
-                (0..<pairs).compactMap { results.pairs[$0] }, fittedCount: fittedPairs, limit: limit)
+                (0..<pairs).compactMap { results.pairs[$0] },
+                fittedCount: fittedPairs * results.pairs.count / pairs, limit: limit)
         }
     }
 
@@ -79,23 +83,27 @@ public struct Game: Sendable {
             let player = ProgramPlayer(program, path, history, world)
             defer { player.leave() }
             try player.play()
-            var sample = try look(vault, history)
+            var sample = try look(vault, history, RememberingStretcher())
             try player.addAnswers(&sample)
             return sample
         }
-        try Player(vault: vault, history: history, world: world, leaks: leaks).play()
-        return try look(vault, history)
+        let stretcher = RememberingStretcher()
+        try Player(vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher).play()
+        return try look(vault, history, stretcher)
     }
 
     /// Looks at a vault, files first: what comes later may change their times.
-    private func look(_ vault: String, _ history: History) throws -> Sample {
+    private func look(
+        _ vault: String, _ history: History, _ stretcher: RememberingStretcher
+    ) throws -> Sample {
         var sample = Sample()
         let attacker = try Attacker(vault, Player.password(of: 0))
         let segments = try sample.addFiles(vault, spaceCount: attacker.spaceCount, decoy: attacker.space)
         try sample.addBytes(segments, decoy: attacker.space)
         sample.addHeader(attacker)
         try sample.addOpening(attacker, segments, sectorsPerSegment: sectorsPerSegment)
-        try sample.addAnswers(vault, history, runs: runsPerAnswer)
+        try sample.addAnswers(
+            vault, history, stretcher, runs: runsPerAnswer, slotRuns: runsPerSlots)
         return sample
     }
 }

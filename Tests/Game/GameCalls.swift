@@ -46,12 +46,9 @@ public final class GameCalls: ForwardingCalls {
             return (Array(state.paths.keys), state.changesLeft == 0 ? [:] : state.late)
         }
         // In a large vault the host's clock ticks between so many files.
-        if !late.isEmpty { usleep(20_000) }
-        for (path, time) in late {
-            guard let descriptor = try? real.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) else { continue }
-            try? real.setTimes(descriptor, time)
-            real.close(descriptor)
-        }
+        let before = real.changeTime()
+        while !late.isEmpty && real.changeTime() == before { usleep(100) }
+        for (path, time) in late { try? real.setTimes(AT_FDCWD, path, time) }
         for descriptor in descriptors { real.close(descriptor) }
     }
 
@@ -79,14 +76,16 @@ public final class GameCalls: ForwardingCalls {
     private static func parent(_ path: String) -> Substring {
         path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
     }
-    private func path(_ descriptor: Int32) -> String { state.withLock { $0.paths[descriptor] ?? "" } }
+    /// A path from `directory`, as this process can use it.
+    private static func path(_ directory: Int32, _ path: String, _ state: State) -> String {
+        state.paths[directory].map { "\($0)/\(path)" } ?? path
+    }
 
     public func open(_ directory: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
         if flags & O_CREAT != 0 { try change(nil) }
         let descriptor = try real.open(directory, path, flags: flags, mode: mode)
         let isEnded = state.withLock { state in
-            let parent = state.paths[directory].map { $0 + "/" } ?? ""
-            if !state.isEnded { state.paths[descriptor] = parent + path }
+            if !state.isEnded { state.paths[descriptor] = Self.path(directory, path, state) }
             return state.isEnded
         }
         if isEnded {
@@ -156,19 +155,19 @@ public final class GameCalls: ForwardingCalls {
         if leaks.contains(.holesInNewSegments) { return }
         try real.reserve(descriptor, bytes: bytes)
     }
-    public func setTimes(_ descriptor: Int32, _ time: Timestamp) throws(Errno) {
+    public func setTimes(_ directory: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
         try change(nil)
         if leaks.contains(.timesNotTouched) { return }
         if leaks.contains(.timesInOrder) {
-            let path = path(descriptor)
-            let parent = Self.parent(path)
             let isLate = state.withLock { state in
+                let path = Self.path(directory, path, state)
+                let parent = Self.parent(path)
                 guard state.written.contains(where: { Self.parent($0) == parent }) else { return false }
                 state.late[path] = time
                 return true
             }
             if isLate { return }
         }
-        try real.setTimes(descriptor, time)
+        try real.setTimes(directory, path, time)
     }
 }

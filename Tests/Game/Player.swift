@@ -12,89 +12,43 @@ func patiently<R>(_ body: () throws -> R) throws -> R {
     return try body()
 }
 
-/// Which vault of a pair it is: the secret that the classifier is to find.
-public enum World: Int, CaseIterable, Sendable {
-    /// The decoy is all there is.
-    case alone
-    /// Other spaces are in use.
-    case hidden
-}
-
-/// Plays a history in one vault, by the library, and leaves the vault as it is found by whoever takes a copy.
-final class Player {
+/// Plays a history by the library.
+final class Player: HistoryPlayer {
     let vault: String
-    private let history: History
-    private let world: World
+    let history: History
+    let world: World
     private let leaks: Set<Leak>
     private let pattern: [UInt8]
+    private let stretcher: RememberingStretcher
     private var visitors: [Int: Visitor] = [:]
 
     static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesMin, passes: 1)
 
-    init(vault: String, history: History, world: World, leaks: Set<Leak>) {
+    init(
+        vault: String, history: History, world: World, leaks: Set<Leak>, stretcher: RememberingStretcher
+    ) {
         self.vault = vault
         self.history = history
         self.world = world
         self.leaks = leaks
+        self.stretcher = stretcher
         pattern = leaks.contains(.repeatedFill) ? randomBytes(GameCalls.patternBytes) : []
     }
 
     /// The password of a space; the decoy's is the attacker's.
     static func password(of space: Int) -> SecretBytes { secret("space \(space)") }
 
-    func play() throws {
-        try makeSpaces()
-        let last = history.sessions.count - 1
-        for (number, session) in history.sessions.enumerated() {
-            if let growth = history.growth, growth.session == number { try grow(growth) }
-            if session.space == 0 || world == .hidden {
-                try visit(session)
-            } else if number == last {
-                // Where the other vault was last open for a hidden space, this one was for a look at the decoy.
-                try look()
-            }
-        }
-    }
-
     // MARK: Spaces
 
-    private func makeSpaces() throws {
-        let isDecoyAdded = history.isDecoyAdded && world == .hidden
-        let first = isDecoyAdded ? 1 : 0
-        try create(Self.password(of: first))
-        var present = [first]
-        func add(_ space: Int) throws {
-            try withCalls { calls in
-                try patiently {
-                    try Vault.addSpace(
-                        vault, new: Self.password(of: space), surviving: present.map(Self.password),
-                        calls: calls)
-                }
-            }
-            present.append(space)
-        }
-        if isDecoyAdded { try add(0) }
-        if world == .hidden {
-            for space in 1..<history.usedCount where space != first { try add(space) }
-        } else if history.hasDestroyed {
-            try add(1)
-            let session = History.Session(space: 1, seed: 1, actionCount: 3, ending: .unmount)
-            try visit(session)
-            visitors[1] = nil
-            try withCalls { calls in
-                try patiently { try Vault.removeSpace(vault, password: Self.password(of: 1), calls: calls) }
-            }
-        }
-    }
-
-    private func create(_ password: SecretBytes) throws {
+    func create(_ space: Int) throws {
+        let password = Self.password(of: space)
         while true {
             try withCalls { calls in
                 calls.setFilling(true)
                 defer { calls.setFilling(false) }
                 try Vault.create(
                     at: vault, spaces: history.spaceCount, bytesPerSpace: History.bytesPerSpace,
-                    kdf: Self.kdf, password: password, calls: calls
+                    kdf: Self.kdf, password: password, stretcher: stretcher, calls: calls
                 ) { _, _ in }
             }
             guard leaks.contains(.slotsInOrder), try Attacker(vault, password).space != 0 else { return }
@@ -103,7 +57,27 @@ final class Player {
         }
     }
 
-    private func grow(_ growth: History.Growth) throws {
+    func add(_ space: Int, surviving: [Int]) throws {
+        try withCalls { calls in
+            try patiently {
+                try Vault.addSpace(
+                    vault, new: Self.password(of: space), surviving: surviving.map(Self.password),
+                    stretcher: stretcher, calls: calls)
+            }
+        }
+    }
+
+    func remove(_ space: Int) throws {
+        visitors[space] = nil
+        try withCalls { calls in
+            try patiently {
+                try Vault.removeSpace(
+                    vault, password: Self.password(of: space), stretcher: stretcher, calls: calls)
+            }
+        }
+    }
+
+    func grow(_ growth: History.Growth) throws {
         let calls = GameCalls(leaks: leaks, pattern: pattern)
         defer { calls.end() }
         calls.setFilling(true)
@@ -115,8 +89,7 @@ final class Player {
 
     // MARK: Sessions
 
-    /// Mounts, acts and ends as the history says. What fails after a kill is no failure.
-    private func visit(_ session: History.Session) throws {
+    func visit(_ session: History.Session) throws {
         try withCalls { calls in
             let library = try open(session.space, calls)
             library.didGoLive()
@@ -126,12 +99,12 @@ final class Player {
             case .unmount:
                 try library.close()
                 return
+            // What is committed survives: both vaults of a pair shall hold the same.
             case .kill:
-                // What was done 0.1 s ago survives: both vaults of a pair shall hold the same.
-                usleep(120_000)
+                awaitCommit(of: library)
                 calls.kill(afterChanges: 0)
             case .killWhileUnmounting(let count):
-                usleep(120_000)
+                awaitCommit(of: library)
                 calls.kill(afterChanges: count)
             }
             try? library.close()
@@ -150,7 +123,7 @@ final class Player {
         try files.setAttributes([.modificationDate: times[.modificationDate] ?? Date()], ofItemAtPath: path)
     }
 
-    private func look() throws {
+    func look() throws {
         try withCalls { calls in
             let library = try open(0, calls)
             library.didGoLive()
@@ -161,7 +134,8 @@ final class Player {
 
     private func open(_ space: Int, _ calls: GameCalls) throws -> Library {
         let unlocked = try patiently {
-            try Vault.unlock(vault, password: Self.password(of: space), calls: calls)
+            try Vault.unlock(
+                vault, password: Self.password(of: space), stretcher: stretcher, calls: calls)
         }
         return try Library.open(unlocked, options: Self.options(history))
     }

@@ -1,16 +1,23 @@
+import CShims
 import Foundation
 import Glibc
 import TestSupport
 
-/// Plays a history in one vault by the built program, through mounts that any program could use.
-final class ProgramPlayer {
+/// Plays a history by the built program, through mounts that any program could use.
+final class ProgramPlayer: HistoryPlayer {
+    /// What was put into a space.
+    private struct Shelf {
+        /// As DAY/NAME.
+        var photos: [String] = []
+        var made = 0
+    }
+
+    let history: History
+    let world: World
     private let program: String
     private let root: String
-    private let history: History
-    private let world: World
-    /// Photos by space, as DAY/NAME.
-    private var photos: [Int: [String]] = [:]
-    private var made = 0
+    /// By space.
+    private var shelves: [Int: Shelf] = [:]
 
     private var mountPoint: String { root + "/mount" }
 
@@ -24,78 +31,88 @@ final class ProgramPlayer {
         self.world = world
     }
 
-    func play() throws {
-        try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: false)
-        try makeSpaces()
-        let last = history.sessions.count - 1
-        for (number, session) in history.sessions.enumerated() {
-            if let growth = history.growth, growth.session == number { try must(["grow", "vault", "20M"]) }
-            if session.space == 0 || world == .hidden {
-                try visit(session)
-            } else if number == last {
-                try mount(0)
-                for photo in photos[0, default: []] { _ = try? bytes("moments/" + photo) }
-                try unmount()
-            }
-        }
-    }
-
     /// Ends whatever still runs for this vault.
     func leave() {
         while umount2(mountPoint, Int32(MNT_DETACH)) == 0 {}
         _ = eventually { isFree }
     }
 
-    private func makeSpaces() throws {
-        let isDecoyAdded = history.isDecoyAdded && world == .hidden
+    // MARK: Spaces
+
+    func create(_ space: Int) throws {
+        try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: false)
         let words = ["create", "vault", "--spaces=\(history.spaceCount)", "--size=16M"]
-        let kdf = ["--kdf-memory=8M", "--kdf-passes=1", "--password-stdin"]
-        let first = isDecoyAdded ? 1 : 0
-        try must(words + kdf, "space \(first)\n")
-        var present = [first]
-        func add(_ space: Int) throws {
-            let passwords = ([space] + present).map { "space \($0)\n" }.joined()
-            try must(["space", "add", "vault", "--password-stdin"], passwords)
-            present.append(space)
-        }
-        if isDecoyAdded { try add(0) }
-        if world == .hidden {
-            for space in 1..<history.usedCount where space != first { try add(space) }
-        } else if history.hasDestroyed {
-            try add(1)
-            try must(["space", "remove", "vault", "--password-stdin"], "space 1\n")
-        }
+        try must(
+            words + ["--kdf-memory=8M", "--kdf-passes=1", "--password-stdin"], Self.passwords(of: [space]))
+    }
+
+    func add(_ space: Int, surviving: [Int]) throws {
+        try must(["space", "add", "vault", "--password-stdin"], Self.passwords(of: [space] + surviving))
+    }
+
+    func remove(_ space: Int) throws {
+        shelves[space] = nil
+        try must(["space", "remove", "vault", "--password-stdin"], Self.passwords(of: [space]))
+    }
+
+    func grow(_ growth: History.Growth) throws { try must(["grow", "vault", "20M"]) }
+
+    /// One a line.
+    private static func passwords(of spaces: [Int]) -> String {
+        spaces.map { "space \($0)\n" }.joined()
     }
 
     // MARK: Sessions
 
-    private func visit(_ session: History.Session) throws {
+    func visit(_ session: History.Session) throws {
         try mount(session.space)
+        var shelf = shelves[session.space, default: Shelf()]
         var generator = Generator(session.seed)
         for _ in 0..<session.actionCount {
+            // Drawn first, so that no dice depend on what is there.
             let (kind, number) = (Int.random(in: 0..<6, using: &generator), Int(generator.next() >> 33))
             switch kind {
             case 3: try write("albums/notes-\(number % 3).txt", noise(1 + number % 9000, seed: number))
             case 4:
-                guard let photo = photos[session.space]?.popLast() else { continue }
                 // Gone already where a kill has cost it.
-                unlink("\(mountPoint)/moments/\(photo)")
-            case 5: usleep(60_000)
-            default: try addPhoto(session.space, number)
+                if let photo = shelf.photos.popLast() { unlink("\(mountPoint)/moments/\(photo)") }
+            case 5: try awaitCommit()
+            default: try addPhoto(number, &shelf)
             }
         }
-        if photos[session.space] == nil { try addPhoto(session.space, 7) }
+        if shelf.made == 0 { try addPhoto(7, &shelf) }
+        shelves[session.space] = shelf
         if case .unmount = session.ending { return try unmount() }
-        usleep(120_000)
+        // What is committed survives: both vaults of a pair shall hold the same.
+        try awaitCommit()
         if let daemon { kill(daemon, SIGKILL) }
         leave()
     }
 
-    private func addPhoto(_ space: Int, _ number: Int) throws {
-        made += 1
-        let (name, day) = ("IMG_\(1000 + made).jpg", "2024-05-0\(1 + number % 5)")
+    func look() throws {
+        try mount(0)
+        for photo in shelves[0]?.photos ?? [] { _ = try? bytes("moments/" + photo) }
+        try unmount()
+    }
+
+    private func addPhoto(_ number: Int, _ shelf: inout Shelf) throws {
+        shelf.made += 1
+        let (name, day) = ("IMG_\(1000 + shelf.made).jpg", "2024-05-0\(1 + number % 5)")
         try write("albums/" + name, photoBytes(day, number))
-        photos[space, default: []].append("\(day)/\(name)")
+        shelf.photos.append("\(day)/\(name)")
+    }
+
+    /// Waits until a kill would cost nothing.
+    private func awaitCommit() throws {
+        let isCommitted = try eventually {
+            let root = open(mountPoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            defer { close(root) }
+            var answer = [UInt8](repeating: 0, count: 4096)
+            let count = obscura_get_attribute(root, "user.obscura.status", &answer, UInt(answer.count))
+            guard count >= 0 else { throw Refusal(words: "user.obscura.status: \(errno)") }
+            return String(decoding: answer[..<Int(count)], as: UTF8.self).contains("committed=yes\n")
+        }
+        guard isCommitted else { throw Refusal(words: "nothing is committed") }
     }
 
     private func write(_ path: String, _ bytes: [UInt8]) throws {
@@ -107,14 +124,14 @@ final class ProgramPlayer {
     }
 
     private func mount(_ space: Int, _ options: [String] = []) throws {
-        try must(["mount", "vault", "mount", "--password-stdin"] + options, "space \(space)\n")
+        try must(["mount", "vault", "mount", "--password-stdin"] + options, Self.passwords(of: [space]))
     }
 
     private func unmount() throws {
-        var ended = try run(["unmount", "mount"])
-        for _ in 0..<20 where ended.words.contains("is using it") {
-            usleep(100_000)
+        var ended: (status: Int32, words: String) = (1, "")
+        try eventually {
             ended = try run(["unmount", "mount"])
+            return !ended.words.contains("is using it")
         }
         guard ended.status == 0, eventually({ isFree }) else { throw Refusal(words: ended.words) }
     }

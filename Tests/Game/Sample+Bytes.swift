@@ -1,4 +1,5 @@
-import Foundation
+import Glibc
+import LinuxIO
 import VaultFormat
 
 /// What the bytes of segments and of the header look like.
@@ -19,14 +20,14 @@ extension Sample {
     mutating func addBytes(_ segments: [[String]], decoy: Int) throws {
         var seen: [Start: Int] = [:]
         var (counts, number) = ([[Count]](), 0)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+        defer { buffer.deallocate() }
         for paths in segments {
-            var list: [Count] = []
-            for path in paths {
-                let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-                list.append(bytes.withUnsafeBytes { Self.count($0, segment: number, &seen) })
-                number += 1
-            }
-            counts.append(list)
+            counts.append(
+                try paths.map { path in
+                    number += 1
+                    return try Self.count(path, segment: number, buffer, &seen)
+                })
         }
         func add(_ group: FeatureGroup, _ name: String, _ value: (Count) -> Double) {
             self.add(group, name, counts.map { $0.map(value) }, decoy: decoy)
@@ -41,9 +42,24 @@ extension Sample {
     }
 
     private static func count(
-        _ bytes: UnsafeRawBufferPointer, segment: Int, _ seen: inout [Start: Int]
-    ) -> Count {
-        var count = Count()
+        _ path: String, segment: Int, _ buffer: UnsafeMutableRawBufferPointer, _ seen: inout [Start: Int]
+    ) throws -> Count {
+        let calls = LinuxCalls.shared
+        let file = try calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0)
+        defer { calls.close(file) }
+        var (count, offset) = (Count(), UInt64(0))
+        while true {
+            let length = try calls.readFully(file, buffer, at: offset)
+            if length == 0 { return count }
+            add(UnsafeRawBufferPointer(buffer.slice(0, length)), segment: segment, to: &count, &seen)
+            offset += UInt64(length)
+        }
+    }
+
+    /// Counts what is in some pages of a segment.
+    private static func add(
+        _ bytes: UnsafeRawBufferPointer, segment: Int, to count: inout Count, _ seen: inout [Start: Int]
+    ) {
         for offset in stride(from: 0, to: bytes.count - Geometry.pageBytes + 1, by: Geometry.pageBytes) {
             let page = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + Geometry.pageBytes])
             count.pages += 1
@@ -65,7 +81,6 @@ extension Sample {
                 if before == segment { count.repeatsWithin += 1 } else { count.repeatsBetween += 1 }
             }
         }
-        return count
     }
 
     /// Of the 256 values of a byte, with 255 degrees of freedom.

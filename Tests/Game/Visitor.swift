@@ -12,8 +12,8 @@ struct Visitor {
     private var made = 0
     private let caller = Caller(uid: getuid(), gid: getgid())
 
-    /// Imports, edits, deletes, writes notes, syncs and pauses, by the dice of `seed`. The first action of a space is
-    /// an import.
+    /// Imports, edits, deletes, writes notes, syncs and waits for commits, by the dice of `seed`. The first action of
+    /// a space is an import.
     mutating func act(_ library: Library, seed: UInt64, count: Int) throws {
         var generator = Generator(seed)
         for _ in 0..<count {
@@ -24,8 +24,7 @@ struct Visitor {
             case 4 where !photos.isEmpty: try edit(library, photos[number % photos.count], number)
             case 5: try put(library, "notes-\(number % 3).txt", noise(1 + number % 9000, seed: number))
             case 6: try library.makeDurable()
-            // A soft root comes 50 ms after a change.
-            case 7: usleep(60_000)
+            case 7: awaitCommit(of: library)
             default: try addPhoto(library, number)
             }
         }
@@ -100,3 +99,6 @@ struct Visitor {
 func photoBytes(_ day: String, _ number: Int) -> [UInt8] {
     jpeg(day, more: number % 100_000) + noise(60_000 + number % 200_000, seed: number)
 }
+
+/// Waits until a kill would cost nothing: the library commits soon after each change.
+func awaitCommit(of library: Library) { eventually { library.isCommitted } }

@@ -19,6 +19,7 @@ import Testing
         game.fittedPairs = 10
         game.sectorsPerSegment = 512
         game.runsPerAnswer = 1
+        game.runsPerSlots = 5
         // What a hidden session leaves is easiest to see before the next: so few pairs are enough to see it.
         game.last = .hidden
         return game

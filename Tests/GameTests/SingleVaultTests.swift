@@ -15,12 +15,15 @@ import Testing
             History.Session(space: $0.space, seed: 5, actionCount: 2, ending: $0.ending)
         }
         let vault = root + "/vault"
-        try Player(vault: vault, history: history, world: .hidden, leaks: []).play()
+        let stretcher = RememberingStretcher()
+        try Player(
+            vault: vault, history: history, world: .hidden, leaks: [], stretcher: stretcher
+        ).play()
         let attacker = try Attacker(vault, Player.password(of: 0))
         var sample = Sample()
         let segments = try sample.addFiles(vault, spaceCount: 2, decoy: attacker.space)
         try sample.addOpening(attacker, segments, sectorsPerSegment: 512)
-        try sample.addAnswers(vault, history, runs: 2)
+        try sample.addAnswers(vault, history, stretcher, runs: 2, slotRuns: 2)
         return sample
     }
 
@@ -32,6 +35,9 @@ import Testing
         let sample = try sample([(0, .unmount)])
         #expect(value("wrong password: derivations", sample) == 1)
         #expect(value("right password: derivations", sample) == 1)
+        #expect(value("no slot opens: derivations", sample) == 0)
+        #expect(value("a slot opens: derivations", sample) == 0)
+        #expect(sample.words["no slot opens"] == "noSpaceOpens" && sample.words["a slot opens"] == "opened")
         // The attacker finds what there is: else nothing that he does not find would mean anything.
         #expect((value("extents", sample) ?? 0) > 0 && (value("photo: rows", sample) ?? 0) > 0)
         #expect(sample.words["wrong password"] == "noSpaceOpens")

@@ -10,6 +10,8 @@ import VaultCrypto
 /// What the process that serves a mount keeps of keys and passwords, and where.
 @Suite(.serialized) struct MemoryTests {
     private static let password = "jK7-Samarkand-9wQ-Marrakesh"
+    /// Has a debug build stop where there is something to look at.
+    private static let stopping = "OBSCURA_STOP_FOR_INSPECTION"
 
     /// Everything secret about the place's one space: its password, and what is derived from that on the way down.
     private func secrets(_ place: Place) throws -> [(name: String, bytes: SecretBytes)] {
@@ -40,16 +42,22 @@ import VaultCrypto
         return words.count > 1 ? (words[0], pid_t(words[1]) ?? 0) : ("", 0)
     }
 
-    /// A mount that has sealed and opened photos, pages, records and thumbnails.
-    private func makeUsedMount() throws -> Place {
+    /// A vault that the password opens, and photos beside it.
+    private func makePlace() throws -> Place {
         let place = try Place()
         let changed = try place.run(
             [obscura, "passwd", place.vault, "--password-stdin"], "one\n\(Self.password)\n")
         try #require(changed.status == 0, "\(changed.errors)")
-        try place.mount(password: Self.password, variables: ["OBSCURA_STOP_AT_END=1"])
         for index in 0..<8 {
             try place.source("\(index).jpg", Photo(width: 900, height: 700, seed: UInt8(index)).bytes)
         }
+        return place
+    }
+
+    /// A mount that has sealed and opened photos, pages, records and thumbnails.
+    private func makeUsedMount() throws -> Place {
+        let place = try makePlace()
+        try place.mount(password: Self.password, variables: [Self.stopping + "=1"])
         try place.shell(
             """
             cp source/* D/albums; sync -f D; cat D/albums/*.jpg D/albums/.thumbs/*.jpg >/dev/null
@@ -74,16 +82,7 @@ import VaultCrypto
         for process in try family(daemon) {
             let memory = try #require(ProcessMemory(of: process))
             defer { memory.close() }
-            let findings = memory.find(secrets)
-            #expect(findings.filter { !$0.mapping.isLocked }.map(\.description) == [])
-            let held = Set(findings.filter(\.mapping.isLocked).map(\.secret))
-            // That they are found where they belong shows that looking works.
-            let expected: Set = ["obscura 1 content", "obscura 1 descriptor", "obscura 1 page"]
-            #expect(process == daemon ? held.isSuperset(of: expected) : held.isEmpty)
-            let stretched: Set = [
-                "password", "stretched password", "obscura 1 slot", "obscura 1 commitment",
-            ]
-            #expect(held.isDisjoint(with: stretched))
+            expectKept(memory.find(secrets), withKeys: process == daemon)
         }
         #if DEBUG
             defer { kill(daemon, SIGCONT) }
@@ -94,6 +93,70 @@ import VaultCrypto
             #expect(memory.find(secrets).map(\.description) == [])
         #endif
     }
+
+    /// What is found of the secrets lies in locked memory, and is keys.
+    private func expectKept(_ findings: [MemoryFinding], withKeys: Bool) {
+        #expect(findings.filter { !$0.mapping.isLocked }.map(\.description) == [])
+        let held = Set(findings.filter(\.mapping.isLocked).map(\.secret))
+        // That they are found where they belong shows that looking works.
+        let expected: Set = ["obscura 1 content", "obscura 1 descriptor", "obscura 1 page"]
+        #expect(withKeys ? held.isSuperset(of: expected) : held.isEmpty)
+        let stretched: Set = ["password", "stretched password", "obscura 1 slot", "obscura 1 commitment"]
+        #expect(held.isDisjoint(with: stretched))
+    }
+
+    #if DEBUG
+        @Test(arguments: ["import", "export"])
+        func `import and export keep keys in locked memory, passwords nowhere, at their end nothing`(
+            command: String
+        ) throws {
+            let place = try makePlace()
+            if command == "export" {
+                let words = [obscura, "import", place.vault, place.root + "/source", "--password-stdin"]
+                try #require(try place.run(words, Self.password + "\n").status == 0)
+            }
+            let secrets = try self.secrets(place)
+            let other = place.root + (command == "import" ? "/source" : "/out")
+            let process = try start(place, [command, place.vault, other])
+            defer { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+            // Once while it has its keys, and once at its end.
+            for isEnd in [false, true] {
+                try #require(eventually { stat(process.processIdentifier).state == "T" })
+                if let memory = ProcessMemory(of: process.processIdentifier) {
+                    defer { memory.close() }
+                    let findings = memory.find(secrets)
+                    if isEnd {
+                        #expect(findings.map(\.description) == [])
+                    } else {
+                        expectKept(findings, withKeys: true)
+                    }
+                } else {
+                    // Only root may look.
+                    #expect(geteuid() != 0 && errno == EACCES)
+                }
+                kill(process.processIdentifier, SIGCONT)
+            }
+            process.waitUntilExit()
+            #expect(process.terminationStatus == 0)
+            let words = [obscura, "check", place.vault, "--password-stdin"]
+            #expect(try place.run(words, Self.password + "\n").status == 0)
+        }
+
+        /// Starts a command that stops itself, with the password on its standard input.
+        private func start(_ place: Place, _ words: [String]) throws -> Process {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: obscura)
+            process.arguments = words + ["--password-stdin"]
+            process.environment = [Self.stopping: "1", "PATH": "/usr/bin:/bin"]
+            let stdin = Pipe()
+            (process.standardInput, process.standardOutput) = (stdin, FileHandle.nullDevice)
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            try stdin.fileHandleForWriting.write(contentsOf: Data("\(Self.password)\n".utf8))
+            try stdin.fileHandleForWriting.close()
+            return process
+        }
+    #endif
 
     /// Runs `body` on a place whose vault has the same header and segments.
     private func withCopy<R>(of place: Place, _ body: (Place) throws -> R) throws -> R {

@@ -78,10 +78,11 @@ extension ForwardingCalls {
         try willCall(.status, d)
         return try real.hostStatus(d)
     }
-    public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
+    public func setTimes(_ d: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
         try willCall(.setTimes, d)
-        try real.setTimes(d, time)
+        try real.setTimes(d, path, time)
     }
+    public func changeTime() -> Timestamp { real.changeTime() }
     public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
         try willCall(.makeDirectory, d)
         try real.makeDirectory(d, path, mode: mode)

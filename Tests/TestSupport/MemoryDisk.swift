@@ -284,9 +284,15 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         }
     }
 
-    public func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) {
-        _ = try lock.withLock { () throws(Errno) in try opened(d) }
+    public func setTimes(_ d: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
+        try lock.withLock { () throws(Errno) in
+            let (directory, name) = try parent(d, path)
+            if name != "." && current.live.directories[directory]?[name] == nil { throw .noEntry }
+        }
     }
+
+    /// Nobody looks at times here.
+    public func changeTime() -> Timestamp { Timestamp(seconds: 0) }
 
     public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
         try lock.withLock { () throws(Errno) in

@@ -76,12 +76,12 @@ public func makeTemporaryDirectory() throws -> String {
 
 /// Polls until `condition` holds; false when it does not for a minute, which no machine is slow enough for.
 @discardableResult
-public func eventually(_ condition: () -> Bool) -> Bool {
+public func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
     for _ in 0..<30_000 {
-        if condition() { return true }
+        if try condition() { return true }
         usleep(2000)
     }
-    return condition()
+    return try condition()
 }
 
 /// What of an empty vault is worth copying.

@@ -62,6 +62,7 @@ extension Library {
             ("total", "\(use.total)"), ("free", "\(use.free)"), ("available", "\(use.available)"),
             ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
             ("thumbnails", "\(counts.thumbnails)"), ("unsaved", "\(unsaved)"),
+            ("committed", isCommitted ? "yes" : "no"),
             ("durable", space.isClean && unsaved == 0 ? "yes" : "no"),
             ("readonly", options.readOnly ? "yes" : "no"),
         ]

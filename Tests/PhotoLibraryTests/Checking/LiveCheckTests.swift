@@ -162,13 +162,32 @@ import VaultFormat
         _ = try rig.library.thumbnail(of: rig.ino("albums/a.jpg"), .standard)
         try rig.library.makeDurable()
         let text = try rig.own("status", "")
-        for line in ["photos=1", "trashed=1", "thumbnails=1", "unsaved=0", "durable=yes", "readonly=no"] {
+        for line in [
+            "photos=1", "trashed=1", "thumbnails=1", "unsaved=0", "committed=yes", "durable=yes",
+            "readonly=no",
+        ] {
             #expect(text.contains(line + "\n"), "\(text)")
         }
         let handle = try rig.createOpen("albums/open.bin")
         try rig.write(handle, [1, 2, 3])
         #expect(try rig.own("status", "").contains("durable=no"))
         try rig.close(handle)
+    }
+
+    @Test func `what is in no root yet is not committed`() throws {
+        let rig = try Rig()
+        try rig.close()
+        try rig.reopen { $0.commitsByHand = true }
+        #expect(rig.library.isCommitted)
+        let handle = try rig.createOpen("albums/a.bin")
+        rig.library.committer.commitByHand(durable: false)
+        #expect(rig.library.isCommitted)
+        try rig.write(handle, [1, 2, 3])
+        #expect(!rig.library.isCommitted)
+        try rig.close(handle)
+        #expect(!rig.library.isCommitted)
+        rig.library.committer.commitByHand(durable: false)
+        #expect(rig.library.isCommitted)
     }
 }
 
