@@ -155,7 +155,7 @@ final class Tree {
         for inode in dirty where inode.isDirty {
             try tables.store(inode.row)
             inode.isDirty = false
-            count(inode, asPhotoOf: inode.isPhoto ? inode.row.size : 0)
+            count(inode, asPhotoOf: inode.isPhoto ? inode.row.countedBytes : 0)
             mark(inode)
         }
         dirty.removeAll(keepingCapacity: true)
