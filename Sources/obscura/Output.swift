@@ -42,7 +42,7 @@ final class ProgressLine {
         var text = "\(label): \(percent) %, \(sizeText(done)) of \(sizeText(total))"
         let seconds = Double(now - begun) / 1e9
         if seconds >= 2, done > 0, done < total {
-            let left = UInt64(seconds * Double(total - done) / Double(done)) + 1
+            let left = secondsLeft(seconds, done: done, of: total)
             text += left < 120 ? ", about \(left) s left" : ", about \((left + 59) / 60) min left"
         }
         writeText("\r\(text)\u{1B}[K", to: STDERR_FILENO)
@@ -52,6 +52,13 @@ final class ProgressLine {
     func end() {
         if isShown, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
     }
+}
+
+/// Seconds, at least one, that `done` bytes of `total` suggest after `seconds`.
+func secondsLeft(_ seconds: Double, done: UInt64, of total: UInt64) -> UInt64 {
+    let left = seconds * Double(total - min(done, total)) / Double(max(done, 1))
+    // Sparse files say to be of any size.
+    return UInt64(min(left, 1e15)) + 1
 }
 
 private func monotonicNanoseconds() -> UInt64 {
