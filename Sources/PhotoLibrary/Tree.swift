@@ -272,26 +272,6 @@ final class Tree {
         touch(inode)
     }
 
-    /// Whether `directory` is `ancestor` or lies below it.
-    func isInside(_ directory: Inode, _ ancestor: Inode) throws(FileError) -> Bool {
-        var current = directory
-        while current.ino != ancestor.ino {
-            guard current.row.parent != 0, current.ino != Place.root else { return false }
-            current = try inode(current.row.parent)
-        }
-        return true
-    }
-
-    /// Whether the directory, or one above it, is some program's working directory.
-    func isInWorkingDirectory(_ directory: Inode) throws(FileError) -> Bool {
-        var current = directory
-        while !current.row.flags.contains(.working) {
-            guard current.row.parent != 0, current.ino != Place.root else { return false }
-            current = try inode(current.row.parent)
-        }
-        return true
-    }
-
     // MARK: What is shown
 
     /// The attributes as stat(2) is to see them.
