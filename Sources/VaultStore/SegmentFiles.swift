@@ -93,13 +93,6 @@ final class SegmentFiles: @unchecked Sendable {
         return Int(digits)
     }
 
-    /// The highest number that a segment's file has, -1 where there is none.
-    func highestNumber() throws(StoreError) -> Int {
-        do throws(Errno) {
-            return try calls.list(directory).compactMap(Self.number).max() ?? -1
-        } catch { throw StoreError(error) }
-    }
-
     private func segment(_ number: Int, creating: Bool = false) throws(StoreError) -> OpenSegment {
         if let found = lock.withLock({ open[number] }) { return found }
         let descriptor: Int32
