@@ -68,15 +68,14 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto",
-                "LinuxIO",
-                "CShims", "TestSupport",
+                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore",
+                "VaultCrypto", "LinuxIO", "CShims", "TestSupport",
             ]),
         tests(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "PhotoLibrary", "VaultStore", "VaultCrypto",
-                "VaultFormat", "LinuxIO", "TestSupport", "CTurboJPEG", "CSystemd",
+                "VaultFormat", "LinuxIO", "CShims", "TestSupport", "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(

@@ -14,11 +14,17 @@ func writeText(_ text: String, to descriptor: Int32) {
     }
 }
 
-/// What a command was asked for: a line on standard output.
-func say(_ line: String) { writeText(line + "\n", to: STDOUT_FILENO) }
+/// What a command was asked for: a line, or several, on standard output. Paths in it may hold anything: what would move
+/// a terminal's cursor, or set its title, is shown as `?`.
+func say(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDOUT_FILENO) }
 
-/// What a user must know beside it: a line on standard error.
-func note(_ line: String) { writeText(line + "\n", to: STDERR_FILENO) }
+/// What a user must know beside it: as above, on standard error.
+func note(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDERR_FILENO) }
+
+private func withoutEscapes(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { printable(String($0)) }
+        .joined(separator: "\n")
+}
 
 /// A line on a terminal that shows how far a long piece of work has come; nothing where stderr is no terminal.
 final class ProgressLine {
