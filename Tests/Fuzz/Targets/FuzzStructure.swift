@@ -12,7 +12,7 @@ func fuzzStructure(_ bytes: UnsafeRawBufferPointer) {
 }
 
 /// A space in memory that is changed.
-private final class Forgery {
+private final class Forgery: Sendable {
     private let vault: MemoryVault
     private let disk: MemoryDisk
 
