@@ -263,6 +263,7 @@ import VaultFormat
             try rig.truncate(path, 1 << 62)
         }
         #expect(try rig.ls("moments").count == 3)
+        try rig.close()
         try rig.reopen()
         try rig.rm("moments/2024-05-01/p1.jpg")
         try rig.close()
