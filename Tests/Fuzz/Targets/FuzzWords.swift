@@ -1,4 +1,5 @@
 import Glibc
+import VaultCrypto
 
 @testable import obscura
 
