@@ -68,15 +68,14 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto",
-                "LinuxIO",
-                "CShims", "TestSupport",
+                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore",
+                "VaultCrypto", "LinuxIO", "CShims", "TestSupport",
             ]),
         tests(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "PhotoLibrary", "VaultStore", "VaultCrypto",
-                "VaultFormat", "LinuxIO", "TestSupport", "CTurboJPEG", "CSystemd",
+                "VaultFormat", "LinuxIO", "CShims", "TestSupport", "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
@@ -116,3 +115,23 @@ let package = Package(
             uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
     ]
 )
+
+// `scripts/fuzz` builds one program more, and nothing of the tests: with libFuzzer's main, and the command as a library.
+if Context.environment["OBSCURA_FUZZ"] != nil {
+    let command = package.targets.first { $0.name == "obscura" }
+    package.targets.removeAll { $0.type == .test || $0.name == "obscura" }
+    package.targets += [
+        .target(
+            name: "obscura", dependencies: command?.dependencies ?? [],
+            exclude: (command?.exclude ?? []) + ["main.swift"], swiftSettings: settings),
+        .executableTarget(
+            name: "obscura-fuzz",
+            dependencies: [
+                "obscura", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto",
+                "VaultFormat", "LinuxIO", "TestSupport",
+            ],
+            path: "Tests", sources: ["Fuzz/Targets", "PhotoLibraryTests/Crash/MemoryVault.swift"],
+            swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+    ]
+}

@@ -18,6 +18,12 @@ enum Chunk {
 extension ExtentRun {
     var end: UInt64 { offset + length }
 
+    /// Whether its numbers can be those of a run of any space, so that they can be counted with.
+    var isThinkable: Bool {
+        length > 0 && length <= 2 * Geometry.segmentBytesMax && offset <= Geometry.numberMax
+            && sector < Geometry.numberMax
+    }
+
     /// The part of this run in `lower ..< upper`, which are multiples of the chunk, or outside the run.
     func part(from lower: UInt64, to upper: UInt64) -> ExtentRun {
         var part = self
@@ -32,6 +38,14 @@ extension ExtentRun {
         end == next.offset && length % Chunk.bytes == 0 && offset % Chunk.bytes == 0
             && next.sector == sector + length / Chunk.bytes * Chunk.sectors && next.generation == generation
             && next.epoch == epoch
+    }
+}
+
+extension Space {
+    /// Whether the runs of a content, as the catalogue has them, follow each other and can lie where they say. Rows may
+    /// be anybody's who knows the password; what works on a file's runs counts with them.
+    func areSound(_ runs: [ExtentRun]) -> Bool {
+        runs.allSatisfy { isPossible($0) } && zip(runs, runs.dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 }
 

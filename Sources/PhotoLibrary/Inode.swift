@@ -28,7 +28,7 @@ final class Inode: @unchecked Sendable {
 
     init(_ row: InodeRow) {
         self.row = row
-        countedBytes = row.flags.contains(.photo) ? row.size : 0
+        countedBytes = row.flags.contains(.photo) ? row.countedBytes : 0
     }
 
     var ino: UInt64 { row.ino }

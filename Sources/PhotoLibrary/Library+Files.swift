@@ -92,8 +92,9 @@ extension Library {
             return state
         }
         let isEmpty = inode.row.allocated == 0
-        let state = FileState(
-            inode, isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content)), commons)
+        let runs = isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content))
+        guard space.areSound(runs) else { throw .damaged }
+        let state = FileState(inode, runs, commons)
         inode.state = state
         inode.openCount += 1
         return state

@@ -140,7 +140,10 @@ extension Library {
     /// others get their turn. What is left after a crash is taken up by the next session.
     func fileBelow(_ top: UInt64) throws(FileError) {
         var waiting = [top]
+        var seen: Set<UInt64> = []
         while let directory = waiting.popLast() {
+            // In a vault that somebody forged directories may lie in each other.
+            guard seen.insert(directory).inserted else { continue }
             var cookie: UInt64 = 0
             while true {
                 let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)

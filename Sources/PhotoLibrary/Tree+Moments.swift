@@ -132,7 +132,8 @@ extension Tree {
             try freeContent(thumbnail.content, space, overwriting: true)
         }
         try sql(tables.deleteThumbnails(of: inode.ino))
-        counters.pictureBytes -= kept.reduce(0) { $0 + $1.cost }
+        // Totals that are wrong harm nobody, and check sets them right.
+        counters.pictureBytes -= min(counters.pictureBytes, kept.reduce(0) { $0 + $1.cost })
         return true
     }
 

@@ -6,16 +6,6 @@ import VaultStore
 /// The trash: `.Trash-UID` at the root, as the freedesktop specification has it. What lies there is plain POSIX;
 /// a photo that was taken out of moments has its only names there, and a row that knows what it was.
 extension Tree {
-    /// Whether a directory is a trash, or lies in one.
-    func isInTrash(_ directory: Inode) throws(FileError) -> Bool {
-        var current = directory
-        while current.row.parent != Place.root {
-            guard current.row.parent != 0 else { return false }
-            current = try inode(current.row.parent)
-        }
-        return ![Place.root, Place.moments, Place.albums].contains(current.ino)
-    }
-
     // MARK: Out of moments, and back
 
     /// Takes a photo out of moments, where it was called `name`, and out of every album, its copies too, restorably. It

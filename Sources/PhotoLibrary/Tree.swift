@@ -155,7 +155,7 @@ final class Tree {
         for inode in dirty where inode.isDirty {
             try tables.store(inode.row)
             inode.isDirty = false
-            count(inode, asPhotoOf: inode.isPhoto ? inode.row.size : 0)
+            count(inode, asPhotoOf: inode.isPhoto ? inode.row.countedBytes : 0)
             mark(inode)
         }
         dirty.removeAll(keepingCapacity: true)
@@ -270,26 +270,6 @@ final class Tree {
         inode.row.countLinks(by: 1)
         inode.row.changed = now
         touch(inode)
-    }
-
-    /// Whether `directory` is `ancestor` or lies below it.
-    func isInside(_ directory: Inode, _ ancestor: Inode) throws(FileError) -> Bool {
-        var current = directory
-        while current.ino != ancestor.ino {
-            guard current.row.parent != 0, current.ino != Place.root else { return false }
-            current = try inode(current.row.parent)
-        }
-        return true
-    }
-
-    /// Whether the directory, or one above it, is some program's working directory.
-    func isInWorkingDirectory(_ directory: Inode) throws(FileError) -> Bool {
-        var current = directory
-        while !current.row.flags.contains(.working) {
-            guard current.row.parent != 0, current.ino != Place.root else { return false }
-            current = try inode(current.row.parent)
-        }
-        return true
     }
 
     // MARK: What is shown

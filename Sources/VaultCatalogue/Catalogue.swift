@@ -17,13 +17,17 @@ public final class Catalogue: @unchecked Sendable {
 
     /// Opens the catalogue that lives in the pages of `storage`, and makes its tables where it is empty.
     public convenience init(storage: any PageStorage, readOnly: Bool = false) throws(CatalogueError) {
-        try self.init(path: PageVFS.register(storage), vfs: PageVFS.name, readOnly: readOnly)
+        try self.init(
+            path: PageVFS.register(storage), vfs: PageVFS.name, readOnly: readOnly,
+            pageCount: { storage.pageCount })
     }
 
     /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path
     /// may then be ":memory:"), and makes its tables where it is empty.
-    public init(path: String, vfs: String? = nil, readOnly: Bool = false) throws(CatalogueError) {
-        connection = try Connection(path: path, vfs: vfs, readOnly: readOnly)
+    public init(
+        path: String, vfs: String? = nil, readOnly: Bool = false, pageCount: @escaping () -> UInt32 = { 0 }
+    ) throws(CatalogueError) {
+        connection = try Connection(path: path, vfs: vfs, readOnly: readOnly, pageCount: pageCount)
         try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         try connection.execute("PRAGMA journal_mode=MEMORY")
         try connection.execute("PRAGMA synchronous=OFF")

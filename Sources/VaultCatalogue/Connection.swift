@@ -13,7 +13,8 @@ public enum CatalogueError: Error, Sendable, Equatable {
 
     init(code: Int32) {
         switch code & 0xFF {
-        case SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_NOTADB, SQLITE_CANTOPEN: self = .damaged
+        // Interrupted is what takes more work than any sound database can.
+        case SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_NOTADB, SQLITE_CANTOPEN, SQLITE_INTERRUPT: self = .damaged
         case SQLITE_FULL: self = .noRoom
         default: self = .failed(code)
         }
@@ -23,9 +24,14 @@ public enum CatalogueError: Error, Sendable, Equatable {
 /// One SQLite connection. Not thread-safe: `Catalogue` locks around it.
 final class Connection {
     let handle: OpaquePointer
+    let limit: WorkLimit
 
     /// Opens the database file `path` (":memory:" for one that is nowhere) through the VFS of that name.
-    init(path: String, vfs: String?, readOnly: Bool) throws(CatalogueError) {
+    ///
+    /// - Parameter pageCount: how many pages the database has now, by which the work of a statement is limited.
+    init(
+        path: String, vfs: String?, readOnly: Bool, pageCount: @escaping () -> UInt32 = { 0 }
+    ) throws(CatalogueError) {
         var opened: OpaquePointer?
         let flags =
             (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
@@ -36,19 +42,25 @@ final class Connection {
             throw CatalogueError(code: code)
         }
         handle = opened
+        limit = WorkLimit(handle, pageCount)
         sqlite3_extended_result_codes(handle, 1)
     }
 
-    deinit { sqlite3_close_v2(handle) }
+    deinit {
+        limit.end(handle)
+        sqlite3_close_v2(handle)
+    }
 
     /// Runs SQL that returns nothing.
     func execute(_ sql: String) throws(CatalogueError) {
+        limit.begin()
+        defer { limit.end() }
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw CatalogueError(code: code) }
     }
 
     func prepare(_ sql: String) throws(CatalogueError) -> Statement {
-        try Statement(handle, sql)
+        try Statement(self, sql)
     }
 
     /// Keeps `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first
@@ -66,19 +78,28 @@ final class Connection {
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 }
 
+/// Whether a name can stand in a directory.
+public func isEntryName(_ name: [UInt8]) -> Bool {
+    (1...255).contains(name.count) && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
+        && name != Array(".".utf8) && name != Array("..".utf8)
+}
+
 /// A prepared statement. Values bound as bytes are copied, so nothing outlives the call.
 ///
 /// Rows may be anybody's who knows the password. What a number or a name cannot be is read as something harmless, and
 /// the query throws `damaged` once its row was read.
 final class Statement {
     private let handle: OpaquePointer
+    private let limit: WorkLimit
+    private var isRunning = false
     private var isPlausible = true
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    init(_ connection: OpaquePointer, _ sql: String) throws(CatalogueError) {
+    init(_ connection: Connection, _ sql: String) throws(CatalogueError) {
+        limit = connection.limit
         var prepared: OpaquePointer?
         let code = sqlite3_prepare_v3(
-            connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+            connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
         guard code == SQLITE_OK, let prepared else { throw CatalogueError(code: code) }
         handle = prepared
     }
@@ -107,20 +128,28 @@ final class Statement {
     }
 
     /// True while there is a row.
-    func step() throws(CatalogueError) -> Bool {
+    private func step() throws(CatalogueError) -> Bool {
+        if !isRunning { limit.begin() }
+        isRunning = true
         let code = sqlite3_step(handle)
         if code == SQLITE_ROW { return true }
         if code == SQLITE_DONE { return false }
-        sqlite3_reset(handle)
+        reset()
         throw CatalogueError(code: code)
     }
 
-    func reset() { sqlite3_reset(handle) }
+    private func reset() {
+        sqlite3_reset(handle)
+        if isRunning { limit.end() }
+        isRunning = false
+    }
 
     /// Runs a statement that returns no rows.
     func run() throws(CatalogueError) {
+        limit.begin()
         let code = sqlite3_step(handle)
         sqlite3_reset(handle)
+        limit.end()
         guard code == SQLITE_DONE else { throw CatalogueError(code: code) }
     }
 
@@ -182,9 +211,7 @@ final class Statement {
     /// A name as it can stand in a directory.
     func name(_ column: Int32) -> [UInt8] {
         let name = bytes(column)
-        let isOne =
-            (1...255).contains(name.count) && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
-            && name != Array(".".utf8) && name != Array("..".utf8)
+        let isOne = isEntryName(name)
         if !isOne { isPlausible = false }
         return isOne ? name : [UInt8(ascii: "?")]
     }

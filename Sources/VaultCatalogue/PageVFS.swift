@@ -136,12 +136,14 @@ enum PageVFS {
             guard let source, Int(count) == Geometry.pageBytes, Int(offset) % Geometry.pageBytes == 0 else {
                 return PageVFS.ioErrorWrite
             }
+            // More than a map holds.
+            guard Int(offset) / Geometry.pageBytes < MapLayout.pagesMax else { return SQLITE_FULL }
             let bytes = UnsafeRawBufferPointer(start: source, count: Int(count))
             PageVFS.storage(file).stagePage(UInt32(Int(offset) / Geometry.pageBytes), bytes)
             return SQLITE_OK
         }
         methods.pointee.xTruncate = { file, size in
-            PageVFS.storage(file).truncatePages(to: UInt32(Int(size) / Geometry.pageBytes))
+            PageVFS.storage(file).truncatePages(to: UInt32(clamping: Int(size) / Geometry.pageBytes))
             return SQLITE_OK
         }
         methods.pointee.xSync = { _, _ in SQLITE_OK }

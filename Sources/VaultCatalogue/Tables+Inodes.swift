@@ -58,6 +58,11 @@ public struct InodeRow: Sendable, Equatable {
             seconds: row.integer(column), nanoseconds: UInt32(row.integer(column + 1, in: 0...999_999_999)))
     }
 
+    /// What a photo adds to the bytes of all photos. Of a sparse one that says to be larger than any is, no more: so
+    /// the sum stays one.
+    public var countedBytes: UInt64 { min(size, Self.countedBytesMax) }
+    public static let countedBytesMax: UInt64 = 1 << 40
+
     /// Links come or go. In a vault whose counts are wrong they stop at their ends, and end no process.
     public mutating func countLinks(by difference: Int) {
         nlink = UInt32(clamping: Int(nlink) + difference)

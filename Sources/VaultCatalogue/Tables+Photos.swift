@@ -61,7 +61,7 @@ struct PhotoStatements {
         find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
         store = try connection.prepare("REPLACE INTO photo VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)")
         delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
-        count = try connection.prepare("SELECT count(*) FROM photo")
+        count = try connection.prepare("SELECT count(*) FROM photo WHERE ino > 0")
         alike = try connection.prepare("SELECT ino FROM photo WHERE fingerprint=? ORDER BY ino LIMIT ?")
         redate = try connection.prepare(
             "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, "

@@ -34,11 +34,15 @@ public struct Descriptor: Sendable, Hashable {
         bytes.setNumber(epoch, 32)
     }
 
-    /// Nil where the bytes name an unknown role or an impossible length.
+    /// Nil where the bytes name an unknown role, an impossible length, or a number that no content or commit can have.
     public init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Geometry.descriptorBytes, bytes.number(0, as: UInt32.self) <= 255,
             let role = ExtentRole(rawValue: UInt8(truncatingIfNeeded: bytes.number(0, as: UInt32.self))),
-            bytes.number(4, as: UInt32.self) <= UInt32(Geometry.chunkBytes)
+            (1...UInt32(Geometry.chunkBytes)).contains(bytes.number(4)),
+            // Blocks of dead numbers are numbered from 2^62 on.
+            bytes.number(8, as: UInt64.self) < 2 * Geometry.numberMax,
+            bytes.number(16, as: UInt64.self) <= Geometry.numberMax,
+            bytes.number(24, as: UInt64.self) <= Geometry.numberMax
         else { return nil }
         self.init(
             role: role, content: bytes.number(8), offset: bytes.number(16), length: bytes.number(4),
@@ -78,7 +82,8 @@ public struct ExtentRun: Sendable, Hashable {
     }
 
     public var chunkCount: Int {
-        Int((length + UInt64(Geometry.chunkBytes) - 1) / UInt64(Geometry.chunkBytes))
+        let (whole, rest) = length.quotientAndRemainder(dividingBy: UInt64(Geometry.chunkBytes))
+        return Int(whole) + (rest > 0 ? 1 : 0)
     }
 
     /// Plaintext bytes of the chunk with this number within the run.

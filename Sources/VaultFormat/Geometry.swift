@@ -36,8 +36,13 @@ public enum Geometry {
 
     public static let segmentBytesMin: UInt64 = 4 << 20
     public static let segmentBytesUsual: UInt64 = 16 << 20
-    public static let segmentBytesMax: UInt64 = 1 << 40
+    public static let segmentBytesMax: UInt64 = 4 << 30
+    /// Up to here larger spaces have larger segments rather than more.
     public static let segmentsPerSpaceMax: UInt64 = 16_384
+    /// Segments are numbered below this, so that their counts take 16 MiB of memory at most.
+    public static let segmentsMax = 1 << 22
+    /// No number that counts commits, contents or bytes exceeds this: far from where sums overflow.
+    public static let numberMax: UInt64 = 1 << 62
     public static let spacesMax = 8
     /// A space smaller than this cannot hold its catalogue twice and a photo.
     public static let spaceBytesMin: UInt64 = 16 << 20

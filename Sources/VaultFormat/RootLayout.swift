@@ -19,6 +19,8 @@ public enum RootLayout {
     public static let pairsOffset = peakSectorsOffset + 8
     public static let pairBytes = 8
     public static let pairsMax = (Geometry.pagePlainBytes - pairsOffset) / pairBytes
+    /// Slots that all pairs together have at most: 256 GiB of pages, whose bits take 8 MiB.
+    public static let slotsMax = 1 << 26
 
     // An object: its pages and the root of its map.
     public static let objectPagesOffset = 0
@@ -60,6 +62,8 @@ public enum MapLayout {
     public static let referenceBytes = 36
     public static let absentSlot: UInt32 = .max
     public static let levelsMax = 4
+    /// Pages that a tree of `levelsMax` levels holds.
+    public static let pagesMax = fanout * fanout * fanout * fanout
 
     public static let bitsPerPage = 16_384
     public static let bitmapBytes = bitsPerPage / 8

@@ -86,6 +86,22 @@ struct RootRecord: Sendable {
                 a: bytes.number(RootLayout.pairsOffset + index * RootLayout.pairBytes),
                 b: bytes.number(RootLayout.pairsOffset + index * RootLayout.pairBytes + 4))
         }
+        guard isPlausible else { return nil }
+    }
+
+    /// Whether its numbers can be those of a state that some version of this program has written. Who knows the key
+    /// may have written others; what follows counts with them.
+    private var isPlausible: Bool {
+        let segments = pairs.flatMap { [Int($0.a), Int($0.b)] }
+        let countPages = Geometry.segmentsMax / MapLayout.countsPerPage + 1
+        let sectorsMax = Geometry.segmentsMax * Int(Geometry.segmentBytesMax) / Geometry.sectorBytes
+        return generation <= Geometry.numberMax && base <= generation && released <= generation
+            && peakSectors <= UInt64(sectorsMax)
+            && pairs[0] == SegmentPair(a: 0, b: 1) && Set(segments).count == segments.count
+            && segments.allSatisfy { $0 < Geometry.segmentsMax }
+            && objects.allSatisfy { $0.pageCount <= MapLayout.pagesMax }
+            && objects.allSatisfy { $0.levels > 0 || $0.reference.isAbsent }
+            && objects[MapObject.usage.rawValue].pageCount <= countPages
     }
 
     init(
@@ -129,5 +145,18 @@ struct DeltaEntry: Sendable, Hashable {
 
     init(decoding bytes: UnsafeRawBufferPointer) {
         self.init(kind: bytes.number(0), count: bytes.number(4), start: bytes.number(8))
+    }
+
+    /// Whether it can be about sectors of one segment, or about slots.
+    func isPlausible(sectorsPerSegment: Int, slotCount: Int) -> Bool {
+        guard count > 0, start < UInt64(Geometry.segmentsMax * sectorsPerSegment) else { return false }
+        switch kind {
+        case DeltaLayout.kindExtentsWritten, DeltaLayout.kindSectorsFreed:
+            return Int(start) % sectorsPerSegment + Int(count) <= sectorsPerSegment
+        case DeltaLayout.kindSlotsFreed:
+            return Int(start) + Int(count) <= slotCount
+        default:
+            return false
+        }
     }
 }

@@ -36,11 +36,15 @@ final class SectorAllocator {
     /// Reads page p of the sector bitmap: 256 words, zeros where it was never written.
     var loadPage: (Int) throws(StoreError) -> [UInt64] = { (_: Int) throws(StoreError) in throw .damaged }
 
-    private static let loadedMax = 64
+    /// Segments whose bits are kept: as many as take 16 MiB, within bounds.
+    private let loadedMax: Int
+    private static let loadedBytesMax = 16 << 20
 
     init(sectorsPerSegment: Int, usedCounts: [UInt32]) {
         self.sectorsPerSegment = sectorsPerSegment
         self.usedCounts = usedCounts
+        // Two bits a sector.
+        loadedMax = min(64, max(4, Self.loadedBytesMax / (sectorsPerSegment / 4)))
         usedSectors = usedCounts.reduce(0) { $0 + UInt64($1) }
     }
 
@@ -68,7 +72,7 @@ final class SectorAllocator {
 
     private func load(_ segment: Int) throws(StoreError) -> SegmentBits {
         if let found = bits[segment] { return found }
-        if bits.count >= Self.loadedMax { evict() }
+        if bits.count >= loadedMax { evict() }
         let loaded = SegmentBits(sectors: sectorsPerSegment)
         if usedCounts[segment] > 0 {
             for page in 0..<pagesPerSegment {
@@ -134,8 +138,8 @@ final class SectorAllocator {
     }
 
     private func takeAt(_ sector: UInt64, least: Int, most: Int) throws(StoreError) -> (UInt64, Int)? {
-        let segment = Int(sector) / sectorsPerSegment
-        let index = Int(sector) % sectorsPerSegment
+        let (number, place) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
+        let (segment, index) = (Int(number), Int(place))
         guard segment < segmentCount, !excluded.contains(segment), index + least <= sectorsPerSegment else {
             return nil
         }
@@ -205,9 +209,9 @@ final class SectorAllocator {
     private func locate(
         _ sector: UInt64, _ count: Int
     ) throws(StoreError) -> (SegmentBits, Int, Range<Int>) {
-        let segment = Int(sector) / sectorsPerSegment
-        let index = Int(sector) % sectorsPerSegment
-        guard segment < segmentCount, index + count <= sectorsPerSegment, count > 0 else { throw .damaged }
+        let (number, place) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
+        let (segment, index) = (Int(number), Int(place))
+        guard segment < segmentCount, count > 0, count <= sectorsPerSegment - index else { throw .damaged }
         return (try load(segment), segment, index..<index + count)
     }
 

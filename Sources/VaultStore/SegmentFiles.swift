@@ -93,13 +93,6 @@ final class SegmentFiles: @unchecked Sendable {
         return Int(digits)
     }
 
-    /// The highest number that a segment's file has, -1 where there is none.
-    func highestNumber() throws(StoreError) -> Int {
-        do throws(Errno) {
-            return try calls.list(directory).compactMap(Self.number).max() ?? -1
-        } catch { throw StoreError(error) }
-    }
-
     private func segment(_ number: Int, creating: Bool = false) throws(StoreError) -> OpenSegment {
         if let found = lock.withLock({ open[number] }) { return found }
         let descriptor: Int32
@@ -158,7 +151,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Reads consecutive sectors of one segment. What lies past the end of the file reads as damage.
     func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
-        let (number, offset) = place(sector, bytes.count)
+        let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number)
         do throws(Errno) {
             let count = try calls.readFully(segment.descriptor, bytes, at: offset)
@@ -167,7 +160,7 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     func write(_ sector: UInt64, _ bytes: UnsafeRawBufferPointer) throws(StoreError) {
-        let (number, offset) = place(sector, bytes.count)
+        let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number)
         lock.withLock { _ = unsynced.insert(number) }
         segment.willWrite(offset..<offset + UInt64(bytes.count))
@@ -181,7 +174,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Says that a segment was written by an earlier mount and must be part of the next sync.
     func markUnsynced(_ sector: UInt64) {
-        lock.withLock { _ = unsynced.insert(Int(sector) / sectorsPerSegment) }
+        lock.withLock { _ = unsynced.insert(Int(sector / UInt64(sectorsPerSegment))) }
     }
 
     /// fdatasync of everything written since the last one that succeeded.
@@ -216,10 +209,13 @@ final class SegmentFiles: @unchecked Sendable {
         do throws(Errno) { return try calls.hostStatus(directory) } catch { throw StoreError(error) }
     }
 
-    private func place(_ sector: UInt64, _ count: Int) -> (segment: Int, offset: UInt64) {
-        let number = Int(sector) / sectorsPerSegment
-        let index = Int(sector) % sectorsPerSegment
-        precondition(index * Geometry.sectorBytes + count <= Int(segmentBytes), "an extent crosses a segment")
-        return (number, UInt64(index * Geometry.sectorBytes))
+    /// Where sectors lie; `damaged` where a row has them cross the end of a segment, which no extent does.
+    private func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
+        let (number, index) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
+        let offset = index * UInt64(Geometry.sectorBytes)
+        guard number < UInt64(Geometry.segmentsMax), offset + UInt64(count) <= segmentBytes else {
+            throw .damaged
+        }
+        return (Int(number), offset)
     }
 }

@@ -164,6 +164,7 @@ extension Space {
         if grows {
             guard try hostAvailable() > Self.hostReserveBytes + 64 << 10 else { return nil }
             let number = sectors.segmentCount
+            guard number < Geometry.segmentsMax else { return nil }
             try files.create(number)
             sectors.addSegments(to: number + 1)
         }
@@ -258,6 +259,8 @@ extension Space {
     ///
     /// - Parameter overwriting: with random bytes, before they are reused: what was there is to be gone.
     public func free(_ runs: [ExtentRun], overwriting: Bool = false) {
+        // Where no extent can lie nothing comes back.
+        let runs = runs.filter { isPossible($0) }
         lock.withLock {
             forEachPart(of: runs) { sector, count in
                 note(DeltaLayout.kindSectorsFreed, sector, count, isDestroyed: overwriting)

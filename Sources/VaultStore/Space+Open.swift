@@ -243,16 +243,21 @@ extension Space {
             let bytes = UnsafeRawBufferPointer(plain)
             let count = Int(bytes.number(DeltaLayout.countOffset, as: UInt32.self))
             guard count <= DeltaLayout.entriesPerPage else { throw .damaged }
+            let entries = (0..<count).map { index in
+                DeltaEntry(
+                    decoding: bytes.slice(
+                        DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes))
+            }
+            let slotCount = slotsPerPair * pairs.count
+            let arePlausible = entries.allSatisfy {
+                $0.isPlausible(sectorsPerSegment: files.sectorsPerSegment, slotCount: slotCount)
+            }
+            guard arePlausible else { throw .damaged }
             return DeltaPage(
                 generation: bytes.number(DeltaLayout.generationOffset),
                 previous: Reference(
                     decoding: bytes.slice(DeltaLayout.previousOffset, MapLayout.referenceBytes)),
-                entries: (0..<count).map { index in
-                    DeltaEntry(
-                        decoding: bytes.slice(
-                            DeltaLayout.entriesOffset + index * DeltaLayout.entryBytes, DeltaLayout.entryBytes
-                        ))
-                })
+                entries: entries)
         }
     }
 
@@ -261,7 +266,10 @@ extension Space {
         after generation: UInt64, _ body: (_ slot: UInt32, _ generation: UInt64, [DeltaEntry]) -> Void
     ) throws(StoreError) {
         var reference = current.delta
+        var seen: Set<UInt32> = []
         while !reference.isAbsent {
+            // Who knows the key can make one that refers to itself.
+            guard seen.insert(reference.slot).inserted else { throw .damaged }
             let page = try readDelta(reference, pairs: pairs)
             if page.generation <= generation { return }
             body(reference.slot, page.generation, page.entries)

@@ -107,7 +107,8 @@ extension Space {
     private func replaceMissingSegments() {
         chunkBuffers.withBuffer { buffer in
             let step = buffer.count / Geometry.sectorBytes
-            for number in 0..<sectors.segmentCount {
+            // More than the vault has no honest root tells of.
+            for number in 0..<min(sectors.segmentCount, segmentCountNow()) {
                 var done = (try? files.writtenSectors(number)) ?? 0
                 if grows || done == files.sectorsPerSegment { continue }
                 do throws(StoreError) {
@@ -231,10 +232,10 @@ extension UnlockedSpace {
     /// Opens the space for building a new state; see `Space.openBlank`.
     public func openBlankSpace() throws(VaultError) -> Space {
         var (files, keys, options) = try parts(readOnly: false)
+        let (counted, found) = (options.segmentCountNow, try vault.highestNumber(spaces: spaceCount) + 1)
+        // The others are counted up to the first that is missing.
+        options.segmentCountNow = { max(counted(), found) }
         do throws(StoreError) {
-            let (counted, found) = (options.segmentCountNow, try files.highestNumber() + 1)
-            // The others are counted up to the first that is missing.
-            options.segmentCountNow = { max(counted(), found) }
             return try Space.openBlank(files: files, keys: keys, options: options)
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }
     }

@@ -146,6 +146,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         sectors.loadPage = { [unowned self] (page: Int) throws(StoreError) in
             try loadWords(.sectorBitmap, page, count: MapLayout.bitmapBytes / 8)
         }
+        guard slotsPerPair * pairs.count <= RootLayout.slotsMax else { throw .damaged }
         let slotPages = (slotsPerPair * pairs.count + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage
         var words: [UInt64] = []
         for page in 0..<slotPages {
@@ -176,9 +177,11 @@ public final class Space: PageStorage, @unchecked Sendable {
         let perPage = MapLayout.countsPerPage
         let pages = max(Int(maps[MapObject.usage.rawValue].pageCount), (present + perPage - 1) / perPage)
         var counts: [UInt32] = []
+        let most = UInt32(files.sectorsPerSegment)
         for page in 0..<pages {
             for pair in try loadWords(.usage, page, count: perPage / 2) {
-                counts += [UInt32(truncatingIfNeeded: pair), UInt32(pair >> 32)]
+                counts.append(min(UInt32(truncatingIfNeeded: pair), most))
+                counts.append(min(UInt32(pair >> 32), most))
             }
         }
         let lastUsed = counts.lastIndex { $0 > 0 } ?? 0
@@ -363,9 +366,11 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// Sets another pair of segments aside for pages; `noRoom` where none is left. Under `lock`.
     private func addPair() throws(StoreError) {
-        guard pairs.count < RootLayout.pairsMax else { throw .noRoom }
+        guard pairs.count < RootLayout.pairsMax, (pairs.count + 1) * slotsPerPair <= RootLayout.slotsMax
+        else { throw .noRoom }
         let count = sectors.segmentCount
         if grows {
+            guard count + 2 <= Geometry.segmentsMax else { throw .noRoom }
             for number in [count, count + 1] { try files.create(number) }
             sectors.addSegments(to: count + 2)
             pairs.append(SegmentPair(a: UInt32(count), b: UInt32(count + 1)))

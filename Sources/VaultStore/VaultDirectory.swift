@@ -112,6 +112,19 @@ final class VaultDirectory: Sendable {
         }
     }
 
+    /// The highest number that a segment of any space has, -1 where there is none: every space is to have as many.
+    func highestNumber(spaces: Int) throws(VaultError) -> Int {
+        var highest = -1
+        for space in 0..<spaces {
+            let file = try openSpace(space)
+            defer { calls.close(file) }
+            do throws(Errno) {
+                highest = max(highest, try calls.list(file).compactMap(SegmentFiles.number).max() ?? -1)
+            } catch { throw .system(error, "cannot list the vault's segments") }
+        }
+        return highest
+    }
+
     /// The size of a segment, nil where there is no such file.
     func segmentBytes(space: Int, number: Int) -> UInt64? {
         do throws(Errno) {

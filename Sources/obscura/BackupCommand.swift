@@ -31,13 +31,24 @@ func runBackup(_ arguments: Arguments) throws(Failure) {
 
 private func conclude(_ report: BackupReport, _ vault: String, _ destination: String) throws(Failure) {
     say("\(destination): copied \(sizeText(report.bytesWritten)) of \(sizeText(report.bytes))")
-    guard report.missingSegments > 0 else { return }
+    for place in report.unreadable.prefix(placesMax) {
+        let bytes = "\(place.bytes) bytes from \(place.offset) on"
+        say("\(vault)/\(place.path): \(bytes) cannot be read; the copy keeps what it had there")
+    }
+    if report.unreadable.count > placesMax { say("and \(report.unreadable.count - placesMax) more places") }
+    let found = [
+        (report.missingSegments, "segment", "of it missing"),
+        (report.unreadable.count, "place", "of it cannot be read"),
+    ].filter { $0.0 > 0 }.map { "\(counted($0.0, $0.1)) \($0.2)" }
+    guard !found.isEmpty else { return }
     throw Failure(
         .damaged, vault,
-        """
-        damage found: \(counted(report.missingSegments, "segment")) of it missing; the copy keeps what it had of them
-        """)
+        "damage found: \(found.joined(separator: ", ")); the copy keeps what it had of that: see obscura check"
+    )
 }
+
+/// Places of damage that are told one by one.
+private let placesMax = 20
 
 /// What the user is told about a backup that did not come about.
 func failure(_ error: BackupError, _ vault: String, _ destination: String) -> Failure {

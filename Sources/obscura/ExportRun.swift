@@ -46,6 +46,8 @@ final class ExportRun {
     private(set) var report = ExportReport()
     /// Files with several names, and the first that was written.
     private var written: [UInt64: HostPath] = [:]
+    /// Directories that were entered: each is exported once, also where somebody has put one into itself.
+    private var entered: Set<UInt64> = []
     private var unreadable: Set<UInt64> = []
 
     init(_ library: Library, to root: HostPath, _ form: AlbumForm, quiet: Bool) {
@@ -78,6 +80,7 @@ final class ExportRun {
         var seen: Set<UInt64> = []
         var waiting = chosen.map(\.ino)
         while let directory = waiting.popLast() {
+            guard seen.insert(directory).inserted else { continue }
             for entry in (try? library.entries(of: directory)) ?? [] {
                 guard let attributes = entry.entry?.attributes else { continue }
                 if attributes.isDirectory { waiting.append(entry.ino) }
@@ -85,7 +88,7 @@ final class ExportRun {
                     form == .copy || attributes.nlink < 2 || seen.insert(entry.ino).inserted
                 else { continue }
                 state.photosMax += 1
-                state.bytesMax += attributes.size
+                state.bytesMax = sizeSum(state.bytesMax, attributes.size)
             }
         }
         progress.state = state
@@ -121,6 +124,7 @@ final class ExportRun {
     private func exportDirectory(
         _ attributes: Attributes, to path: HostPath, _ shown: String
     ) throws(Errno) {
+        guard entered.insert(attributes.ino).inserted else { throw Errno(ELOOP) }
         guard path.withCString({ mkdir($0, 0o700) }) == 0 else { throw .last }
         let descriptor = try path.open(O_RDONLY | O_DIRECTORY)
         defer { close(descriptor) }
@@ -165,7 +169,7 @@ final class ExportRun {
         } else {
             report.otherFiles += 1
         }
-        report.byteCount += attributes.size
+        report.byteCount = sizeSum(report.byteCount, attributes.size)
     }
 
     private func link(_ first: HostPath, _ path: HostPath) -> Bool {

@@ -40,7 +40,7 @@ struct ImportReport {
 
     mutating func add(day: String, _ byteCount: UInt64) {
         added += 1
-        addedBytes += byteCount
+        addedBytes = sizeSum(addedBytes, byteCount)
         days.insert(day)
     }
 

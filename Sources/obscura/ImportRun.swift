@@ -27,7 +27,7 @@ final class ImportRun {
         for export in sources.exports {
             let size = exportSize(export)
             state.photosMax += size.files
-            state.bytesMax += size.bytes
+            state.bytesMax = sizeSum(state.bytesMax, size.bytes)
         }
         progress = TransferProgress("Importing", state, quiet: settings.quiet)
         removals = settings.moves && !settings.isDry ? Removals(library) : nil
@@ -184,7 +184,7 @@ final class ImportRun {
         }
         seen[candidate.fingerprint, default: []].append(source.path)
         report.sidecars += sidecarCount
-        progress.state.bytes += source.byteCount
+        progress.state.bytes = sizeSum(progress.state.bytes, source.byteCount)
         note(candidate, day: candidate.day, source)
     }
 }

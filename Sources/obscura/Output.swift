@@ -14,11 +14,17 @@ func writeText(_ text: String, to descriptor: Int32) {
     }
 }
 
-/// What a command was asked for: a line on standard output.
-func say(_ line: String) { writeText(line + "\n", to: STDOUT_FILENO) }
+/// What a command was asked for: a line, or several, on standard output. Paths in it may hold anything: what would move
+/// a terminal's cursor, or set its title, is shown as `?`.
+func say(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDOUT_FILENO) }
 
-/// What a user must know beside it: a line on standard error.
-func note(_ line: String) { writeText(line + "\n", to: STDERR_FILENO) }
+/// What a user must know beside it: as above, on standard error.
+func note(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDERR_FILENO) }
+
+private func withoutEscapes(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { printable(String($0)) }
+        .joined(separator: "\n")
+}
 
 /// A line on a terminal that shows how far a long piece of work has come; nothing where stderr is no terminal.
 final class ProgressLine {
@@ -42,7 +48,7 @@ final class ProgressLine {
         var text = "\(label): \(percent) %, \(sizeText(done)) of \(sizeText(total))"
         let seconds = Double(now - begun) / 1e9
         if seconds >= 2, done > 0, done < total {
-            let left = UInt64(seconds * Double(total - done) / Double(done)) + 1
+            let left = secondsLeft(seconds, done: done, of: total)
             text += left < 120 ? ", about \(left) s left" : ", about \((left + 59) / 60) min left"
         }
         writeText("\r\(text)\u{1B}[K", to: STDERR_FILENO)
@@ -52,6 +58,13 @@ final class ProgressLine {
     func end() {
         if isShown, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
     }
+}
+
+/// Seconds, at least one, that `done` bytes of `total` suggest after `seconds`.
+func secondsLeft(_ seconds: Double, done: UInt64, of total: UInt64) -> UInt64 {
+    let left = seconds * Double(total - min(done, total)) / Double(max(done, 1))
+    // Sparse files say to be of any size.
+    return UInt64(min(left, 1e15)) + 1
 }
 
 private func monotonicNanoseconds() -> UInt64 {

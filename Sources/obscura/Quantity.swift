@@ -46,3 +46,9 @@ func sizeText(_ bytes: UInt64) -> String {
     }
     return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
 }
+
+/// The sum of two sizes in bytes; the most there is where sparse files say to be larger than that together.
+func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 {
+    let (sum, isTooMuch) = a.addingReportingOverflow(b)
+    return isTooMuch ? .max : sum
+}

@@ -352,7 +352,7 @@ func exportSize(_ root: HostPath) -> (files: Int, bytes: UInt64) {
                 continue
             }
             files += 1
-            bytes += status.byteCount
+            bytes = sizeSum(bytes, status.byteCount)
         }
     }
     return (files, bytes)

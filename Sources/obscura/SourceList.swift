@@ -99,7 +99,7 @@ struct SourceList {
             SourceItem(
                 directory: directory ?? directories.count - 1, name: name, byteCount: byteCount,
                 sidecars: sidecars))
-        self.byteCount += byteCount
+        self.byteCount = sizeSum(self.byteCount, byteCount)
     }
 }
 

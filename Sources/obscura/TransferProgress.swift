@@ -26,7 +26,7 @@ struct TransferState: Equatable {
         var parts = ["\(label): \(share / 10) %", text]
         if seconds >= 1, bytes > 0 {
             parts.append("\(sizeText(UInt64(Double(bytes) / seconds)))/s")
-            let left = UInt64(seconds * Double(bytesMax - min(bytes, bytesMax)) / Double(bytes)) + 1
+            let left = secondsLeft(seconds, done: bytes, of: bytesMax)
             if bytes < bytesMax {
                 parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")
             }

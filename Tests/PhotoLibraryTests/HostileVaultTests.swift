@@ -87,6 +87,20 @@ import VaultFormat
                 change()
                 rig.closeAnyhow()
             }
+            check()
+        }
+
+        /// Checks, repairs and checks.
+        private func check() {
+            do {
+                try unlock()
+                let unlocked = try rig.vault.unlock()
+                let report = try SpaceCheck.run(unlocked)
+                if !report.plan.mustSalvage { try SpaceRepair.run(unlocked, report.plan) }
+                _ = try SpaceCheck.run(unlocked)
+            } catch {
+                // An error is what is to come of it.
+            }
         }
 
         private func walk(_ path: String, depth: Int) {
@@ -205,6 +219,55 @@ import VaultFormat
             try target.use()
         }
         #expect(all.count > 1000, "seed \(seed)")
+    }
+
+    /// Where every directory is said to lie in the same one, no way up ends.
+    @Test func directoriesInEachOther() throws {
+        let target = try Target()
+        for change in [
+            "(SELECT max(parent) FROM inode)", "ino", "(SELECT max(ino) FROM inode WHERE mode & 16384)",
+        ] {
+            try target.reset()
+            try target.forge(sql: "UPDATE inode SET parent = \(change)")
+            try target.use()
+        }
+    }
+
+    /// Runs of one file over each other, out of order, or longer than any segment.
+    @Test func runsThatNoFileHas() throws {
+        let target = try Target()
+        for change in [
+            "offset = 0, sector = sector", "offset = 131072 * (content % 3)", "length = 400000",
+            "length = 1 << 60",
+            "offset = (1 << 62) - 5", "sector = 8191", "sector = sector + 1",
+            "length = 131072, offset = 65536",
+        ] {
+            try target.reset()
+            try target.forge(sql: "UPDATE OR REPLACE extent SET \(change)")
+            try target.use()
+            try target.reset()
+            try target.forge(
+                sql:
+                    "INSERT OR REPLACE INTO extent SELECT content, offset + 131072, 300000, sector, 1, 1 FROM extent;"
+                    + "UPDATE OR REPLACE extent SET \(change) WHERE content % 2 = 0")
+            try target.use()
+        }
+    }
+
+    /// The sum of their sizes is more than 63 bits hold.
+    @Test func photosOfFourExbibytes() throws {
+        let rig = try Rig()
+        for number in 1...3 {
+            let path = "albums/p\(number).jpg"
+            try rig.put(path, jpeg("2024-05-0\(number)", more: number))
+            try rig.truncate(path, 1 << 62)
+        }
+        #expect(try rig.ls("moments").count == 3)
+        try rig.close()
+        try rig.reopen()
+        try rig.rm("moments/2024-05-01/p1.jpg")
+        try rig.close()
+        #expect(try SpaceCheck.run(rig.vault.unlock()).findings == [])
     }
 
     @Test func aSchemaThatIsNotOurs() throws {

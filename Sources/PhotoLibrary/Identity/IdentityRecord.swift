@@ -89,7 +89,7 @@ enum Recorded: Equatable {
         case kindInode: return IdentityRecord(&reader).map { (history, .inode($0)) }
         case kindDead:
             guard let block = reader.number(UInt64.self), let bits = reader.text(),
-                bits.count == DeadNumbers.bitmapBytes
+                block < 2 * DeadNumbers.contents, bits.count == DeadNumbers.bitmapBytes
             else { return nil }
             return (history, .dead(block: block, bits: bits))
         default: return nil
@@ -191,6 +191,19 @@ extension IdentityRecord {
         else { return nil }
         (self.target, self.names, keptNames, self.attributes) = (target, names, kept, attributes)
         self.runs = hasRuns != 0 ? runs : nil
+        guard isPlausible else { return nil }
+    }
+
+    /// Whether it says nothing that no file can have. What follows counts with its numbers, and files by its names.
+    private var isPlausible: Bool {
+        let others = [trashed?.name, photo?.former].compactMap(\.self)
+        let times = [row.accessed, row.modified, row.changed]
+        return row.size <= UInt64(Int64.max)
+            && [row.ino, row.allocated, row.content, row.version].allSatisfy { $0 < Geometry.numberMax }
+            && times.allSatisfy { $0.nanoseconds < 1_000_000_000 }
+            && (names.map(\.name) + keptNames.map(\.name) + others).allSatisfy(isEntryName)
+            && (runs ?? []).allSatisfy { $0.isThinkable }
+            && zip(runs ?? [], (runs ?? []).dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 
     private static func row(_ reader: inout RecordReader) -> InodeRow? {

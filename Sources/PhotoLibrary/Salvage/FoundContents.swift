@@ -35,10 +35,13 @@ struct FoundContents {
     /// Indexes of `runs`, by content, then offset.
     private let order: [Int32]
     private let damagedEnds: [UInt64: UInt64]
+    /// What all of the space holds: of a longer gap the rest is a hole.
+    private let lostBytesMax: UInt64
 
-    init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64]) {
+    init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64], lostBytesMax: UInt64) {
         self.runs = runs
         self.damagedEnds = damagedEnds
+        self.lostBytesMax = lostBytesMax
         order = runs.indices.map(Int32.init).sorted {
             let (first, second) = (runs[Int($0)], runs[Int($1)])
             return (first.content, first.run.offset) < (second.content, second.run.offset)
@@ -131,13 +134,17 @@ struct FoundContents {
 
     private func addLost(upTo end: UInt64, _ found: inout FoundBytes) {
         let chunk = UInt64(Geometry.chunkBytes)
-        while found.size < end {
-            let length = min(end, (found.size / chunk + 1) * chunk) - found.size
+        let lostEnd = min(end, found.size + lostBytesMax)
+        while found.size < lostEnd {
+            // What is left of a chunk, then whole ones.
+            let isWhole = found.size % chunk == 0
+            let length = (isWhole ? lostEnd : min(lostEnd, (found.size / chunk + 1) * chunk)) - found.size
             // It lies nowhere: whoever makes a row of it gives it a place.
             let run = ExtentRun(offset: found.size, length: length, sector: .max, generation: 0, epoch: 0)
             found.pieces.append(ContentPiece(run: run, isLost: true))
             found.size += length
         }
+        found.size = max(found.size, end)
     }
 
     /// Extents of a content by chunk, those of the newest commit that wrote the chunk.

@@ -73,7 +73,9 @@ public final class Salvage {
 
     private init(_ unlocked: UnlockedSpace, _ space: Space, _ options: LibraryOptions, _ finds: Finds) {
         (self.unlocked, self.space, self.options, self.finds) = (unlocked, space, options, finds)
-        contents = FoundContents(finds.contents, damagedEnds: finds.damagedEnds)
+        contents = FoundContents(
+            finds.contents, damagedEnds: finds.damagedEnds,
+            lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
         evidence = Evidence(finds.records)
     }
 
@@ -105,7 +107,7 @@ public final class Salvage {
 
     private func plan() {
         for found in evidence.records.values where found.id >= DeadNumbers.records {
-            if case .dead(let block, let bits) = read(found) {
+            if case .dead(let block, let bits) = read(found), found.id == DeadNumbers.records + block {
                 evidence.note(dead: bits, of: block, by: found)
             }
         }

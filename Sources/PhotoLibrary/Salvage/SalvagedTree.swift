@@ -32,6 +32,8 @@ struct SalvagedTree {
     private var recovered: UInt64?
 
     private static let filesPerFlush = 4096
+    /// Directories within each other: what lies deeper goes to `albums/Recovered`.
+    private static let depthMax = 1024
 
     init(_ salvage: Salvage, _ tree: Tree) { (self.salvage, self.tree) = (salvage, tree) }
 
@@ -88,15 +90,15 @@ struct SalvagedTree {
 
     /// The directory that had this number, made with all above it. Of one whose record is lost a stand-in below
     /// `albums/Recovered`, called by its number.
-    private mutating func directory(_ ino: UInt64) throws(FileError) -> Inode {
+    private mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
         if [Place.root, Place.moments, Place.albums].contains(ino) { return try tree.inode(ino) }
         if let place = places[ino] { return try tree.inode(place) }
         guard let (record, _) = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
         // While its own place is looked for it has none: what lies in itself ends in a stand-in.
         var name = record.names.first?.name ?? Array("\(ino)".utf8)
         var above: Inode
-        if let entry = record.names.first {
-            above = try directory(entry.parent)
+        if let entry = record.names.first, depth < Self.depthMax {
+            above = try directory(entry.parent, below: depth + 1)
             if let stand = places[ino] { return try tree.inode(stand) }
             let isMisplaced = above.isDay || (above.ino == Place.root && !isTrashName(name))
             if isMisplaced { above = try recoveredAlbum() }

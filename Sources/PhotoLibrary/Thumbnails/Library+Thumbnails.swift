@@ -101,6 +101,7 @@ extension Library {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(byteCount)
         let runs = try locked { tree throws(FileError) in try sql(tree.tables.extents(of: content)) }
+        guard space.areSound(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
         for run in runs {
             for number in 0..<run.chunkCount {
                 bytes.append(

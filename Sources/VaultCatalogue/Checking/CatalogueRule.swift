@@ -31,12 +31,16 @@ private let unrecorded = """
     SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
         AND ino NOT IN (SELECT id FROM unrecorded) AND ino NOT IN (SELECT id FROM identity)
     """
-private let photoBytes = "SELECT coalesce(sum(size), 0) FROM inode WHERE flags & 4 <> 0"
+private let photoBytes =
+    "SELECT coalesce(sum(min(size, \(InodeRow.countedBytesMax))), 0) FROM inode WHERE flags & 4 <> 0"
+/// Far from where a sum overflows: rows may be anybody's who knows the password. No run is as long.
+private let storedBytes =
+    "(SELECT coalesce(sum(min(length, 1 << 40)), 0) FROM extent WHERE extent.content = inode.content)"
 /// Sectors of whole chunks, of the rest, and the row; as the library counts them.
 private let pictureBytes = """
     SELECT coalesce(sum(
         length / 131072 * 131584 + (length % 131072 > 0) * ((length % 131072 + 607) / 512 * 512) + 256), 0)
-        FROM thumbnail WHERE length >= 0
+        FROM thumbnail WHERE length BETWEEN 0 AND 1 << 32
     """
 
 extension CatalogueRule {
@@ -78,6 +82,10 @@ extension CatalogueRule {
                 SELECT DISTINCT content FROM extent
                     WHERE content NOT IN (SELECT content FROM inode UNION SELECT content FROM thumbnail)
                 """),
+        CatalogueRule(
+            "it says of its bytes what cannot be",
+            .content,
+            query: "SELECT DISTINCT content FROM extent WHERE offset < 0 OR length <= 0 OR sector < 0"),
         CatalogueRule(
             "it has bytes behind its end",
             query: """
@@ -178,15 +186,10 @@ extension CatalogueRule {
             "its count of stored bytes is wrong",
             mending: [
                 """
-                UPDATE inode SET allocated = (SELECT coalesce(sum(length), 0) FROM extent
-                    WHERE extent.content = inode.content) WHERE \(isFile) AND allocated <>
-                    (SELECT coalesce(sum(length), 0) FROM extent WHERE extent.content = inode.content)
+                UPDATE inode SET allocated = \(storedBytes) WHERE \(isFile) AND allocated <> \(storedBytes)
                 """
             ],
-            query: """
-                SELECT ino FROM inode AS i WHERE \(isFile) AND allocated
-                    <> (SELECT coalesce(sum(length), 0) FROM extent WHERE extent.content = i.content)
-                """),
+            query: "SELECT ino FROM inode WHERE \(isFile) AND allocated <> \(storedBytes)"),
         CatalogueRule(
             "the count of files that share its bytes is wrong",
             .content,

@@ -56,17 +56,20 @@ struct PageWalk {
     /// The chain goes on to pages that were given back since; one of these that cannot be read is none of ours.
     mutating func collectDeltas() {
         var reference = root.delta
-        var givenBack: Set<UInt64> = []
-        while !reference.isAbsent {
+        var givenBack = BitRow(count: space.slotsPerPair * root.pairs.count)
+        var seen: Set<UInt32> = []
+        // Who knows the key can make one that refers to itself.
+        while !reference.isAbsent, seen.insert(reference.slot).inserted {
             let slot = reference.slot
             let identity = PageIdentity(role: .delta, index: slot)
             let page = try? space.readDelta(reference, pairs: root.pairs)
             if let page, page.generation <= root.released { return }
-            if page == nil, givenBack.contains(UInt64(slot)) || !space.isUsed(slot: slot) { return }
+            let isGivenBack = Int(slot) < givenBack.count && givenBack[Int(slot)]
+            if page == nil, isGivenBack || !space.isUsed(slot: slot) { return }
             found.append(ReferredPage(part: .delta(slot: slot), identity: identity, reference: reference))
             guard let page else { return }
             for entry in page.entries where entry.kind == DeltaLayout.kindSlotsFreed {
-                givenBack.formUnion(entry.start..<entry.start + UInt64(min(entry.count, 1 << 16)))
+                givenBack.add(Int(entry.start)..<Int(entry.start) + Int(entry.count))
             }
             reference = page.previous
         }
@@ -156,9 +159,9 @@ extension Space {
 
     /// Why sectors cannot be had, if it is for their segment's file.
     func segmentFault(_ sector: UInt64, _ count: Int) -> SegmentFault? {
-        let number = Int(sector) / files.sectorsPerSegment
+        let number = Int(sector / UInt64(files.sectorsPerSegment))
         do throws(StoreError) {
-            let end = Int(sector) % files.sectorsPerSegment + count
+            let end = Int(sector % UInt64(files.sectorsPerSegment)) + count
             return try files.writtenSectors(number) < end ? .short(number) : nil
         } catch {
             return error == .damaged ? .missing(number) : nil

@@ -145,22 +145,26 @@ extension Space {
     public func compareSlots(_ structure: StructureReport, mending: Bool = false) -> AllocationReport {
         lock.withLock {
             var report = AllocationReport()
-            var expected: Set<Int> = Set(0..<RootLayout.rootSlots)
-            for slot in structure.slots where !expected.insert(Int(slot)).inserted {
-                report.sharedSlots += 1
+            var expected = BitRow(count: slots.slotCount)
+            expected.add(0..<RootLayout.rootSlots)
+            for slot in structure.slots where slot < slots.slotCount {
+                if expected[Int(slot)] { report.sharedSlots += 1 }
+                expected.add(Int(slot)..<Int(slot) + 1)
             }
             for free in pending where free.entry.kind == DeltaLayout.kindSlotsFreed {
-                expected.formUnion(free.entry.sectors.map { Int($0) })
+                expected.add(Int(free.entry.start)..<Int(free.entry.start) + Int(free.entry.count))
             }
-            let leaked = (0..<slots.slotCount).filter { slots.isUsed($0) && !expected.contains($0) }
-            let unmarked = expected.filter { $0 < slots.slotCount && !slots.isUsed($0) }.sorted()
-            report.leakedSlots = leaked.count
-            report.unmarkedSlots = unmarked.count
+            let leaked = slots.inUse.subtracting(expected)
+            let unmarked = expected.subtracting(slots.inUse)
+            report.leakedSlots = leaked.setCount
+            report.unmarkedSlots = unmarked.setCount
             guard mending, !report.isClean else { return report }
             isChanged = true
-            for slot in unmarked { slots.take(found: slot) }
-            entries += leaked.map {
-                DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64($0))
+            for slot in unmarked.setRuns.joined() { slots.take(found: slot) }
+            entries += leaked.setRuns.map { run in
+                DeltaEntry(
+                    kind: DeltaLayout.kindSlotsFreed, count: UInt32(run.count),
+                    start: UInt64(run.lowerBound))
             }
             return report
         }
@@ -177,7 +181,7 @@ extension DeltaEntry {
 
 extension BitRow {
     /// Sets bits, some of which may be set.
-    fileprivate mutating func add(_ range: Range<Int>) {
+    mutating func add(_ range: Range<Int>) {
         var index = range.lowerBound
         while index < range.upperBound {
             let length = min(64 - index & 63, range.upperBound - index)

@@ -82,7 +82,9 @@ extension Space {
         let perSegment = UInt64(files.sectorsPerSegment)
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment
         guard run.length > 0, run.length / chunk < sectorsMax, run.sector < sectorsMax,
-            run.length <= chunk || run.offset % chunk == 0, run.offset < 1 << 62
+            run.length <= chunk || run.offset % chunk == 0, run.offset < Geometry.numberMax,
+            // Only one chunk in 257 ends where a segment may end: a run reaches into two at most.
+            UInt64(run.sectorCount) <= 2 * perSegment
         else { return false }
         return (0..<run.chunkCount).allSatisfy { number in
             let first = run.sector(ofChunk: number)

@@ -22,6 +22,8 @@ public struct BackupReport: Sendable, Equatable {
     public var bytesWritten: UInt64 = 0
     /// Segments that the vault has lost. The copy keeps what it has of them.
     public var missingSegments = 0
+    /// What the vault's disk does not give. The copy keeps what it has there.
+    public var unreadable: [UnreadablePlace] = []
 }
 
 extension Vault {
@@ -99,6 +101,7 @@ private final class BackupRun {
     private func compareAll(
         _ heads: CopyHeads, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
     ) throws(BackupError) {
+        report.unreadable = heads.unreadablePlaces
         let (segments, missing) = try onSource { () throws(VaultError) in try source.segments() }
         report.missingSegments = missing
         report.bytes = segments.reduce(UInt64(heads.header.count)) { $0 + $1.bytes }
@@ -127,8 +130,14 @@ private final class BackupRun {
         while offset < bytes {
             try progress(done, report.bytes)
             let part = block.slice(0, Int(min(bytes - offset, UInt64(block.count))))
-            try onSource { () throws(VaultError) in try read(segment, place, offset, into: part) }
+            let unreadable = try onSource { () throws(VaultError) in
+                try read(segment, place, offset, into: part)
+            }
             try onDestination { () throws(VaultError) in
+                for range in unreadable {
+                    try target.keep(
+                        offset + UInt64(range.lowerBound), part.slice(range.lowerBound, range.count))
+                }
                 try target.update(offset, UnsafeRawBufferPointer(part), end: end)
             }
             offset += UInt64(part.count)
@@ -137,14 +146,20 @@ private final class BackupRun {
         try onDestination { () throws(VaultError) in try target.endSegment() }
     }
 
+    /// Reads a part of a segment; returns what of it cannot be read.
     private func read(
         _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64,
         into bytes: UnsafeMutableRawBufferPointer
-    ) throws(VaultError) {
+    ) throws(VaultError) -> [Range<Int>] {
         do throws(Errno) {
-            let count = try source.vault.calls.readFully(segment.descriptor, bytes, at: offset)
+            let (count, unreadable) = try source.vault.calls.readAround(segment.descriptor, bytes, at: offset)
             // No vault makes a segment shorter.
             guard count == bytes.count else { throw Errno.inputOutput }
+            report.unreadable += unreadable.map { range in
+                UnreadablePlace(
+                    path: place.path, offset: offset + UInt64(range.lowerBound), bytes: UInt64(range.count))
+            }
+            return unreadable
         } catch { throw .system(error, "cannot read \(place.path)") }
     }
 }

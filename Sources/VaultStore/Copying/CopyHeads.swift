@@ -21,34 +21,71 @@ struct CopyHeads: Equatable {
     private(set) var header: [UInt8]
     /// Root slots of every space's segments 0 and 1; shorter where a file is.
     private(set) var roots: [SegmentPlace: [UInt8]] = [:]
+    /// What of `roots` the disk does not give: zeros there.
+    private(set) var unreadable: [SegmentPlace: [Range<Int>]] = [:]
+    /// The same of `header`, which has what the other copy has in the place of a copy.
+    private var unreadableHeader: [Range<Int>] = []
 
     static let rootBytes = RootLayout.rootSlots * Geometry.pageBytes
 
     init(_ vault: VaultDirectory, spaces: Int) throws(VaultError) {
-        header = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
         do throws(Errno) {
-            let count = try vault.calls.readFully(vault.header, at: 0, into: &header)
-            header.removeLast(header.count - count)
+            (header, unreadableHeader) = try Self.read(vault, vault.header, Int(HeaderLayout.fileBytes))
         } catch { throw .system(error, "cannot read the header") }
+        mendHeader()
         for space in 0..<spaces {
             for number in 0..<2 {
                 let place = SegmentPlace(space: space, number: number)
-                roots[place] = try Self.readRoots(vault, place)
+                let (bytes, unreadable) = try Self.readRoots(vault, place)
+                roots[place] = bytes
+                if !unreadable.isEmpty { self.unreadable[place] = unreadable }
             }
         }
     }
 
-    private static func readRoots(_ vault: VaultDirectory, _ place: SegmentPlace) throws(VaultError)
-        -> [UInt8]
-    {
-        var bytes = [UInt8](repeating: 0, count: rootBytes)
+    /// Places that the disk does not give.
+    var unreadablePlaces: [UnreadablePlace] {
+        let header = unreadableHeader.map { (path: VaultDirectory.headerName, range: $0) }
+        let roots = unreadable.sorted { $0.key.path < $1.key.path }.flatMap { place, ranges in
+            ranges.map { (path: place.path, range: $0) }
+        }
+        return (header + roots).map { path, range in
+            UnreadablePlace(path: path, offset: UInt64(range.lowerBound), bytes: UInt64(range.count))
+        }
+    }
+
+    /// Puts the copy of the header that can be read in the place of one that cannot.
+    private mutating func mendHeader() {
+        let places = HeaderLayout.copyOffsets.map { Int($0)..<Int($0) + HeaderLayout.copyBytes }
+        for (copy, place) in places.enumerated() where header.count >= places[1].upperBound {
+            guard unreadableHeader.contains(where: { $0.overlaps(place) }) else { continue }
+            header.replaceSubrange(place, with: Array(header[places[1 - copy]]))
+        }
+    }
+
+    /// As many of the first bytes of a file as there are, and what of them cannot be read.
+    private static func read(
+        _ vault: VaultDirectory, _ file: Int32, _ count: Int
+    ) throws(Errno) -> ([UInt8], [Range<Int>]) {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let result = bytes.withUnsafeMutableBytes {
+            bytes -> Result<(count: Int, unreadable: [Range<Int>]), Errno> in
+            do throws(Errno) { return .success(try vault.calls.readAround(file, bytes, at: 0)) } catch {
+                return .failure(error)
+            }
+        }
+        let found = try result.get()
+        return (Array(bytes.prefix(found.count)), found.unreadable)
+    }
+
+    private static func readRoots(
+        _ vault: VaultDirectory, _ place: SegmentPlace
+    ) throws(VaultError) -> ([UInt8], [Range<Int>]) {
         do throws(Errno) {
             let flags = O_RDONLY | O_NOFOLLOW
             let file = try vault.calls.openTraceless(vault.directory, place.path, flags: flags, mode: 0)
             defer { vault.calls.close(file) }
-            let count = try vault.calls.readFully(file, at: 0, into: &bytes)
-            bytes.removeLast(bytes.count - count)
-            return bytes
+            return try read(vault, file, rootBytes)
         } catch {
             throw error == .noEntry
                 ? .damaged("\(place.path) is missing") : .system(error, "cannot read a root")

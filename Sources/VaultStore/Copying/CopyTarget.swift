@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+import VaultCrypto
 import VaultFormat
 
 /// The copy of a vault that a backup makes, or makes anew.
@@ -171,6 +172,13 @@ final class CopyTarget {
         }
     }
 
+    /// Fills `bytes` with what the copy has of the segment from `offset` on, and behind its end with random ones, as
+    /// where nothing was ever written: for what the vault's disk does not give.
+    func keep(_ offset: UInt64, _ bytes: UnsafeMutableRawBufferPointer) throws(VaultError) {
+        let count = try read(offset, into: bytes)
+        fillRandom(bytes.slice(count, bytes.count - count))
+    }
+
     /// Makes the segment have `bytes` (1 MiB at most) from `offset` on: compares with what it has, and writes the pages
     /// of 4 KiB that differ.
     /// - Parameter end: where the copy's segment ended.
@@ -233,7 +241,7 @@ final class CopyTarget {
     /// Makes all that was written the copy's state. Its heads come last.
     func finish(_ heads: CopyHeads) throws(VaultError) {
         for (place, bytes) in heads.roots.sorted(by: { $0.key.number < $1.key.number }) {
-            try writeRoots(place, bytes)
+            try writeRoots(place, bytes, except: heads.unreadable[place] ?? [])
         }
         try endSegment()
         try syncDirectories()
@@ -251,10 +259,18 @@ final class CopyTarget {
         try whole?.apply(to: vault)
     }
 
-    private func writeRoots(_ place: SegmentPlace, _ bytes: [UInt8]) throws(VaultError) {
+    private func writeRoots(
+        _ place: SegmentPlace, _ bytes: [UInt8], except unreadable: [Range<Int>]
+    ) throws(VaultError) {
         let end = try begin(place)
-        let result = bytes.withUnsafeBytes { bytes -> Result<Void, VaultError> in
-            do throws(VaultError) { return .success(try update(0, bytes, end: end)) } catch {
+        var bytes = bytes
+        let result = bytes.withUnsafeMutableBytes { bytes -> Result<Void, VaultError> in
+            do throws(VaultError) {
+                for range in unreadable {
+                    try keep(UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count))
+                }
+                return .success(try update(0, UnsafeRawBufferPointer(bytes), end: end))
+            } catch {
                 return .failure(error)
             }
         }

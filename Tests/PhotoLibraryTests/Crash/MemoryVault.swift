@@ -67,7 +67,7 @@ final class MemoryVault: Sendable {
     }
 
     /// As `unlock(calls).openSpace`, with keys that were derived before.
-    func openSpace(_ disk: MemoryDisk) throws -> Space {
+    func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
         let vault = try VaultDirectory.open(Self.path, calls: disk)
         let files = SegmentFiles(
             directory: try vault.openSpace(0), segmentBytes: Self.segmentBytes, calls: disk)
@@ -75,7 +75,7 @@ final class MemoryVault: Sendable {
         let counter = SegmentCounter(
             vault: vault, spaces: 0..<spaceCount, segmentBytes: Self.segmentBytes, isGrowing: isGrowing)
         let options = SpaceOptions(
-            isReadOnly: false, grows: isGrowing, bootHash: UnlockedSpace.bootHash(keys.boot, disk),
+            isReadOnly: isReadOnly, grows: isGrowing, bootHash: UnlockedSpace.bootHash(keys.boot, disk),
             segmentCountNow: { counter.now() })
         return try Space.open(files: files, keys: keys, options: options)
     }

@@ -1,0 +1,59 @@
+import VaultCatalogue
+
+/// The way from a directory up to the root.
+struct Ascent {
+    /// The directory that it has come to.
+    private(set) var current: Inode
+    private let tree: Tree
+    /// One that was passed, and after how many steps another is remembered: going round in a circle of any length it
+    /// is met again.
+    private var passed: UInt64 = 0
+    private var (steps, stepsLeft) = (1, 1)
+
+    init(from directory: Inode, _ tree: Tree) { (current, self.tree) = (directory, tree) }
+
+    /// Goes to the directory above. False at the root, and where there is none.
+    ///
+    /// Throws `damaged` where the directories lie in each other: rows may be anybody's who knows the password.
+    mutating func rise() throws(FileError) -> Bool {
+        guard current.row.parent != 0, current.ino != Place.root else { return false }
+        current = try tree.inode(current.row.parent)
+        guard current.ino != passed else { throw .damaged }
+        stepsLeft -= 1
+        if stepsLeft == 0 {
+            passed = current.ino
+            steps *= 2
+            stepsLeft = steps
+        }
+        return true
+    }
+}
+
+extension Tree {
+    /// Whether `directory` is `ancestor` or lies below it.
+    func isInside(_ directory: Inode, _ ancestor: Inode) throws(FileError) -> Bool {
+        var way = Ascent(from: directory, self)
+        while way.current.ino != ancestor.ino {
+            guard try way.rise() else { return false }
+        }
+        return true
+    }
+
+    /// Whether the directory, or one above it, is some program's working directory.
+    func isInWorkingDirectory(_ directory: Inode) throws(FileError) -> Bool {
+        var way = Ascent(from: directory, self)
+        while !way.current.row.flags.contains(.working) {
+            guard try way.rise() else { return false }
+        }
+        return true
+    }
+
+    /// Whether a directory is a trash, or lies in one.
+    func isInTrash(_ directory: Inode) throws(FileError) -> Bool {
+        var way = Ascent(from: directory, self)
+        while way.current.row.parent != Place.root {
+            guard try way.rise() else { return false }
+        }
+        return ![Place.root, Place.moments, Place.albums].contains(way.current.ino)
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Glibc
+import LinuxIO
+import TestSupport
+import Testing
+
+@testable import PhotoLibrary
+@testable import VaultCatalogue
+@testable import VaultStore
+@testable import obscura
+
+/// Exports of catalogues that somebody forged who knows the password: they end, and write nothing but below their
+/// directory.
+@Suite struct HostileExportTests {
+    private let vault: TestVault
+    private let root: String
+    private let caller = Caller(uid: geteuid(), gid: getegid())
+    private let options = LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: true)
+
+    init() throws {
+        vault = try TestVault()
+        root = vault.path + "-export"
+        let library = try Library.open(try vault.unlock(), options: options)
+        for (above, name) in [("", "A"), ("A", "B")] as [(String, Name)] {
+            let parent =
+                above.isEmpty ? Place.albums : try library.lookup(Place.albums, "A", caller).attributes.ino
+            let made = try library.makeDirectory(parent, name, mode: 0o755, caller).attributes.ino
+            let (_, file) = try library.create(made, "file", mode: 0o644, flags: O_RDWR, caller)
+            _ = try Array("text".utf8).withUnsafeBytes { try library.write(file, offset: 0, $0, caller) }
+            library.release(file)
+        }
+        try library.close()
+    }
+
+    /// Changes rows, and publishes that.
+    private func forge(_ sql: String) throws {
+        let space = try vault.unlock().openSpace(readOnly: false)
+        let database = try Connection(path: PageVFS.register(space), vfs: PageVFS.name, readOnly: false)
+        for setting in ["locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "synchronous=OFF"] {
+            try database.execute("PRAGMA \(setting)")
+        }
+        try database.execute(sql)
+        try space.publish(space.freeze(), durable: true)
+        try space.close()
+    }
+
+    /// Exports, and returns the paths that are there afterwards, below the directory around all of them.
+    private func export() throws -> [String] {
+        let around = root + "/around"
+        let target = around + "/E"
+        try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: root) }
+        var options = options
+        options.readOnly = true
+        if let library = try? Library.open(try vault.unlock(), options: options) {
+            let run = ExportRun(library, to: HostPath(target), .link, quiet: true)
+            try? run.run()
+            try? library.close()
+        }
+        return try FileManager.default.subpathsOfDirectory(atPath: root).sorted()
+    }
+
+    @Test func anUnforgedOneIsExported() throws {
+        #expect(try export().contains("around/E/albums/A/B/file"))
+    }
+
+    @Test(arguments: ["..", "../..", "../evil", "/tmp/evil", "a/b", ".", "", "\0"])
+    func namesThatLeadElsewhere(name: String) throws {
+        let hex = name.utf8.map { String(format: "%02x", $0) }.joined()
+        try forge("UPDATE OR IGNORE dentry SET name = x'\(hex)' WHERE name = x'66696c65' OR name = x'42'")
+        #expect(try export().allSatisfy { $0 == "around" || $0.hasPrefix("around/E") })
+    }
+
+    /// B lies in A, and A in B; or A in itself.
+    @Test(arguments: ["A", "B"]) func directoriesInThemselves(name: String) throws {
+        let hex = name.utf8.map { String(format: "%02x", $0) }.joined()
+        try forge(
+            """
+            INSERT INTO dentry SELECT ino, 1000000, x'4c4f4f50', (SELECT ino FROM dentry WHERE name = x'41'), 0
+                FROM dentry WHERE name = x'\(hex)'
+            """)
+        let found = try export()
+        #expect(found.contains("around/E/albums/A/B/file") && found.count < 20)
+    }
+
+    @Test func sumsOfSizesStopAtTheEnd() {
+        #expect(sizeSum(.max - 1, 2) == .max && sizeSum(1, 2) == 3)
+        #expect(secondsLeft(10, done: 1, of: .max) > 1_000_000)
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+// Built by `scripts/fuzz` alone, with libFuzzer's main and all modules of the package instrumented.
+
+/// One kind of untrusted bytes: its name, as `scripts/fuzz` takes it, and what reads them.
+private let targets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
+    "header": { fuzzHeader($0) },
+    "structure": { fuzzStructure($0) },
+    "catalogue": { fuzzCatalogue($0) },
+    "records": { fuzzRecords($0) },
+    "words": { fuzzWords($0) },
+    "texts": { fuzzTexts($0) },
+]
+
+private let target: @Sendable (UnsafeRawBufferPointer) -> Void = {
+    let name = ProcessInfo.processInfo.environment["OBSCURA_FUZZ"] ?? ""
+    guard let found = targets[name] else {
+        preconditionFailure("OBSCURA_FUZZ is one of \(targets.keys.sorted().joined(separator: " "))")
+    }
+    return found
+}()
+
+/// What libFuzzer calls with each input.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func test(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    target(UnsafeRawBufferPointer(start: start, count: count))
+    return 0
+}
+
+/// Takes an input apart. Past its end all is zero.
+struct Input {
+    private var rest: Slice<UnsafeRawBufferPointer>
+
+    init(_ bytes: UnsafeRawBufferPointer) { rest = bytes[...] }
+
+    var isEmpty: Bool { rest.isEmpty }
+
+    mutating func number<T: FixedWidthInteger>(_ type: T.Type = T.self) -> T {
+        let bytes = take(MemoryLayout<T>.size)
+        return bytes.reversed().reduce(0) { $0 << 8 | T(truncatingIfNeeded: $1) }
+    }
+
+    mutating func take(_ count: Int) -> [UInt8] {
+        let taken = Array(rest.prefix(count))
+        rest = rest.dropFirst(count)
+        return taken + [UInt8](repeating: 0, count: count - taken.count)
+    }
+
+    /// What is left.
+    mutating func takeAll() -> [UInt8] {
+        defer { rest = rest.suffix(0) }
+        return Array(rest)
+    }
+
+    /// Changes bytes as the rest of the input says: an offset of two bytes, a count of one, and that many bytes.
+    mutating func patch(_ bytes: inout [UInt8]) {
+        while !isEmpty {
+            let offset = Int(number(UInt16.self))
+            for (index, byte) in take(Int(number(UInt8.self))).enumerated() where offset + index < bytes.count
+            {
+                bytes[offset + index] = byte
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import VaultCrypto
+import VaultFormat
+
+@testable import VaultStore
+
+/// A copy of a header as whoever makes a vault can write it, with the checksum that belongs to it.
+func fuzzHeader(_ bytes: UnsafeRawBufferPointer) {
+    var copy = Header(
+        spaces: 2, segmentBytes: Geometry.segmentBytesUsual,
+        kdf: KDFParameters(memoryBytes: KDFLimits.memoryBytesMin, passes: 1)
+    ).image()
+    var input = Input(bytes)
+    let isSealed = input.number(UInt8.self) & 1 == 0
+    input.patch(&copy)
+    if isSealed { seal(&copy) }
+    guard let header = try? Header.read(image: copy) else { return }
+    precondition((1...Geometry.spacesMax).contains(header.spaceCount))
+    precondition(Geometry.isPlausible(segmentBytes: header.segmentBytes))
+    precondition(header.kdf.memoryBytes <= KDFLimits.memoryBytesMax)
+    _ = header.openSlots(SecretBytes(count: 32))
+    var again = header
+    again.setSlot(0, key: SecretBytes(count: 32), stretched: SecretBytes(count: 32))
+    precondition(again.openSlots(SecretBytes(count: 32))?.space == 0)
+}
+
+/// Puts right the checksum of the first copy.
+private func seal(_ image: inout [UInt8]) {
+    var sum = [UInt8](repeating: 0, count: HeaderLayout.checksumBytes)
+    image.withUnsafeBytes { image in
+        sum.withUnsafeMutableBytes { hash([image.slice(0, HeaderLayout.checksumOffset)], into: $0) }
+    }
+    image.replaceSubrange(
+        HeaderLayout.checksumOffset..<HeaderLayout.checksumOffset + sum.count, with: sum)
+}

@@ -1,0 +1,38 @@
+import VaultFormat
+
+@testable import PhotoLibrary
+@testable import VaultStore
+
+/// Payloads and descriptors that open: an identity record, and what an extent says of itself.
+func fuzzRecords(_ bytes: UnsafeRawBufferPointer) {
+    if let (history, content) = Recorded.decode(bytes) {
+        // What was understood says the same again.
+        let again = content.encoded(history)
+        let known = again.withUnsafeBytes { Recorded.decode($0) }
+        precondition(known?.history == history && known?.content == content, "a record that reads otherwise")
+        if case .inode(let record) = content { use(record) }
+    }
+    guard bytes.count >= Geometry.descriptorBytes else { return }
+    let head = bytes.slice(0, Geometry.descriptorBytes)
+    guard let descriptor = Descriptor(decoding: head) else { return }
+    var finds = Finds()
+    for (sector, plain) in [(UInt64(0), bytes), (300, bytes), (1, nil)] {
+        finds.add(FoundExtent(descriptor: descriptor, sector: sector), plain)
+    }
+    let contents = FoundContents(
+        finds.contents, damagedEnds: finds.damagedEnds, lostBytesMax: 16 << 20)
+    for content in contents.numbers { _ = contents.newestBytes(of: content).lostBytes }
+    for run in finds.contents { precondition(run.sectors.count == run.run.sectorCount) }
+    _ = Evidence(finds.records).deadBlocks
+}
+
+private func use(_ record: IdentityRecord) {
+    for run in record.runs ?? [] {
+        precondition(run.sectorCount > 0 && run.end > run.offset)
+    }
+    let contents = FoundContents([], damagedEnds: [:], lostBytesMax: 16 << 20)
+    // More than a file of 16 GiB has no place in a test.
+    guard record.runs?.allSatisfy({ $0.length < 1 << 34 }) ?? true else { return }
+    let bytes = contents.bytes(of: record, 1)
+    precondition(bytes.lostBytes == bytes.allocated)
+}
