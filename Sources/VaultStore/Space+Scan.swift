@@ -103,13 +103,20 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// Puts segments full of random bytes where files are gone or too short, so that the coming state can use them.
+    /// Puts segments where files are gone, and random bytes where these are too short in a vault that does not grow, so
+    /// that the coming state can use them.
     private func replaceMissingSegments() {
         chunkBuffers.withBuffer { buffer in
             let step = buffer.count / Geometry.sectorBytes
             for number in 0..<sectors.segmentCount {
-                var done = (try? files.writtenSectors(number)) ?? 0
-                if grows || done == files.sectorsPerSegment { continue }
+                let written = try? files.writtenSectors(number)
+                if grows {
+                    // What was in it is gone, and pages go where there is a file.
+                    if written == nil { try? files.create(number) }
+                    continue
+                }
+                var done = written ?? 0
+                if done == files.sectorsPerSegment { continue }
                 do throws(StoreError) {
                     try files.create(number)
                     while done < files.sectorsPerSegment {
@@ -153,6 +160,7 @@ extension Space {
             durableDelta: .absent, torn: [], unreadable: [])
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
+        space.formerRoot = newestRoot(found, bootHash: options.bootHash)
         return space
     }
 
