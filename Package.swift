@@ -76,7 +76,7 @@ let package = Package(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "PhotoLibrary", "VaultStore", "VaultCrypto",
-                "VaultFormat", "LinuxIO", "TestSupport", "CTurboJPEG", "CSystemd",
+                "VaultCatalogue", "VaultFormat", "LinuxIO", "TestSupport", "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
