@@ -75,7 +75,7 @@ let package = Package(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "PhotoLibrary", "VaultStore", "VaultCrypto",
-                "VaultFormat", "LinuxIO", "CShims", "TestSupport", "CTurboJPEG", "CSystemd",
+                "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport", "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(

@@ -210,8 +210,8 @@ enum Place {
     static let root: UInt64 = 1
     static let moments: UInt64 = 2
     static let albums: UInt64 = 3
-    /// What is made by others than `Tree.plant` has this number or a higher one; only that has identity records.
-    static let firstRecorded: UInt64 = 16
+    /// What is made by others than `Tree.plant` has this number or a higher one.
+    static let firstOfUsers: UInt64 = 16
 }
 
 /// How long the kernel may believe what it was told, in seconds: ever, unless the observer says otherwise.

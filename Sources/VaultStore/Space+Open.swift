@@ -75,7 +75,7 @@ extension Space {
         let torn = durables.compactMap { found in
             found.tornCopy.map { TornRoot(slot: found.slot, copy: $0, root: found.root) }
         }
-        var unreadable: [UInt64] = []
+        var unreadable = lostBase(softs, durables).map { [$0] } ?? []
         // A durable root newer than the soft one's base is that of a commit whose last sync failed.
         if let soft = softs.first?.root, let newestDurable = durables.first?.root,
             soft.generation > newestDurable.generation, soft.bootHash == options.bootHash,
@@ -113,6 +113,15 @@ extension Space {
 
     /// A disk that has failed once may not fail again: to believe it would cost all that a root adds to the one before.
     private static func twice(_ open: () -> Space?) -> Space? { open() ?? open() }
+
+    /// The generation of a durable root that a soft one builds on, of whatever boot, and that is newer than all there
+    /// are: it was synced, so it is lost.
+    private static func lostBase(_ softs: [FoundRoot], _ durables: [FoundRoot]) -> UInt64? {
+        guard let base = softs.map(\.root.base).max(), base > durables.first?.root.generation ?? 0 else {
+            return nil
+        }
+        return base
+    }
 
     /// Syncs the durable root that was found. Who wrote it may have been killed before he did, and what is read from
     /// now on nobody will sync again. Where the sync fails another root is due.
@@ -188,7 +197,7 @@ extension Space {
         if root.isDurable { rings.durable = slot } else { rings.soft = slot }
     }
 
-    /// Writes the first root of an empty space: nothing in use but the first pair of segments.
+    /// Writes the first roots of an empty space: nothing in use but the first pair of segments.
     static func format(files: SegmentFiles, keys: SpaceKeys, grows: Bool) throws(StoreError) {
         if grows {
             for number in 0..<2 {
@@ -196,13 +205,17 @@ extension Space {
                 try files.preallocate(number, bytes: min(2 << 20, files.segmentBytes))
             }
         }
-        let root = RootRecord(
-            generation: 1, isDurable: true, epoch: randomNumber(),
+        var root = RootRecord(
+            generation: 0, isDurable: true, epoch: randomNumber(),
             bootHash: [UInt8](repeating: 0, count: RootLayout.bootHashBytes), base: 0, released: 0,
             peakSectors: 0, objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
             pairs: [SegmentPair(a: 0, b: 1)])
         let codec = PageCodec(key: keys.page)
-        try writeRoot(root, slot: RootLayout.durableSlots.lowerBound, files: files, codec: codec)
+        // The whole ring, so that a slot without a root has always lost one.
+        for slot in RootLayout.durableSlots {
+            (root.base, root.generation) = (root.generation, root.generation + 1)
+            try writeRoot(root, slot: slot, files: files, codec: codec)
+        }
         try files.sync()
     }
 

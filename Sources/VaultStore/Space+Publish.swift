@@ -398,6 +398,7 @@ extension Space {
 
     /// Frees what commits up to `generation` gave back: neither of the two newest durable roots refers to it.
     func release(through generation: UInt64) throws(StoreError) {
+        let generation = releasable(through: generation)
         var count = 0
         while count < pending.count, pending[count].generation <= generation {
             try release(pending[count].entry)

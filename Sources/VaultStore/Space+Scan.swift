@@ -103,14 +103,26 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// Puts segments full of random bytes where files are gone or too short, so that the coming state can use them.
+    /// Those that may be made anew: as many as the vault has, though a dishonest root tells of more, and those of pages.
+    private var replaceableSegments: [Int] {
+        let ofPages = grows ? pairs.flatMap { [Int($0.a), Int($0.b)] } : []
+        return Set(0..<min(sectors.segmentCount, segmentCountNow())).union(ofPages).sorted()
+    }
+
+    /// Puts segments where files are gone, and random bytes where these are too short in a vault that does not grow, so
+    /// that the coming state can use them.
     private func replaceMissingSegments() {
         chunkBuffers.withBuffer { buffer in
             let step = buffer.count / Geometry.sectorBytes
-            // More than the vault has no honest root tells of.
-            for number in 0..<min(sectors.segmentCount, segmentCountNow()) {
-                var done = (try? files.writtenSectors(number)) ?? 0
-                if grows || done == files.sectorsPerSegment { continue }
+            for number in replaceableSegments {
+                let written = try? files.writtenSectors(number)
+                if grows {
+                    // What was in it is gone, and pages go where there is a file.
+                    if written == nil { try? files.create(number) }
+                    continue
+                }
+                var done = written ?? 0
+                if done == files.sectorsPerSegment { continue }
                 do throws(StoreError) {
                     try files.create(number)
                     while done < files.sectorsPerSegment {
@@ -154,6 +166,7 @@ extension Space {
             durableDelta: .absent, torn: [], unreadable: [])
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
+        space.formerRoot = newestRoot(found, bootHash: options.bootHash)
         return space
     }
 

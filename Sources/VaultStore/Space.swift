@@ -67,6 +67,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var doomed: [DeltaEntry] = []
     /// What those need that copy the vault meanwhile.
     var kept = KeptRoom()
+    /// Generations of states that somebody reads; see `holdSnapshot`.
+    var held: [UInt64] = []
     /// Sectors in `doomed`, and those that will come there.
     var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.
@@ -93,6 +95,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Opened to build a new state where no root could be read; see `openBlank`.
     var isBlank = false
+    /// The root of the state before it.
+    var formerRoot: RootRecord?
     /// Whether this mount has made sure that the slots said to have their disk do.
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.

@@ -7,8 +7,11 @@ import VaultStore
 
 /// A vault whose catalogue was destroyed, rebuilt and mounted again.
 @Suite(.serialized) struct SalvageTests {
-    @Test(arguments: [1, 2])
-    func `all photos, albums and plain files come back after the catalogue is gone`(spaces: Int) throws {
+    /// - Parameter isDeleted: the files in which the catalogue was are gone; else what is in them.
+    @Test(arguments: [1, 2], [false, true])
+    func `all photos, albums and plain files come back after the catalogue is gone`(
+        spaces: Int, isDeleted: Bool
+    ) throws {
         let place = try Place(spaces: spaces, size: "64M")
         for index in 0..<25 {
             let photo = Photo(width: 300, height: 200, seed: UInt8(index)).bytes
@@ -28,6 +31,10 @@ import VaultStore
         for space in 0..<spaces {
             for segment in ["000000", "000001"] {
                 let file = "V/spaces/\(space)/\(segment).seg"
+                if isDeleted {
+                    try place.shell("rm \(file)")
+                    continue
+                }
                 try place.shell("dd if=/dev/urandom of=\(file) bs=$(stat -c %s \(file)) count=1 conv=notrunc")
             }
         }

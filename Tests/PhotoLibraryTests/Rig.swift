@@ -109,6 +109,12 @@ final class Rig: LibraryUser, @unchecked Sendable {
     /// Drops the library without a word once all that was saved is in a soft root, and opens it anew, as
     /// after the daemon was killed.
     func kill() throws {
+        try die()
+        try reopen()
+    }
+
+    /// The first half of `kill`.
+    func die() throws {
         // The first commit after this may have begun before it; the second holds all there is.
         for _ in 0..<2 {
             let seen = space.generation
@@ -118,7 +124,6 @@ final class Rig: LibraryUser, @unchecked Sendable {
         for file in library.commons.unsavedFiles { takeApart(file) }
         (ballast, ballastSectors) = ([], 0)
         opened = nil
-        try reopen()
     }
 
     /// Lets go of an open file, as the end of the process does: it and what it refers to hold each other.

@@ -66,6 +66,21 @@ extension Finding {
         }
     }
 
+    /// What is wrong with the bitmaps.
+    static func of(_ allocation: AllocationReport) -> [Finding] {
+        let counts: [(count: Int, words: String, isHarmless: Bool)] = [
+            (allocation.leakedSectors, "sectors are taken that nobody has", true),
+            (allocation.leakedSlots, "page slots are taken that nobody has", true),
+            (allocation.unmarkedSectors, "sectors are in use and marked as free", false),
+            (allocation.unmarkedSlots, "page slots are in use and marked as free", false),
+            (allocation.sharedSlots, "page slots belong to two pages", false),
+            (allocation.wrongCounts, "segments have a wrong count of sectors in use", true),
+        ]
+        return counts.filter { $0.count > 0 }.map { count, words, isHarmless in
+            Finding(subject: "the allocation", cause: "\(count) \(words)", isHarmless: isHarmless)
+        }
+    }
+
     /// Many of one kind in one line, where there are more than a reader wants.
     static func summarized(_ damage: [StructureDamage]) -> [Finding] {
         let groups = Dictionary(grouping: damage) { "\($0.part.kind) \($0.isADamaged) \($0.isBDamaged)" }

@@ -10,21 +10,33 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
     case extents(content: UInt64, offset: UInt64)
     /// At the identity record behind this number.
     case records(after: UInt64)
+    /// At the rule of that number.
+    case rule(Int)
+    /// At the bitmap of that segment.
+    case allocation(segment: Int)
 
     public static let start = CheckCursor.pages(0)
+
+    private static let counted: [String: @Sendable (Int) -> CheckCursor] = [
+        "pages": { .pages($0) }, "rule": { .rule($0) }, "allocation": { .allocation(segment: $0) },
+    ]
 
     public var description: String {
         switch self {
         case .pages(let page): "pages.\(page)"
         case .extents(let content, let offset): "extents.\(content).\(offset)"
         case .records(let id): "records.\(id)"
+        case .rule(let number): "rule.\(number)"
+        case .allocation(let segment): "allocation.\(segment)"
         }
     }
 
     public init?(_ description: String) {
         let words = description.split(separator: ".", omittingEmptySubsequences: false)
-        if words.count == 2, words[0] == "pages", let page = Int(words[1]), page >= 0, page < 1 << 40 {
-            self = .pages(page)
+        if words.count == 2, let number = Int(words[1]), number >= 0, number < 1 << 40,
+            let make = Self.counted[String(words[0])]
+        {
+            self = make(number)
         } else if words.count == 2, words[0] == "records", let id = UInt64(words[1]), id <= UInt64(Int64.max)
         {
             self = .records(after: id)
@@ -68,6 +80,8 @@ extension Library {
             case .pages(let page): checkPages(from: page)
             case .extents(let content, let offset): try checkExtents(from: content, offset, limit)
             case .records(let id): try checkRecords(after: id, limit)
+            case .rule(let number): try checkRule(number)
+            case .allocation(let segment): try checkAllocation(from: segment)
             }
         step.total = space.storedBytes
         return step
@@ -114,7 +128,7 @@ extension Library {
         let found = try locked { tree throws(FileError) in
             try sql(tree.tables.identities(after: id, limit: limit))
         }
-        guard let last = found.last else { return CheckStep() }
+        guard let last = found.last else { return CheckStep(next: .rule(0)) }
         let rows = found.map { CheckedRun(content: $0.id, isRecord: true, run: $0.run) }
         return try step(
             checking: rows, rows.reduce(0) { $0 + min($1.run.length, Chunk.bytes) },

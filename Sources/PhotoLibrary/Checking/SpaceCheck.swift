@@ -14,7 +14,7 @@ public struct SpaceCheck {
     /// Runs in memory at a time, some 64 bytes each.
     private static let runsMax = 1 << 18
     /// Files named for one rule that they break.
-    private static let violationsMax = 64
+    static let violationsMax = 64
 
     /// - Parameters:
     ///   - readsContent: also read all files; else nothing is found of these.
@@ -89,6 +89,10 @@ public struct SpaceCheck {
             )
         }
         let structure = space.checkStructure()
+        if structure.isNewestLost {
+            report.add(
+                "the newest state of the space", "its root is lost: an older one is shown", isHarmless: false)
+        }
         for fault in structure.segments.sorted(by: { $0.segment < $1.segment }) { note(fault) }
         for finding in Finding.summarized(structure.damage) { report.add(finding) }
         report.plan.parts = structure.halved + structure.damage.filter { !$0.isLost }.map(\.part)
@@ -96,6 +100,8 @@ public struct SpaceCheck {
         report.plan.roots = roots.count
         report.plan.parts.removeAll { roots.contains($0) }
         let lost = structure.damage.filter(\.isLost).map(\.part)
+        report.plan.lostRoots = lost.count { if case .root = $0 { true } else { false } }
+        report.plan.hasLostDelta = lost.contains { if case .delta = $0 { true } else { false } }
         if lost.contains(where: { $0.mustSalvage }) { report.plan.mustSalvage = true }
         _ = advance(structure.bytes)
         // Below a node that is lost there are pages that nobody can tell from free ones.
@@ -107,17 +113,7 @@ public struct SpaceCheck {
     }
 
     private mutating func tellAllocation() {
-        let found = report.plan.allocation
-        let subject = "the allocation"
-        func add(_ count: Int, _ words: String, isHarmless: Bool = true) {
-            if count > 0 { report.add(subject, "\(count) \(words)", isHarmless: isHarmless) }
-        }
-        add(found.leakedSectors, "sectors are taken that nobody has")
-        add(found.leakedSlots, "page slots are taken that nobody has")
-        add(found.unmarkedSectors, "sectors are in use and marked as free", isHarmless: false)
-        add(found.unmarkedSlots, "page slots are in use and marked as free", isHarmless: false)
-        add(found.sharedSlots, "page slots belong to two pages", isHarmless: false)
-        add(found.wrongCounts, "segments have a wrong count of sectors in use")
+        for finding in Finding.of(report.plan.allocation) { report.add(finding) }
     }
 
     // MARK: Catalogue
@@ -140,7 +136,8 @@ public struct SpaceCheck {
         }
     }
 
-    private static func findings(
+    /// What breaks a rule, by path.
+    static func findings(
         _ rule: CatalogueRule, _ numbers: [UInt64], _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
         let finder = PathFinder(tables: tables)
@@ -243,12 +240,18 @@ public struct SpaceCheck {
         _ expected: ExpectedUse, _ catalogue: Catalogue
     ) throws(CatalogueError) {
         for shared in expected.shared.prefix(Self.violationsMax) {
-            let text = try catalogue.locked { tables throws(CatalogueError) in
-                let owners = try tables.owners(of: Set(shared.contents))
-                return try PathFinder(tables: tables).text(of: owners.map(\.ino))
-            }
-            report.add(text, "two extents have the same sectors", isHarmless: false)
+            report.add(
+                try catalogue.locked { tables throws(CatalogueError) in
+                    try Self.finding(ofShared: shared.contents, tables)
+                })
         }
+    }
+
+    /// Two contents have the same sectors.
+    static func finding(ofShared contents: [UInt64], _ tables: Tables) throws(CatalogueError) -> Finding {
+        let owners = try tables.owners(of: Set(contents))
+        let paths = try PathFinder(tables: tables).text(of: owners.map(\.ino))
+        return Finding(subject: paths, cause: "two extents have the same sectors")
     }
 }
 

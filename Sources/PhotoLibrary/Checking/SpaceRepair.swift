@@ -104,6 +104,11 @@ public struct SpaceRepair {
         // What rows that were removed had is nobody's now.
         if !plan.rules.isEmpty { try mendAllocation() }
         try stored(space.publishMended())
+        if plan.hasLostDelta {
+            // No root leads to it any more: now its own slot is one that nobody has.
+            try mendAllocation()
+            try stored(space.publishMended())
+        }
         try stored(space.close())
     }
 }

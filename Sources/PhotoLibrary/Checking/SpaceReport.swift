@@ -28,6 +28,10 @@ public struct RepairPlan: Sendable {
     /// Parts of which one copy is left.
     var parts: [StructurePart] = []
     var roots = 0
+    /// Slots whose root is gone.
+    var lostRoots = 0
+    /// A delta is gone, and with it what tells that it, and what it gave back, is free.
+    var hasLostDelta = false
     /// Contents of damaged thumbnails.
     var thumbnails: Set<UInt64> = []
     /// Numbers of damaged identity records.
@@ -51,6 +55,9 @@ public struct RepairPlan: Sendable {
         }
         add(segments.count, "make a missing segment anew, empty", "make # missing segments anew, empty")
         add(roots, "write a root's second copy again", "write the second copies of # roots again")
+        add(
+            lostRoots, "go on from the state that can be read, in the place of a root that is lost",
+            "go on from the state that can be read, in the place of # roots that are lost")
         add(
             parts.count, "write a page again, of which one copy is damaged",
             "write # pages again, of which one copy is damaged")

@@ -18,10 +18,17 @@ struct IdentityRecord: Equatable {
     var runs: [ExtentRun]? = []
     /// Those that fit.
     var attributes: [ExtendedAttribute] = []
+}
 
-    /// Bytes of names, and of kept names, that a record takes at most.
-    static let nameBytesMax = 20 << 10
-    static let runsMax = 2048
+/// How much of an inode its record takes at most.
+struct RecordLimits {
+    /// Bytes of names, and of kept names.
+    var nameBytes: Int
+    var runs: Int
+
+    static let ofRecords = RecordLimits(nameBytes: 20 << 10, runs: 2048)
+    /// Where no record is to be written.
+    static let none = RecordLimits(nameBytes: 1 << 40, runs: 1 << 40)
 }
 
 /// A name, by the number of the directory it is in: so renaming that changes nothing here.

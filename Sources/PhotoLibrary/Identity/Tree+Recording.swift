@@ -14,7 +14,7 @@ extension Tree {
 
     /// Writes the marks that are still only in memory.
     func storeMarks() throws(CatalogueError) {
-        for id in unrecorded.sorted() where id >= Place.firstRecorded { try tables.markUnrecorded(id) }
+        for id in unrecorded.sorted() { try tables.markUnrecorded(id) }
         unrecorded.removeAll(keepingCapacity: true)
         if !newlyDead.blocks.isEmpty { try newlyDead.store(tables) }
     }
@@ -35,11 +35,14 @@ extension Tree {
         return .inode(try record(row, try sql(tables.dentries(of: id))))
     }
 
-    private func record(_ row: InodeRow, _ names: [DentryRow]) throws(FileError) -> IdentityRecord {
+    /// What rows say of an inode, as a record says it; no more than `limits` allow.
+    func record(
+        _ row: InodeRow, _ names: [DentryRow], _ limits: RecordLimits = .ofRecords
+    ) throws(FileError) -> IdentityRecord {
         var record = IdentityRecord(row: row)
         record.row.nlink = 0
         record.row.parent = 0
-        var bytesLeft = IdentityRecord.nameBytesMax
+        var bytesLeft = limits.nameBytes
         for name in names {
             bytesLeft -= name.name.count + 32
             if bytesLeft < 0 { break }
@@ -56,26 +59,26 @@ extension Tree {
         switch row.mode & fileTypeMask {
         case directoryType: record.row.size = 0
         case linkType: record.target = try sql(tables.linkTarget(row.ino)) ?? []
-        case regularType: try addFile(to: &record)
+        case regularType: try addFile(to: &record, limits)
         default: break
         }
         return record
     }
 
     /// What only regular files have.
-    private func addFile(to record: inout IdentityRecord) throws(FileError) {
+    private func addFile(to record: inout IdentityRecord, _ limits: RecordLimits) throws(FileError) {
         let row = record.row
         if row.allocated > 0 {
             let runs = try sql(
-                tables.firstExtents(of: row.content, limit: IdentityRecord.runsMax + 1))
-            record.runs = runs.count > IdentityRecord.runsMax ? nil : runs
+                tables.firstExtents(of: row.content, limit: limits.runs + 1))
+            record.runs = runs.count > limits.runs ? nil : runs
         }
         guard row.flags.contains(.photo) else { return }
         record.photo = try sql(tables.photo(row.ino))
         guard row.flags.contains(.trashed), var trashed = try sql(tables.trashRow(row.ino, 0)) else { return }
         trashed.noted = nil
         record.trashed = trashed
-        var bytesLeft = IdentityRecord.nameBytesMax
+        var bytesLeft = limits.nameBytes
         for var name in try sql(tables.trashNames(of: row.ino)) {
             bytesLeft -= name.name.count + 32
             if bytesLeft < 0 { break }

@@ -44,6 +44,12 @@ struct Evidence {
         if counts(record) { dead[block] = bits }
     }
 
+    /// Adds what the old catalogue says of a block of numbers.
+    mutating func note(dead bits: [UInt8], of block: UInt64) {
+        guard bits.count == DeadNumbers.bitmapBytes else { return }
+        dead[block] = dead[block].map { known in zip(known, bits).map { $0 | $1 } } ?? bits
+    }
+
     func isDead(inode ino: UInt64) -> Bool { isDead(ino, in: DeadNumbers.block(ofInode: ino)) }
     func isDead(content: UInt64) -> Bool { isDead(content, in: DeadNumbers.block(ofContent: content)) }
 

@@ -22,6 +22,9 @@ public struct SalvageReport: Sendable, Equatable {
     public var nameless = 0
     /// Photos and files of which names, but no bytes are left.
     public var lost = 0
+    /// Pages of the old catalogue, where something of it can be read, and how many of these cannot.
+    public var cataloguePages = 0
+    public var lostPages = 0
 
     /// "412 photos in 31 days, 3 of them damaged; 2 without a name"
     public var summary: String {
@@ -39,11 +42,16 @@ public struct SalvageReport: Sendable, Equatable {
         }
         if nameless > 0 { text += "; \(nameless) without a name" }
         if lost > 0 { text += "; of \(lost) nothing but the name is left" }
+        if cataloguePages > 0 {
+            text += "; the old catalogue serves"
+            if lostPages > 0 { text += " but for \(lostPages) of its \(cataloguePages) pages" }
+        }
         return text
     }
 }
 
-/// Rebuilds a space whose catalogue cannot be read, from the extents and identity records that can.
+/// Rebuilds a space whose catalogue cannot be read whole, from what can be read of it, of extents and of identity
+/// records.
 ///
 /// `survey` reads everything and changes nothing. `rebuild` writes a new catalogue beside the old one; the old state
 /// counts until the new one is whole and on the disk.
@@ -55,6 +63,8 @@ public final class Salvage {
     let options: LibraryOptions
     let finds: Finds
     let contents: FoundContents
+    /// What is left of the old catalogue.
+    let former: FormerTree?
     private(set) var evidence: Evidence
     public private(set) var report = SalvageReport()
     /// Contents of pictures and videos that no record names.
@@ -77,18 +87,44 @@ public final class Salvage {
             finds.contents, damagedEnds: finds.damagedEnds,
             lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
         evidence = Evidence(finds.records)
+        former = FormerTree(space.formerPages)
+        (report.cataloguePages, report.lostPages) = (former?.pageCount ?? 0, former?.lostPages ?? 0)
     }
 
-    /// Visits the newest records of inodes that are not known to be dead, in the order of their numbers.
-    func forEachInode(
-        _ visit: (IdentityRecord, FoundRecord) throws(FileError) -> Void
-    ) throws(FileError) {
-        for found in evidence.records.values.sorted(by: { $0.id < $1.id })
-        where found.id < DeadNumbers.records {
-            guard found.id >= Place.firstRecorded, !evidence.isDead(inode: found.id),
-                case .inode(let record) = read(found), record.row.ino == found.id
-            else { continue }
-            try visit(record, found)
+    /// An inode that belongs into the new state.
+    struct Survivor {
+        var record: IdentityRecord
+        /// See `FoundContents.bytes(of:_:)`.
+        var generation: UInt64
+        /// The newest record of its number, if there is one.
+        var found: FoundRecord?
+    }
+
+    /// Visits all that users have made and that is not known to be gone, in the order of their numbers.
+    func forEachInode(_ visit: (Survivor) throws(FileError) -> Void) throws(FileError) {
+        var numbers = Set(evidence.records.keys.filter { $0 < DeadNumbers.records })
+        if let former { numbers.formUnion(try former.numbers()) }
+        for ino in numbers.sorted() where ino >= Place.firstOfUsers {
+            if let survivor = survivor(ino) { try visit(survivor) }
+        }
+    }
+
+    /// What is known of an inode; nil where that is nothing, or that it is gone.
+    func survivor(_ ino: UInt64) -> Survivor? {
+        var told: (record: IdentityRecord, found: FoundRecord)?
+        if let found = evidence.records[ino], !evidence.isDead(inode: ino),
+            case .inode(let record) = read(found), record.row.ino == ino
+        {
+            told = (record, found)
+        }
+        switch former?.known(ino, told: told) ?? .nothing {
+        case .gone: return nil
+        case .record(let record, let generation):
+            return Survivor(record: record, generation: generation, found: told?.found)
+        case .nothing:
+            return told.map {
+                Survivor(record: $0.record, generation: $0.found.run.generation, found: $0.found)
+            }
         }
     }
 
@@ -111,10 +147,12 @@ public final class Salvage {
                 evidence.note(dead: bits, of: block, by: found)
             }
         }
+        for (block, bits) in former?.deadBlocks() ?? [] { evidence.note(dead: bits, of: block) }
         var days: Set<Int64> = []
         var claimed: Set<UInt64> = []
         // Nothing that this visits is written, so nothing can fail.
-        try? forEachInode { record, found in
+        try? forEachInode { survivor in
+            let record = survivor.record
             guard record.row.mode & fileTypeMask == regularType else {
                 if record.names.first?.parent == Place.albums, record.row.mode & fileTypeMask == directoryType
                 {
@@ -122,7 +160,7 @@ public final class Salvage {
                 }
                 return
             }
-            let bytes = contents.bytes(of: record, found.run.generation)
+            let bytes = contents.bytes(of: record, survivor.generation)
             if record.row.allocated > 0, !bytes.isGone { claimed.insert(record.row.content) }
             count(record, bytes, &days)
         }
@@ -147,8 +185,9 @@ public final class Salvage {
     }
 
     /// What no record names, and no block of dead numbers knows to be an older version of something, is kept if it is a
-    /// picture or a video.
+    /// picture or a video. Nothing is, where all files are known.
     private func findNameless(besides claimed: Set<UInt64>) {
+        if former?.knowsAllFiles == true { return }
         for content in contents.numbers where !claimed.contains(content) && !evidence.isDead(content: content)
         {
             let bytes = contents.newestBytes(of: content)
@@ -171,6 +210,8 @@ public final class Salvage {
                 catalogue.commitTransaction(
                     before: { _ throws(CatalogueError) in }, freeze: { space.freeze() }))
             try stored(space.publish(frozen, durable: true))
+            // All slots for roots get one of the new state.
+            try stored(space.publishMended())
             try stored(space.close())
         } catch {
             throw error == .noRoom ? .noRoom : .damaged("no new catalogue could be written")

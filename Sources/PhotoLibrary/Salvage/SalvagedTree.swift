@@ -8,8 +8,8 @@ import VaultStore
 struct SalvagedTree {
     let salvage: Salvage
     let tree: Tree
-    /// Directories that have records, by number, until they are in the tree.
-    private var waiting: [UInt64: (record: IdentityRecord, generation: UInt64)] = [:]
+    /// Directories of which something is known, by number, until they are in the tree.
+    private var waiting: [UInt64: IdentityRecord] = [:]
     /// Where they are: another number where two were the same day.
     private var places: [UInt64: UInt64] = [:]
     /// Directories of which nothing is known but their numbers.
@@ -43,16 +43,18 @@ struct SalvagedTree {
     mutating func build() throws(FileError) -> [Range<UInt64>] {
         try tree.plant()
         try reserveNumbers()
-        try salvage.forEachInode { record, found throws(FileError) in
-            guard record.row.mode & fileTypeMask == directoryType else { return }
-            waiting[record.row.ino] = (record, found.run.generation)
-            placed.append(found)
+        try restorePlanted()
+        try salvage.forEachInode { survivor throws(FileError) in
+            guard survivor.record.row.mode & fileTypeMask == directoryType else { return }
+            waiting[survivor.record.row.ino] = survivor.record
+            if let found = survivor.found { placed.append(found) }
         }
         for ino in waiting.keys.sorted() { _ = try directory(ino) }
         var count = 0
-        try salvage.forEachInode { record, found throws(FileError) in
-            guard record.row.mode & fileTypeMask != directoryType else { return }
-            if try add(record, found.run.generation) { placed.append(found) }
+        try salvage.forEachInode { survivor throws(FileError) in
+            guard survivor.record.row.mode & fileTypeMask != directoryType else { return }
+            let isAdded = try add(survivor.record, survivor.generation)
+            if isAdded, let found = survivor.found { placed.append(found) }
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
@@ -63,6 +65,9 @@ struct SalvagedTree {
         try settleTrash()
         try addNameless()
         try settleShares()
+        for ino in salvage.former?.unfiled() ?? [] {
+            if let place = places[ino] { try sql(tree.tables.addUnfiled(place)) }
+        }
         try restoreDirectories()
         try keepRecords()
         return used
@@ -73,6 +78,10 @@ struct SalvagedTree {
         let inodes = salvage.finds.records.lazy.map(\.id).filter { $0 < DeadNumbers.records }
         tree.counters.ino = max(tree.counters.ino, (inodes.max() ?? 0) + 1)
         tree.counters.content = max(tree.counters.content, salvage.finds.highestContent + 1)
+        if let known = salvage.former?.counters() {
+            tree.counters.ino = max(tree.counters.ino, known.ino)
+            tree.counters.content = max(tree.counters.content, known.content)
+        }
         for (block, bits) in salvage.evidence.deadBlocks {
             try sql(tree.tables.storeDead(block: block, bits))
             try sql(tree.tables.markUnrecorded(DeadNumbers.records + block))
@@ -88,12 +97,26 @@ struct SalvagedTree {
 
     // MARK: Directories
 
+    /// Gives the directories that every space has the owners, modes and attributes that they had.
+    private mutating func restorePlanted() throws(FileError) {
+        for ino in [Place.root, Place.moments, Place.albums] {
+            guard let survivor = salvage.survivor(ino) else { continue }
+            let (inode, row) = (try tree.inode(ino), survivor.record.row)
+            guard row.mode & fileTypeMask == directoryType else { continue }
+            (inode.row.mode, inode.row.uid, inode.row.gid) = (row.mode, row.uid, row.gid)
+            inode.row.flags = row.flags
+            try addDetails(survivor.record, inode)
+            directories.append(survivor.record)
+            if let found = survivor.found { placed.append(found) }
+        }
+    }
+
     /// The directory that had this number, made with all above it. Of one whose record is lost a stand-in below
     /// `albums/Recovered`, called by its number.
     private mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
         if [Place.root, Place.moments, Place.albums].contains(ino) { return try tree.inode(ino) }
         if let place = places[ino] { return try tree.inode(place) }
-        guard let (record, _) = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
+        guard let record = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
         // While its own place is looked for it has none: what lies in itself ends in a stand-in.
         var name = record.names.first?.name ?? Array("\(ino)".utf8)
         var above: Inode
@@ -195,6 +218,8 @@ struct SalvagedTree {
         if record.row.flags.contains(.copy) { copies.append(row.ino) }
         if let photo = record.photo {
             try addPhoto(photo, record, inode)
+        } else if record.row.flags.contains(.photo) {
+            try addUndated(record, inode)
         } else {
             for name in record.names { try add(name, of: inode) }
         }
@@ -253,6 +278,16 @@ struct SalvagedTree {
         }
     }
 
+    /// A photo whose own row is lost, and its record, is filed anew by its own date when the library is opened.
+    private mutating func addUndated(_ record: IdentityRecord, _ inode: Inode) throws(FileError) {
+        for name in record.names where try !directory(name.parent).isDay { try add(name, of: inode) }
+        if inode.row.nlink == 0 {
+            let name = record.names.first?.name ?? Array("\(inode.ino)".utf8)
+            try add(RecordedName(parent: Place.root, name: name, isMember: false), of: inode)
+        }
+        for name in try tree.names(of: inode) { try sql(tree.tables.addUnfiled(name.parent)) }
+    }
+
     /// Whether a file has names, all of them in the trash.
     private func isInTrash(_ inode: Inode) throws(FileError) -> Bool {
         for name in try tree.names(of: inode) {
@@ -263,7 +298,7 @@ struct SalvagedTree {
 
     /// Whether nothing is known of a directory.
     private func isLost(_ ino: UInt64) -> Bool {
-        ino >= Place.firstRecorded && (places[ino] == nil || standIns.contains(ino))
+        ino >= Place.firstOfUsers && (places[ino] == nil || standIns.contains(ino))
     }
 
     private func isOfDay(_ name: RecordedName) -> Bool {

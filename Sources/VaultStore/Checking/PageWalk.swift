@@ -16,6 +16,8 @@ struct PageWalk {
 
     /// What was found on the way.
     private(set) var found: [ReferredPage] = []
+    /// Whether every node on the way could be opened.
+    private(set) var isWhole = true
 
     init(_ space: Space, _ root: RootRecord) {
         self.space = space
@@ -36,7 +38,10 @@ struct PageWalk {
         let part = StructurePart.node(object, level: key.level, index: key.index)
         found.append(ReferredPage(part: part, identity: .node(object, key), reference: reference))
         // One that is lost is found when its copies are opened; what lay below cannot be told.
-        guard let node = try? space.openNode(object, key, reference, pairs: root.pairs) else { return }
+        guard let node = try? space.openNode(object, key, reference, pairs: root.pairs) else {
+            isWhole = false
+            return
+        }
         let span = MapLayout.span(level: key.level)
         for (place, child) in node.references.enumerated() where !child.isAbsent {
             let index = key.index * MapLayout.fanout + place

@@ -10,7 +10,7 @@ extension Space {
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
         walk.collectDeltas()
         var report = openCopies(walk.found, pairs: root.pairs)
-        report.damage += checkRoots()
+        report.damage += checkRoots(&report)
         report.damage.sort { $0.part.text < $1.part.text }
         report.slots = walk.found.map(\.reference.slot)
         return report
@@ -46,7 +46,7 @@ extension Space {
     ///
     /// After a crash one may be torn without anything being wrong: the first durable commit after it mends that. So
     /// only a space that was closed is to have all whole.
-    private func checkRoots() -> [StructureDamage] {
+    private func checkRoots(_ report: inout StructureReport) -> [StructureDamage] {
         let found = Self.findRoots(files: files, codec: codec)
         guard found.allSatisfy(\.root.isDurable) else { return [] }
         guard let newest = found.max(by: { $0.root.generation < $1.root.generation }) else { return [] }
@@ -56,7 +56,10 @@ extension Space {
                 guard let copy = root.tornCopy else { continue }
                 damage.append(
                     StructureDamage(part: .root(slot: slot), isADamaged: copy == 0, isBDamaged: copy == 1))
-            } else if isRootDue(slot, newest, found) {
+            } else {
+                if slot == rings.nextDurable, hasDelta(after: newest.root.generation) {
+                    report.isNewestLost = true
+                }
                 damage.append(
                     StructureDamage(part: .root(slot: slot), isADamaged: true, isBDamaged: true))
             }
@@ -68,10 +71,25 @@ extension Space {
         }
     }
 
-    /// Whether a root must have been written into a slot: the ring is filled from its first slot on, and a first slot
-    /// that no longer has the first root of all, which builds on none, tells that it has come round.
-    private func isRootDue(_ slot: Int, _ newest: FoundRoot, _ found: [FoundRoot]) -> Bool {
-        let first = found.first { $0.slot == RootLayout.durableSlots.lowerBound }
-        return slot < newest.slot || (first?.root.base ?? 0) > 0
+    /// Whether a delta is there of a commit after a generation: in a space that was closed such a commit had a root.
+    private func hasDelta(after generation: UInt64) -> Bool {
+        let (pairs, count) = lock.withLock { (self.pairs, slots.slotCount) }
+        for slot in RootLayout.rootSlots..<count {
+            let identity = PageIdentity(role: .delta, index: UInt32(slot))
+            guard let place = try? place(UInt32(slot), pairs: pairs) else { return false }
+            for (copy, sector) in [place.sectorA, place.sectorB].enumerated() {
+                let found = try? withUnsafeTemporaryPage { (sealed) throws(StoreError) -> UInt64? in
+                    try files.read(sector, into: sealed)
+                    return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> UInt64? in
+                        let page = UnsafeRawBufferPointer(sealed)
+                        guard codec.open(page, as: identity, copy: UInt8(copy), expected: nil, into: plain)
+                        else { return nil }
+                        return UnsafeRawBufferPointer(plain).number(DeltaLayout.generationOffset)
+                    }
+                }
+                if let found, found > generation { return true }
+            }
+        }
+        return false
     }
 }

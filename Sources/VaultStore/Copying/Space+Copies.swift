@@ -50,10 +50,14 @@ extension Space {
         lock.withLock { if copy != kept.copy { kept.keep(for: copy, slotsInUse: slots.inUse) } }
     }
 
-    /// Room has run out: whoever copies the vault must begin anew. Two durable commits later what was kept is free.
+    /// Room has run out: whoever copies the vault, or reads a snapshot, must begin anew. Two durable commits later what
+    /// was kept is free.
     public func giveUpCopies() {
         copies?.giveUp()
-        lock.withLock { kept.keep(for: nil, slotsInUse: slots.inUse) }
+        lock.withLock {
+            kept.keep(for: nil, slotsInUse: slots.inUse)
+            held = []
+        }
     }
 
     /// As above, where the slots that are kept are what the catalogue lacks. Under `lock`.

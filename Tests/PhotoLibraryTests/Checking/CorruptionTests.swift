@@ -79,6 +79,57 @@ import VaultFormat
         #expect(try !specimen.check().findings.isEmpty)
     }
 
+    private static let isOlder = "the newest state of the space: its root is lost: an older one is shown"
+
+    /// From the first commit on, whether the ring of roots has come round or not.
+    @Test func `without its newest root a space is said to be older`() throws {
+        let specimen = try Specimen()
+        for _ in 0..<5 {
+            let space = try specimen.unlocked.openSpace(readOnly: true)
+            let found = Space.findRoots(files: space.files, codec: space.codec)
+            #expect(found.count == 4)
+            let newest = try #require(found.max { $0.root.generation < $1.root.generation })
+            for root in found {
+                try lose(root.slot, specimen)
+                let texts = try specimen.check().findings.map(\.text)
+                #expect(texts.contains(Self.isOlder) == (root.slot == newest.slot))
+                #expect(texts.contains("root \(root.slot): both copies are damaged"))
+                try lose(root.slot, specimen)
+            }
+            let another = try specimen.unlocked.openSpace(readOnly: false)
+            try another.publish(another.freeze(), durable: true)
+            try another.close()
+        }
+    }
+
+    private func lose(_ slot: Int, _ specimen: Specimen) throws {
+        for copy in 0..<2 { try specimen.flip(UInt64(copy * 8192 + slot * 8), 50) }
+    }
+
+    /// What was not durable is lost with a crash, and that is no damage; the root that it builds on is one.
+    @Test func `after a kill nothing is said to be older, unless the durable root is lost`() throws {
+        let rig = try Rig(bytes: 16 << 20)
+        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try rig.library.makeDurable()
+        try rig.put("albums/b.jpg", jpeg("2024-05-01", more: 2))
+        try rig.die()
+        let unlocked = try rig.vault.unlock(readOnly: true)
+        #expect(try SpaceCheck.run(unlocked).findings == [])
+        let space = try unlocked.openSpace(readOnly: true)
+        #expect(!space.current.isDurable)
+        let base = try #require(
+            Space.findRoots(files: space.files, codec: space.codec).first {
+                $0.root.generation == space.current.base
+            })
+        for copy in 0..<2 {
+            try rig.vault.damage(
+                spaceIndex: unlocked.index, segment: copy, offset: UInt64(base.slot * 4096 + 50))
+        }
+        #expect(
+            try SpaceCheck.run(unlocked).findings.map(\.text).contains(
+                "the newest state of the space: it cannot be read: an older one is shown"))
+    }
+
     @Test func `extents`() throws {
         let specimen = try Specimen()
         for checked in try specimen.runs() {

@@ -62,6 +62,8 @@ import VaultFormat
         let rig = try Rig()
         try rig.put("albums/a.jpg", jpeg())
         try rig.put("albums/b.jpg", jpeg(more: 2))
+        // So that no commit of these publishes what follows, which breaks rules as well.
+        try rig.library.makeDurable()
         try rig.library.catalogue.locked { tables in
             try tables.connection.execute(
                 "UPDATE extent SET \(change) WHERE content = (SELECT min(content) FROM extent)")
@@ -90,6 +92,83 @@ import VaultFormat
             #expect(try check(rig).lines == ["\(page.part.text): copy B is damaged; the other serves"])
             try rig.vault.damage(spaceIndex: index, segment: segment, offset: offset)
         }
+    }
+
+    /// What breaks a rule of the catalogue, or a bitmap, is found while the space is in use.
+    @Test func `rules and bitmaps`() throws {
+        let rig = try Rig(bytes: 16 << 20)
+        try rig.mkdir("albums/Trip")
+        try rig.put("albums/Trip/a.jpg", jpeg())
+        try rig.put("albums/b.bin", noise(3000))
+        try rig.remount()
+        try rig.library.catalogue.locked { tables in
+            try tables.connection.execute("UPDATE photo SET day = 20010101")
+            try tables.connection.execute("UPDATE counter SET picture_bytes = 7")
+            try tables.connection.execute("DELETE FROM identity WHERE id = (SELECT max(id) FROM identity)")
+        }
+        let first = try #require(try rig.library.catalogue.locked { try $0.runs(in: 0..<1 << 40) }.first)
+        let (segment, bit) = (Int(first.run.sector) / 8192, Int(first.run.sector) % 8192)
+        rig.space.lock.withLock {
+            guard var row = try? rig.space.sectors.usedRow(of: segment) else { return }
+            row.clear(bit..<bit + 1)
+            row.set(7000..<7010)
+            rig.space.sectors.replace(segment, with: row)
+            rig.space.slots.take(found: 600)
+            rig.space.isChanged = true
+        }
+        // Nothing of it is published yet.
+        #expect(try check(rig).lines == [])
+        let frozen = try rig.library.catalogue.commitTransaction(
+            before: { _ in }, freeze: { rig.space.freeze() })
+        try rig.space.publish(frozen, durable: true)
+        #expect(
+            try Set(check(rig).lines) == [
+                "moments/2024-05-01/a.jpg, albums/Trip/a.jpg: it does not stand under its day, once",
+                "albums/b.bin: it has no identity record",
+                ".: the cost of all thumbnails is counted wrongly",
+                "the allocation: 11 sectors are taken that nobody has",
+                "the allocation: 1 page slots are taken that nobody has",
+                "the allocation: 1 sectors are in use and marked as free",
+            ])
+        rig.closeAnyhow()
+    }
+
+    /// What a step looks at stays as it is, however much is committed meanwhile.
+    @Test func `a snapshot is held`() throws {
+        let rig = try Rig(bytes: 32 << 20)
+        try rig.put("albums/a.bin", noise(100_000))
+        try rig.library.makeDurable()
+        do {
+            let snapshot = try rig.space.holdSnapshot()
+            for number in 0..<12 {
+                try rig.put("albums/a.bin", noise(100_000, seed: number))
+                for _ in 0..<2 { try rig.library.makeDurable() }
+            }
+            #expect(rig.space.lock.withLock { rig.space.released } == snapshot.generation)
+            let catalogue = try Catalogue(storage: snapshot, readOnly: true)
+            #expect(try catalogue.locked { try $0.integrityErrors() } == [])
+            #expect(rig.space.letGo(snapshot))
+            #expect(!rig.space.letGo(snapshot))
+        }
+        // Once nobody holds it, two commits give back what it needed.
+        for number in 0..<2 {
+            try rig.put("albums/a.bin", noise(100_000, seed: number))
+            try rig.library.makeDurable()
+        }
+        #expect(rig.space.lock.withLock { rig.space.released + 5 > rig.space.durableGeneration })
+        try rig.remount()
+        #expect(try check(rig).lines == [])
+    }
+
+    /// A full space gives a snapshot up rather than refuse a write that would find room without it.
+    @Test func `a snapshot is given up for room`() throws {
+        let rig = try Rig(bytes: 16 << 20)
+        try rig.put("albums/large.bin", noise(5_000_000))
+        try rig.library.makeDurable()
+        let snapshot = try rig.space.holdSnapshot()
+        for number in 0..<4 { try rig.put("albums/large.bin", noise(5_000_000, seed: number)) }
+        #expect(!rig.space.letGo(snapshot))
+        #expect(try check(rig).lines == [])
     }
 
     @Test func `what was read from rows that are no more is no damage`() throws {

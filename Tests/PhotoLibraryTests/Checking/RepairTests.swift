@@ -51,6 +51,18 @@ import VaultFormat
         try repair(specimen, ["write a page again, of which one copy is damaged"])
     }
 
+    @Test func `a delta of which nothing is left`() throws {
+        let specimen = try Specimen()
+        let delta = try #require(
+            try specimen.pages().first { if case .delta = $0.part { true } else { false } })
+        for sector in [delta.place.sectorA, delta.place.sectorB] { try specimen.flip(sector, 77) }
+        let report = try specimen.check()
+        #expect(report.findings.map(\.subject) == [delta.part.text, "the allocation", "the allocation"])
+        try SpaceRepair.run(specimen.unlocked, report.plan)
+        #expect(try specimen.check().findings == [])
+        #expect(try specimen.unreadable().isEmpty)
+    }
+
     @Test func `roots`() throws {
         let specimen = try Specimen()
         let space = try specimen.unlocked.openSpace(readOnly: true)
@@ -58,6 +70,16 @@ import VaultFormat
             try specimen.flip(Space.rootSector(slot, copy: slot % 2, files: space.files), 1)
         }
         try repair(specimen, ["write the second copies of 3 roots again"])
+    }
+
+    @Test func `a root of which nothing is left`() throws {
+        let specimen = try Specimen()
+        let space = try specimen.unlocked.openSpace(readOnly: true)
+        for copy in 0..<2 {
+            try specimen.flip(Space.rootSector(space.rings.nextDurable, copy: copy, files: space.files), 1)
+        }
+        try repair(
+            specimen, ["go on from the state that can be read, in the place of a root that is lost"])
     }
 
     @Test func `a root's copy comes back with the next durable commit`() throws {

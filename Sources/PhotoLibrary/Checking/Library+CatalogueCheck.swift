@@ -1,0 +1,82 @@
+import VaultCatalogue
+import VaultStore
+
+/// The catalogue's own rules and the bitmaps, of a space in use: looked at in the newest published state, which is held
+/// still for the length of a step, so that nobody waits.
+extension Library {
+    private static let snapshotsMax = 8
+    /// Segments whose bits are compared in one step: 4 KiB of memory each at the usual size.
+    private static let segmentsPerStep = 1024
+
+    /// Looks for what breaks the rule of that number; behind the last, whether the database is whole.
+    func checkRule(_ number: Int) throws(FileError) -> CheckStep {
+        var step = CheckStep(next: .rule(number + 1))
+        step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
+            guard CatalogueRule.all.indices.contains(number) else {
+                return try tables.integrityErrors().map { Finding(subject: "the catalogue", cause: $0) }
+            }
+            let rule = CatalogueRule.all[number]
+            let found = try tables.violations(of: rule, limit: SpaceCheck.violationsMax)
+            return try SpaceCheck.findings(rule, found, tables)
+        }
+        if number >= CatalogueRule.all.count { step.next = .allocation(segment: 0) }
+        return step
+    }
+
+    /// Compares the bitmaps of some segments with what lies there; with the first, those of the catalogue's own pages.
+    func checkAllocation(from first: Int) throws(FileError) -> CheckStep {
+        let end = min(space.segmentCount, first + Self.segmentsPerStep)
+        var step = CheckStep()
+        step.findings = try ofSnapshot { tables, snapshot throws(CatalogueError) in
+            let window = min(first, snapshot.segmentCount)..<min(end, snapshot.segmentCount)
+            let sectors = UInt64(snapshot.sectorsPerSegment)
+            let range = UInt64(window.lowerBound) * sectors..<UInt64(window.upperBound) * sectors
+            var expected = snapshot.expectedUse(of: window)
+            for checked in try tables.runs(reaching: range) where snapshot.isPossible(checked.run) {
+                expected.add(checked)
+            }
+            var report = snapshot.compareSectors(expected)
+            if first == 0, let slots = snapshot.compareSlots() { report.add(slots) }
+            var findings = Finding.of(report)
+            for shared in expected.shared.prefix(SpaceCheck.violationsMax) {
+                findings.append(try SpaceCheck.finding(ofShared: shared.contents, tables))
+            }
+            return findings
+        }
+        if end < space.segmentCount { step.next = .allocation(segment: end) }
+        return step
+    }
+
+    /// What is found in a published state. Where that had to be given up for want of room, and something was found, it
+    /// is looked for in another; at last `noRoom`.
+    private func ofSnapshot(
+        _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
+    ) throws(FileError) -> [Finding] {
+        for _ in 0..<Self.snapshotsMax {
+            let snapshot: Space
+            do throws(StoreError) { snapshot = try space.holdSnapshot() } catch {
+                if error == .noRoom { continue }
+                return []
+            }
+            guard snapshot.pageCount > 0 else {
+                space.letGo(snapshot)
+                return []
+            }
+            let found = findings(in: snapshot, find)
+            if space.letGo(snapshot) || found.isEmpty { return found }
+        }
+        throw .noRoom
+    }
+
+    private func findings(
+        in snapshot: Space, _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
+    ) -> [Finding] {
+        do throws(CatalogueError) {
+            return try Catalogue(storage: snapshot, readOnly: true).locked { tables throws(CatalogueError) in
+                try find(tables, snapshot)
+            }
+        } catch {
+            return [Finding(subject: "the catalogue", cause: "it cannot be read whole")]
+        }
+    }
+}
