@@ -4,18 +4,6 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
-/// Numbers that can be had again: the seed is printed with every failure.
-struct Dice: RandomNumberGenerator {
-    var state: UInt64
-    init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
-    mutating func next() -> UInt64 {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        return state &* 0x2545_F491_4F6C_DD1D
-    }
-}
-
 /// One open file and what it should hold.
 private struct FileWorld {
     let rig: Rig
