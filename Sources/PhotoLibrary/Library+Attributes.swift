@@ -8,6 +8,7 @@ extension Library {
         _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) { throw .readOnly }
+        if handle == nil, try isStale(ino, unlessOpen: changes.size == nil) { throw .stale }
         if let size = changes.size {
             if let file = handle?.state {
                 try truncate(file, to: size, caller)
@@ -30,15 +31,26 @@ extension Library {
         return result
     }
 
+    /// Whether the kernel must look a file up anew before it changes it; see `Inode.isTakenAway`.
+    ///
+    /// - Parameter unlessOpen: whether the request may be about an open file, though its handle is not named.
+    private func isStale(_ ino: UInt64, unlessOpen: Bool) throws(FileError) -> Bool {
+        try locked { tree throws(FileError) in
+            let inode = try tree.inode(ino)
+            return inode.isTakenAway && !(unlessOpen && inode.openCount > 0)
+        }
+    }
+
     /// Cuts or lengthens a file and saves it. Without a writer whose close will do so, it is also filed.
     func truncate(_ file: FileState, to size: UInt64, _ caller: Caller) throws(FileError) {
         guard !options.readOnly else { throw .readOnly }
         file.writer.lock()
         defer { file.writer.unlock() }
         try file.truncate(to: size, now: .now())
-        let isPhoto = try locked { _ throws(FileError) in file.inode.isPhoto }
+        // A copy is none any more as soon as it is saved.
+        let mayBePhoto = try locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriter = file.view.withLock { file.writerCount > 0 }
-        let verdict = isPhoto && !hasWriter ? look(file) : .unknown
+        let verdict = mayBePhoto && !hasWriter ? look(file) : .unknown
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid

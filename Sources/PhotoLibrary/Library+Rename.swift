@@ -68,6 +68,7 @@ extension Library {
             if still != nil && !isStill { request.verdict.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
+            tree.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else { return .done }
             // What comes out of the trash may hold photos that were taken out of moments meanwhile.

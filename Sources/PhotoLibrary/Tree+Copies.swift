@@ -20,14 +20,18 @@ extension Tree {
     }
 
     /// Makes a saved file in an album a copy of the photo that was found to have the same bytes, if that still holds. A
-    /// photo whose own place in moments the user chose stays one, and so does a file whose name or sidecar tells of
-    /// another day. False where nothing was done.
+    /// photo whose own place in moments the user chose stays one, and so does a file that lies in a day too, or whose name
+    /// or sidecar tells of another day. False where nothing was done.
     func becomeCopy(
         _ inode: Inode, _ sighting: Sighting, named name: [UInt8], in directory: Inode, _ space: Space,
         now: Timestamp
     ) throws(FileError) -> Bool {
         guard !sighting.equals.isEmpty, !directory.isDay else { return false }
-        if inode.isPhoto, try photo(inode).isPinned || inode.row.nlink < 2 { return false }
+        if inode.isPhoto {
+            if try photo(inode).isPinned || inode.row.nlink < 2 { return false }
+        } else if try moment(of: inode) != nil {
+            return false
+        }
         let own = PhotoRow(inode, sighting, named: name, now: now)
         for equal in sighting.equals {
             guard let photo = try? self.inode(equal.ino), photo.row.version == equal.version,

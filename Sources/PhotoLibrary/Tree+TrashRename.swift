@@ -120,7 +120,12 @@ extension Tree {
         if rows.isEmpty { source.row.flags.insert(.madeByHand) }
         source.row.changed = now
         try addEntry(request.to, request.newName, source, now: now)
-        for row in rows { try settle(row, in: source, space, now: now) }
+        for row in rows {
+            // As for every name that comes into a day; see `noteArrival`.
+            notices.append(.entry(parent: source.ino, name: row.name))
+            try inode(row.ino).isTakenAway = true
+            try settle(row, in: source, space, now: now)
+        }
         notices.append(.attributes(source.ino))
     }
 

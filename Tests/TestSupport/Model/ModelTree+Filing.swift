@@ -140,7 +140,11 @@ extension ModelTree {
 
     func becomeCopy(_ node: ModelNode, _ directory: ModelNode) -> Bool {
         guard directory.day == nil else { return false }
-        if let photo = node.photo, photo.isPinned || node.names.count < 2 { return false }
+        if let photo = node.photo {
+            if photo.isPinned || node.names.count < 2 { return false }
+        } else if node.moment != nil {
+            return false
+        }
         guard let photo = photos.first(where: { $0 !== node && $0.bytes == node.bytes }) else { return false }
         if node.isPhoto {
             if let moment = node.moment { drop(moment, of: node) }

@@ -159,7 +159,9 @@ final class ModelTree {
         case .setMode(let path, let mode): onNode(path) { $0.mode = mode }
         case .touch(let path, let seconds): onNode(path) { $0.modified = seconds }
         case .setAttribute(let path, let name, let value):
-            name.hasPrefix("user.obscura.") ? EPERM : onNode(path) { $0.attributes[name] = value }
+            onNode(path, unless: { _ in name.hasPrefix("user.obscura.") ? EPERM : 0 }) {
+                $0.attributes[name] = value
+            }
         case .removeAttribute(let path, let name):
             onNode(path, unless: { $0.attributes[name] == nil ? ENODATA : 0 }) { $0.attributes[name] = nil }
         }
