@@ -8,7 +8,13 @@ extension Library {
         _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) { throw .readOnly }
-        if handle == nil, try isStale(ino, unlessOpen: changes.size == nil) { throw .stale }
+        if handle == nil {
+            // Without a handle a new size comes by a name; all else may be about a descriptor as well.
+            try locked { tree throws(FileError) in
+                let inode = try tree.inode(ino)
+                if inode.isTakenAway && (changes.size != nil || inode.openCount == 0) { throw .stale }
+            }
+        }
         if let size = changes.size {
             if let file = handle?.state {
                 try truncate(file, to: size, caller)
@@ -29,16 +35,6 @@ extension Library {
         // A photo that has no date but its mtime follows it.
         if isUndated { try lookAndFile(ino, by: caller.pid) }
         return result
-    }
-
-    /// Whether the kernel must look a file up anew before it changes it; see `Inode.isTakenAway`.
-    ///
-    /// - Parameter unlessOpen: whether the request may be about an open file, though its handle is not named.
-    private func isStale(_ ino: UInt64, unlessOpen: Bool) throws(FileError) -> Bool {
-        try locked { tree throws(FileError) in
-            let inode = try tree.inode(ino)
-            return inode.isTakenAway && !(unlessOpen && inode.openCount > 0)
-        }
     }
 
     /// Cuts or lengthens a file and saves it. Without a writer whose close will do so, it is also filed.
@@ -94,6 +90,7 @@ extension Library {
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
+            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -122,6 +119,7 @@ extension Library {
         try checkAttribute(ino, name)
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
+            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

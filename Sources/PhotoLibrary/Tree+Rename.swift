@@ -190,10 +190,13 @@ extension Tree {
         let (source, now) = (request.source, request.now)
         guard source.isRegular else { throw .notPermitted }
         if try save(request, space) { return }
+        var request = request
         if source.isCopy, let photo = try photoStanding(for: source) {
             try exchangeRoles(source, photo, space, now: now)
+            // The photo's own place in moments is gone, which may have been the target.
+            request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
         }
-        let request = try makeWay(request, space)
+        request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
             try file(source, request.verdict, space, now: now)

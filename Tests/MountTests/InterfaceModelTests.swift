@@ -26,14 +26,14 @@ import Testing
                 try player.step()
                 if step % 6 == 5 { try player.compare() }
             }
-            try end(place, isKilled: turn % 2 == 1, synced: player.mounted)
+            if turn % 2 == 1 { try place.killAndMount(syncing: place.mountPoint) } else { try place.mountAnew() }
             player.remounted()
             try player.compare("mounted anew: ")
         }
         try #require(player.mounted.sync() == 0)
         player.beginHistory()
         for _ in 0..<25 { try player.step() }
-        try kill(place)
+        try place.killAndMount()
         try player.expectHistory()
     }
 
@@ -50,7 +50,7 @@ import Testing
                 }
             }
             try expectNothingElse(place, players)
-            try end(place, isKilled: turn % 2 == 1, synced: players[0].player.mounted)
+            if turn % 2 == 1 { try place.killAndMount(syncing: place.mountPoint) } else { try place.mountAnew() }
             try all(players) { player in
                 player.remounted()
                 try player.compare("mounted anew: ")
@@ -73,34 +73,10 @@ import Testing
         if let first = failures.first { throw first }
     }
 
-    private final class Failures: @unchecked Sendable {
-        private let lock = NSLock()
-        private var errors: [any Error] = []
-        func add(_ error: any Error) { lock.withLock { errors.append(error) } }
-        var first: (any Error)? { lock.withLock { errors.first } }
-    }
-
     /// What all players know of is all there is.
     private func expectNothingElse(_ place: Place, _ seats: [Seat]) throws {
         let known = Set(seats.flatMap { $0.player.model.shown(isAlone: true).keys })
         let listed = try place.shell("cd D; find . -mindepth 1 -printf '%P\\n'").split(separator: "\n")
         #expect(Set(listed.map(String.init)).subtracting(known) == [])
-    }
-
-    /// Ends the mount, by a kill after everything was synced or in peace, and begins the next.
-    private func end(_ place: Place, isKilled: Bool, synced mounted: MountedTree) throws {
-        if isKilled {
-            try #require(mounted.sync() == 0)
-            try kill(place)
-        } else {
-            try place.unmount()
-            try place.mount()
-        }
-    }
-
-    private func kill(_ place: Place) throws {
-        Glibc.kill(try #require(place.daemon), SIGKILL)
-        #expect(eventually { place.daemon == nil })
-        try place.mount()
     }
 }

@@ -10,6 +10,12 @@ private func call<Signature>(_ name: String, _ type: Signature.Type = Signature.
 /// renameat2(2).
 let renameat2: @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32 =
     call("renameat2")
+/// fallocate(2): descriptor, mode, offset, length.
+let fallocate: @convention(c) (Int32, Int32, Int, Int) -> Int32 = call("fallocate")
+/// copy_file_range(2): source, its offset, target, its offset, count, flags.
+let copy_file_range:
+    @convention(c) (Int32, UnsafeMutablePointer<off_t>, Int32, UnsafeMutablePointer<off_t>, Int, UInt32) -> Int =
+        call("copy_file_range")
 /// lsetxattr(2): path, name, value, its bytes, flags.
 let lsetxattr:
     @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeRawPointer, Int, Int32) -> Int32 =
