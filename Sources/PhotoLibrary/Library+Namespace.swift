@@ -165,7 +165,7 @@ extension Library {
                 try tree.removePhoto(found.inode, named: name.bytes, info, caller, space, now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
-                tree.unlinked(found.inode, now: now)
+                try tree.unlinked(found.inode, now: now)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
             return true
@@ -184,7 +184,7 @@ extension Library {
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
             try tree.removeEntry(directory, found.id, found.inode, now: now)
-            tree.unlinked(found.inode, now: now)
+            try tree.unlinked(found.inode, now: now)
         }
     }
 
@@ -209,7 +209,7 @@ extension Library {
                     let (modified, changed) = (moments.row.modified, moments.row.changed)
                     try tree.removeEntry(moments, row.id, day, now: changed)
                     moments.row.modified = modified
-                    tree.unlinked(day, now: changed)
+                    try tree.unlinked(day, now: changed)
                     day.isForgotten = true
                 }
                 return days.count

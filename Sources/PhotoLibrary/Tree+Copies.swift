@@ -96,7 +96,9 @@ extension Tree {
     /// day, and the others stand for that.
     func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
         // In the trash, the copies without a name must have theirs before they can be photos of their own.
-        if photo.isTrashed, try !copies(of: photo).isEmpty { try restore(photo, now: now) }
+        if photo.isTrashed, try !copies(of: photo).isEmpty {
+            if photo.row.nlink > 0 { try restore(photo, now: now) } else { try leaveTrash(photo) }
+        }
         guard let first = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else { return }
         var row = try self.photo(photo)
         row.ino = first.ino

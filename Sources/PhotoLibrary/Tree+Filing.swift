@@ -138,7 +138,7 @@ extension Tree {
             let directory = try inode(entry.parent)
             try retarget(directory, entry.id, from: old, to: new, now: now)
             linked(new, now: now)
-            unlinked(old, now: now)
+            try unlinked(old, now: now)
             // The name that is being saved is the kernel's own doing.
             if entry.parent != place.ino || entry.name != name {
                 noteEntry(entry, in: directory)
@@ -191,7 +191,7 @@ extension Tree {
             for name in try names(of: inode) {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
-                unlinked(inode, now: now)
+                try unlinked(inode, now: now)
                 noteEntry(name, in: directory)
             }
             notices.append(.attributes(inode.ino))

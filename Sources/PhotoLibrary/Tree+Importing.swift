@@ -93,7 +93,7 @@ extension Tree {
         guard inode.row.nlink == 0, !orphans.contains(inode.ino) else { return }
         inode.row.nlink = 1
         inode.isForgotten = true
-        unlinked(inode, now: now)
+        try unlinked(inode, now: now)
     }
 
     /// Gives a photo a name in an album or a day, and its sidecars theirs beside it: numbered where one of the names

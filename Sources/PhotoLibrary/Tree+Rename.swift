@@ -91,7 +91,7 @@ extension Tree {
         guard target.inode.isDirectory else { throw .notDirectory }
         guard target.inode.row.size == 0 else { throw .notEmpty }
         try removeEntry(request.to, target.id, target.inode, now: request.now)
-        unlinked(target.inode, now: request.now)
+        try unlinked(target.inode, now: request.now)
     }
 
     /// A day gets another date, and all of its photos with it.
@@ -165,7 +165,7 @@ extension Tree {
             guard !target.inode.isDirectory else { throw .isDirectory }
             if try save(request, space) { return }
             try removeEntry(request.to, target.id, target.inode, now: now)
-            unlinked(target.inode, now: now)
+            try unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
         let isNew =
@@ -265,7 +265,7 @@ extension Tree {
             }
         } else {
             try removeEntry(request.to, target.id, target.inode, now: request.now)
-            unlinked(target.inode, now: request.now)
+            try unlinked(target.inode, now: request.now)
         }
         request.target = nil
         return request
@@ -282,7 +282,7 @@ extension Tree {
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
-            unlinked(target.inode, now: now)
+            try unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
         if source.isPhoto {

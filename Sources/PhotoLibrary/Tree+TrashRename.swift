@@ -58,7 +58,7 @@ extension Tree {
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
-            unlinked(target.inode, now: now)
+            try unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
         guard source.isPhoto else {
@@ -137,8 +137,8 @@ extension Tree {
     /// Makes the name of a file its place in the day that its directory has become.
     private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         let inode = try self.inode(row.ino)
+        if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
         if inode.isCopy, let photo = try photoStanding(for: inode) {
-            if photo.isTrashed { try restore(photo, now: now) }
             try exchangeRoles(inode, photo, space, now: now)
         }
         guard inode.isPhoto else { return }
@@ -150,7 +150,7 @@ extension Tree {
                 let directory = try self.inode(other.parent)
                 guard directory.isDay else { continue }
                 try removeEntry(directory, other.id, inode, now: now)
-                unlinked(inode, now: now)
+                try unlinked(inode, now: now)
             }
             notices.append(.attributes(inode.ino))
         }

@@ -57,8 +57,8 @@ struct TwinSide: Sendable {
 
     /// The type of what a path leads to; 0 where it leads nowhere.
     private func kind(_ path: String) -> mode_t {
-        var status = stat()
-        return Glibc.stat(full(path), &status) == 0 ? status.st_mode & S_IFMT : 0
+        var status = Glibc.stat()
+        return fstatat(AT_FDCWD, full(path), &status, 0) == 0 ? status.st_mode & S_IFMT : 0
     }
 
     mutating func closeAll() {
