@@ -12,9 +12,12 @@ import Testing
     static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["OBSCURA_MODEL_SEED"].flatMap { UInt64($0) } ?? 1
-        let count = environment["OBSCURA_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 3
+        let count = environment["OBSCURA_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 2
         return Array(first..<first + count)
     }()
+
+    /// The model's files have the modes that this gives them.
+    init() { umask(0o022) }
 
     @Test(arguments: seeds) func `one program at work, and mounts that end well or not`(seed: UInt64) throws {
         let place = try Place()
