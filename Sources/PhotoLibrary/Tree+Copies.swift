@@ -20,8 +20,8 @@ extension Tree {
     }
 
     /// Makes a saved file in an album a copy of the photo that was found to have the same bytes, if that still holds. A
-    /// photo whose own place in moments the user chose stays one, and so does a file that lies in a day too, or whose name
-    /// or sidecar tells of another day. False where nothing was done.
+    /// photo whose own place in moments the user chose stays one, and so does a file that lies in a day too, or whose
+    /// name or sidecar tells of another day. False where nothing was done.
     func becomeCopy(
         _ inode: Inode, _ sighting: Sighting, named name: [UInt8], in directory: Inode, _ space: Space,
         now: Timestamp

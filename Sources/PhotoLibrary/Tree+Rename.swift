@@ -337,7 +337,9 @@ extension Tree {
     /// The kernel keeps the node of a name that it moved for as long as it was told where that lay before; of what
     /// comes into a day, perhaps under another name, it must keep nothing.
     func noteArrival(_ request: RenameRequest) {
-        guard request.to.area == .day || request.to.area == .moments, request.from.area == .album else { return }
+        guard request.to.area == .day || request.to.area == .moments, request.from.area == .album else {
+            return
+        }
         notices.append(.entry(parent: request.to.ino, name: request.newName))
         request.source.isTakenAway = true
     }

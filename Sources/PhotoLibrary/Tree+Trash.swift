@@ -59,7 +59,7 @@ extension Tree {
     /// a copy of it that has a name is restored instead.
     func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
         guard photo.row.nlink > 0 else {
-            let heir = try heir(of: photo)
+            let heir = try self.heir(of: photo)
             try leaveTrash(photo)
             if let heir { try restore(heir, now: now) }
             return

@@ -251,7 +251,8 @@ final class Tree {
         notices.append(.attributes(Place.moments))
     }
 
-    /// A name of this inode has gone. Without any, it waits in `orphan` for its last user, or for its photo to come back.
+    /// A name of this inode has gone. Without any, it waits in `orphan` for its last user, or for its photo to come
+    /// back.
     func unlinked(_ inode: Inode, now: Timestamp) throws(FileError) {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now

@@ -29,7 +29,11 @@ import Testing
                 try player.step()
                 if step % 6 == 5 { try player.compare() }
             }
-            if turn % 2 == 1 { try place.killAndMount(syncing: place.mountPoint) } else { try place.mountAnew() }
+            if turn % 2 == 1 {
+                try place.killAndMount(syncing: place.mountPoint)
+            } else {
+                try place.mountAnew()
+            }
             player.remounted()
             try player.compare("mounted anew: ")
         }
@@ -53,7 +57,11 @@ import Testing
                 }
             }
             try expectNothingElse(place, players)
-            if turn % 2 == 1 { try place.killAndMount(syncing: place.mountPoint) } else { try place.mountAnew() }
+            if turn % 2 == 1 {
+                try place.killAndMount(syncing: place.mountPoint)
+            } else {
+                try place.mountAnew()
+            }
             try all(players) { player in
                 player.remounted()
                 try player.compare("mounted anew: ")

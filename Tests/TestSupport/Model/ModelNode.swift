@@ -1,6 +1,10 @@
 /// A file, directory or link of a `ModelTree`.
 final class ModelNode {
-    enum Kind: Equatable { case file, directory, link(String), fifo }
+    enum Kind: Equatable {
+        case file, directory
+        case link(String)
+        case fifo
+    }
 
     /// One name of a node.
     struct Name {

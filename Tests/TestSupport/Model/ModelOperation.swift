@@ -22,7 +22,11 @@ enum ModelOperation: CustomStringConvertible {
     case removeAttribute(String, String)
 
     /// The flags of renameat2(2).
-    enum Way: UInt32 { case plain = 0, noReplace = 1, exchange = 2 }
+    enum Way: UInt32 {
+        case plain = 0
+        case noReplace = 1
+        case exchange = 2
+    }
 
     var description: String {
         switch self {

@@ -28,7 +28,9 @@ extension ModelPlayer {
 
     // MARK: Paths
 
-    private mutating func pick<T>(_ choices: [T]) -> T? { choices.isEmpty ? nil : choices[roll(choices.count)] }
+    private mutating func pick<T>(_ choices: [T]) -> T? {
+        choices.isEmpty ? nil : choices[roll(choices.count)]
+    }
 
     private func paths(_ isWanted: (String, ModelNode) -> Bool) -> [String] {
         var found: [String] = []
@@ -54,7 +56,9 @@ extension ModelPlayer {
         if top < 2 { return top == 0 ? "" : "moments" }
         let isTrash = roll(4) == 0
         let places = paths { path, node in
-            guard node.isDirectory, !model.isShared(node) || path == base || path == files else { return false }
+            guard node.isDirectory, !model.isShared(node) || path == base || path == files else {
+                return false
+            }
             return path.hasPrefix(".") == isTrash
         }
         return pick(places) ?? base

@@ -24,7 +24,8 @@ extension ModelTree {
         if refused != 0 || target?.node === source { return refused }
         if from === top || to === top { return EPERM }
         let renaming = Renaming(
-            from: from, row: row, source: source, to: to, newName: newName, target: target.map { ($0.0, $0.1) },
+            from: from, row: row, source: source, to: to, newName: newName,
+            target: target.map { ($0.0, $0.1) },
             isFromTrash: isInTrash(from), isIntoTrash: isInTrash(to))
         if way == .exchange { return exchange(renaming) }
         let wasWorking = source.isDirectory && isInWorkingDirectory(source)
@@ -37,7 +38,8 @@ extension ModelTree {
 
     /// What the kernel refuses before it asks a file system; rename(2).
     private func kernelRefusal(
-        _ from: ModelNode, _ source: ModelNode, _ to: ModelNode, _ target: ModelNode?, _ way: ModelOperation.Way
+        _ from: ModelNode, _ source: ModelNode, _ to: ModelNode, _ target: ModelNode?,
+        _ way: ModelOperation.Way
     ) -> Int32 {
         if way == .noReplace && target != nil { return EEXIST }
         if way == .exchange && target == nil { return ENOENT }
@@ -70,7 +72,8 @@ extension ModelTree {
 
     private func exchange(_ it: Renaming) -> Int32 {
         guard let (row, second) = it.target else { return ENOENT }
-        let inAlbums = [it.from, it.to].allSatisfy { (node: ModelNode) in node.day == nil && node !== moments }
+        let inAlbums = [it.from, it.to].allSatisfy { (node: ModelNode) in node.day == nil && node !== moments
+        }
         guard inAlbums || (it.from.day != nil && it.from === it.to), it.isFromTrash == it.isIntoTrash else {
             return EPERM
         }

@@ -7,7 +7,8 @@ extension ModelTree {
         var paths: [(path: String, node: ModelNode)] = []
         each { paths.append(($0, $1)) }
         var first: [ObjectIdentifier: String] = [:]
-        for (path, node) in paths.sorted(by: { $0.path < $1.path }) where first[ObjectIdentifier(node)] == nil {
+        for (path, node) in paths.sorted(by: { $0.path < $1.path }) where first[ObjectIdentifier(node)] == nil
+        {
             first[ObjectIdentifier(node)] = path
         }
         var shown: ShownTree = [:]
@@ -46,7 +47,8 @@ extension ModelTree {
             let photo = (node.original ?? node).photo
             let captured = photo.map { "\($0.day) 12:30:00, \($0.isPinned ? "moved" : "DateTimeOriginal")" }
             return ShownLine.file(
-                bytes: node.bytes, links: node.names.count, mode: node.mode, modified: node.modified, first: first,
+                bytes: node.bytes, links: node.names.count, mode: node.mode, modified: node.modified,
+                first: first,
                 captured: captured ?? "plain", attributes: node.attributes)
         }
     }
@@ -66,7 +68,8 @@ enum ShownLine {
         attributes: [String: [UInt8]]
     ) -> String {
         let time = modified.map(String.init) ?? "when written"
-        return "file of \(bytes.count) bytes (\(String(modelSum(bytes), radix: 16))), \(links) links, same as \(first), "
+        return
+            "file of \(bytes.count) bytes (\(String(modelSum(bytes), radix: 16))), \(links) links, same as \(first), "
             + "mode \(String(mode, radix: 8)), changed \(time), taken \(captured)\(text(attributes))"
     }
 

@@ -68,7 +68,8 @@ final class ModelTree {
     }
 
     func entry(_ directory: ModelNode, _ name: String) -> (name: ModelNode.Name, node: ModelNode)? {
-        guard let node = directory.entries[name], let row = node.names.first(where: { $0.isOf(directory, name) })
+        guard let node = directory.entries[name],
+            let row = node.names.first(where: { $0.isOf(directory, name) })
         else { return nil }
         return (row, node)
     }
@@ -112,7 +113,8 @@ final class ModelTree {
     func refusal(_ directory: ModelNode, _ name: String, _ kind: ModelNode.Kind) -> Int32 {
         if directory.entries[name] != nil { return EEXIST }
         if directory === top {
-            return kind == .directory && name.hasPrefix(".Trash-") && UInt32(name.dropFirst(7)) != nil ? 0 : EPERM
+            return kind == .directory && name.hasPrefix(".Trash-") && UInt32(name.dropFirst(7)) != nil
+                ? 0 : EPERM
         }
         if directory === moments { return kind == .directory && isModelDay(name) ? 0 : EPERM }
         if directory.day != nil { return kind == .file ? 0 : EPERM }
@@ -145,7 +147,8 @@ final class ModelTree {
         case .truncate(let path, let size):
             change(path) {
                 self.separate($0)
-                $0.bytes = Array(($0.bytes + [UInt8](repeating: 0, count: max(0, size - $0.bytes.count))).prefix(size))
+                $0.bytes = Array(
+                    ($0.bytes + [UInt8](repeating: 0, count: max(0, size - $0.bytes.count))).prefix(size))
                 $0.modified = nil
                 self.close($0)
             }
@@ -159,11 +162,11 @@ final class ModelTree {
         case .setMode(let path, let mode): onNode(path) { $0.mode = mode }
         case .touch(let path, let seconds): onNode(path) { $0.modified = seconds }
         case .setAttribute(let path, let name, let value):
-            onNode(path, unless: { _ in name.hasPrefix("user.obscura.") ? EPERM : 0 }) {
-                $0.attributes[name] = value
-            }
+            onNode(
+                path, unless: { _ in name.hasPrefix("user.obscura.") ? EPERM : 0 },
+                { $0.attributes[name] = value })
         case .removeAttribute(let path, let name):
-            onNode(path, unless: { $0.attributes[name] == nil ? ENODATA : 0 }) { $0.attributes[name] = nil }
+            onNode(path, unless: { $0.attributes[name] == nil ? ENODATA : 0 }, { $0.attributes[name] = nil })
         }
     }
 
@@ -246,7 +249,9 @@ final class ModelTree {
         let (directory, name, otherError) = place(to)
         if otherError != 0 { return otherError }
         if directory.entries[name] != nil { return EEXIST }
-        if node.isDirectory || directory === top || directory === moments || directory.day != nil { return EPERM }
+        if node.isDirectory || directory === top || directory === moments || directory.day != nil {
+            return EPERM
+        }
         add(directory, name, node, isMember: node.isPhoto && source.day != nil)
         if let photo = trashedPhoto(behind: node), !isInTrash(directory) { restore(photo) }
         if isFileable(name, in: directory) { fileIfNeeded(node) }

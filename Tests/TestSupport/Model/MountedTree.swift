@@ -80,7 +80,9 @@ struct MountedTree: Sendable {
                 first[status.st_ino] = path
             }
             var shown: ShownTree = [:]
-            for (path, status) in found { shown[path] = line(path, status, first: first[status.st_ino] ?? "") }
+            for (path, status) in found {
+                shown[path] = line(path, status, first: first[status.st_ino] ?? "")
+            }
             return shown
         }
     }
@@ -99,7 +101,9 @@ struct MountedTree: Sendable {
         return error(fsync(descriptor))
     }
 
-    private func walk(_ path: String, _ isMine: (String) -> Bool, _ found: inout [(path: String, status: stat)]) {
+    private func walk(
+        _ path: String, _ isMine: (String) -> Bool, _ found: inout [(path: String, status: stat)]
+    ) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: full(path))) ?? []
         for name in names {
             let below = path.isEmpty ? name : path + "/" + name
@@ -141,7 +145,8 @@ struct MountedTree: Sendable {
 
     /// What says where a photo was, without when it was removed.
     private static func withoutDate(_ bytes: [UInt8]) -> [UInt8] {
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = String(decoding: bytes, as: UTF8.self).split(
+            separator: "\n", omittingEmptySubsequences: false)
         return Array(lines.filter { !$0.hasPrefix("DeletionDate=") }.joined(separator: "\n").utf8)
     }
 

@@ -33,9 +33,11 @@ enum TwinOperation: CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .write(let slot, let offset, let bytes): "write(slot: \(slot), offset: \(offset), \(bytes.count) bytes)"
+        case .write(let slot, let offset, let bytes):
+            "write(slot: \(slot), offset: \(offset), \(bytes.count) bytes)"
         case .writeOn(let slot, let bytes): "writeOn(slot: \(slot), \(bytes.count) bytes)"
-        case .map(let slot, let offset, let bytes): "map(slot: \(slot), offset: \(offset), \(bytes.count) bytes)"
+        case .map(let slot, let offset, let bytes):
+            "map(slot: \(slot), offset: \(offset), \(bytes.count) bytes)"
         default: Mirror(reflecting: self).children.first.map { "\($0.label ?? "") \($0.value)" } ?? "?"
         }
     }
@@ -83,7 +85,8 @@ struct TwinSide: Sendable {
         case .unlink(let path): return outcome(Glibc.unlink(full(path)))
         case .link(let from, let to): return outcome(Glibc.link(full(from), full(to)))
         case .symbolicLink(let target, let path): return outcome(symlink(target, full(path)))
-        case .node(let path, let mode): return outcome(mknod(full(path), mode, mode & S_IFMT == S_IFCHR ? 0x105 : 0))
+        case .node(let path, let mode):
+            return outcome(mknod(full(path), mode, mode & S_IFMT == S_IFCHR ? 0x105 : 0))
         case .rename(let from, let to, let flags):
             return outcome(renameat2(AT_FDCWD, full(from), AT_FDCWD, full(to), flags))
         case .setMode(let path, let mode): return outcome(chmod(full(path), mode))
@@ -137,7 +140,8 @@ struct TwinSide: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0, offset + bytes.count <= status.st_size else { return "" }
         let length = offset + bytes.count
-        guard let start = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), start != MAP_FAILED
+        guard let start = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
+            start != MAP_FAILED
         else { return outcome(-1) }
         bytes.withUnsafeBytes { (start + offset).copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
         let result = outcome(msync(start, length, MS_SYNC))
@@ -147,7 +151,7 @@ struct TwinSide: Sendable {
 
     private func copy(_ source: Int32, _ offset: Int, _ target: Int32, _ to: Int, _ count: Int) -> String {
         var (from, into) = (off_t(offset), off_t(to))
-        let done = copy_file_range(source, &from, target, &into, count, 0)
+        let done = copyFileRange(source, &from, target, &into, count, 0)
         return outcome(done) + (done >= 0 ? still(target) : "")
     }
 
@@ -200,7 +204,8 @@ struct TwinSide: Sendable {
         case S_IFREG:
             let bytes = (try? Data(contentsOf: URL(fileURLWithPath: full(path)))) ?? Data()
             line += ", \(status.st_size) bytes (\(modelSum(Array(bytes))))"
-        case S_IFLNK: line += ", to \((try? FileManager.default.destinationOfSymbolicLink(atPath: full(path))) ?? "")"
+        case S_IFLNK:
+            line += ", to \((try? FileManager.default.destinationOfSymbolicLink(atPath: full(path))) ?? "")"
         case S_IFCHR: line += ", device \(status.st_rdev)"
         default: break
         }
@@ -221,7 +226,9 @@ struct TwinSide: Sendable {
 
 extension FileManager {
     /// Paths of everything below a directory, parents first, in the same order in every file system.
-    fileprivate func subpathsInOrder(atPath path: String) -> [String] { (subpaths(atPath: path) ?? []).sorted() }
+    fileprivate func subpathsInOrder(atPath path: String) -> [String] {
+        (subpaths(atPath: path) ?? []).sorted()
+    }
 }
 
 /// `SEEK_DATA` and `SEEK_HOLE` of lseek(2), which Swift does not import.

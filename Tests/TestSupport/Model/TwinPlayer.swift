@@ -78,7 +78,9 @@ struct TwinPlayer {
 
     private mutating func flags() -> Int32 {
         let kind = [O_RDONLY, O_WRONLY, O_RDWR, O_RDWR, O_RDWR][roll(5)]
-        let more = [0, 0, O_CREAT, O_CREAT, O_CREAT | O_EXCL, O_TRUNC, O_APPEND | O_CREAT, O_NOFOLLOW, O_DIRECTORY]
+        let more = [
+            0, 0, O_CREAT, O_CREAT, O_CREAT | O_EXCL, O_TRUNC, O_APPEND | O_CREAT, O_NOFOLLOW, O_DIRECTORY,
+        ]
         return kind | more[roll(9)]
     }
 
@@ -99,7 +101,9 @@ struct TwinPlayer {
         case ..<51: try perform(.map(slot: slot, offset: offset(), bytes()))
         case ..<54:
             try perform(
-                .copy(from: slot, to: roll(Self.slotCount), offset: offset(), target: offset(), count: roll(90_000)))
+                .copy(
+                    from: slot, to: roll(Self.slotCount), offset: offset(), target: offset(),
+                    count: roll(90_000)))
         case ..<57: try perform(.holes(slot: slot))
         default: try changeNames()
         }

@@ -13,8 +13,9 @@ let renameat2: @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer
 /// fallocate(2): descriptor, mode, offset, length.
 let fallocate: @convention(c) (Int32, Int32, Int, Int) -> Int32 = call("fallocate")
 /// copy_file_range(2): source, its offset, target, its offset, count, flags.
-let copy_file_range:
-    @convention(c) (Int32, UnsafeMutablePointer<off_t>, Int32, UnsafeMutablePointer<off_t>, Int, UInt32) -> Int =
+let copyFileRange:
+    @convention(c) (Int32, UnsafeMutablePointer<off_t>, Int32, UnsafeMutablePointer<off_t>, Int, UInt32) ->
+        Int =
         call("copy_file_range")
 /// lsetxattr(2): path, name, value, its bytes, flags.
 let lsetxattr:
@@ -25,6 +26,7 @@ let lgetxattr:
     @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeMutableRawPointer?, Int) -> Int =
         call("lgetxattr")
 /// llistxattr(2): path, where to put the names, room there.
-let llistxattr: @convention(c) (UnsafePointer<CChar>, UnsafeMutableRawPointer?, Int) -> Int = call("llistxattr")
+let llistxattr: @convention(c) (UnsafePointer<CChar>, UnsafeMutableRawPointer?, Int) -> Int = call(
+    "llistxattr")
 /// lremovexattr(2).
 let lremovexattr: @convention(c) (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Int32 = call("lremovexattr")
