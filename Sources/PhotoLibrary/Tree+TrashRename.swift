@@ -96,12 +96,7 @@ extension Tree {
         let (source, now) = (request.source, request.now)
         try sql(tables.deleteTrash(source.ino, request.sourceID))
         guard source.isTrashed else {
-            var request = request
-            if let photo = try trashedPhoto(behind: source) {
-                try restore(photo, now: now)
-                // The photo may have got its place back under this very name.
-                request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
-            }
+            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
             try moveIntoDay(request, space)
             return
         }

@@ -105,8 +105,6 @@ extension ModelTree {
         guard it.source.isPhoto, it.source.trashed != nil else {
             guard it.source.isFile else { return EPERM }
             if let photo = trashedPhoto(behind: it.source) { restore(photo) }
-            var it = it
-            it.target = entry(it.to, it.newName).map { ($0.0, $0.1) }
             return moveIntoDay(it)
         }
         move(makeWay(it))

@@ -146,11 +146,13 @@ final class ModelTree {
             }
         case .truncate(let path, let size):
             change(path) {
+                // Nobody closes it: what is no photo yet is looked at when it is written next.
+                let isPhoto = $0.isPhoto || $0.original != nil
                 self.separate($0)
-                $0.bytes = Array(
-                    ($0.bytes + [UInt8](repeating: 0, count: max(0, size - $0.bytes.count))).prefix(size))
+                let more = [UInt8](repeating: 0, count: max(0, size - $0.bytes.count))
+                $0.bytes = Array(($0.bytes + more).prefix(size))
                 $0.modified = nil
-                self.close($0)
+                if isPhoto { self.close($0) }
             }
         case .makeDirectory(let path): make(path, .directory, mode: 0o755)
         case .removeDirectory(let path): removeDirectory(path)
