@@ -45,9 +45,9 @@ extension Tree {
 
     /// Whether the photo is still there to be stood for, and nothing but its mtime would give the file another day.
     private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
-        guard photo.ino != inode.ino, photo.row.content != inode.row.content,
-            photo.row.size == inode.row.size, try canStandFor(photo)
-        else { return false }
+        guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canStandFor(photo) else {
+            return false
+        }
         let row = try self.photo(photo)
         return own.day == row.day || own.isUndated || row.isPinned
     }
@@ -59,19 +59,25 @@ extension Tree {
             try deletePhoto(inode, space)
             try sql(tables.moveCopies(of: inode.ino, to: photo.ino))
         }
+        // A backup of what the photo was copied from has its content already.
+        if inode.row.content != photo.row.content { try shareContent(of: photo, with: inode, space) }
+        inode.row.flags.insert(.copy)
+        touch(inode)
+        try sql(tables.storeCopy(inode.ino, of: photo.ino))
+        notices.append(.attributes(inode.ino))
+    }
+
+    private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {
         let content = photo.row.content
         let runs = try sql(tables.extents(of: content))
         try releaseContent(of: inode, space)
         inode.state?.adopt(content, runs)
         inode.row.content = content
         inode.row.allocated = photo.row.allocated
-        inode.row.flags.formUnion([.copy, .shared])
-        touch(inode)
+        inode.row.flags.insert(.shared)
         photo.row.flags.insert(.shared)
         touch(photo)
         try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
-        try sql(tables.storeCopy(inode.ino, of: photo.ino))
-        notices.append(.attributes(inode.ino))
     }
 
     /// The file's content is another from now on: what stood for the same photo no longer does.

@@ -84,6 +84,22 @@ private let files = ".Trash-0/files"
         #expect(try rig.moments() == ["2024-05-01/x.jpg"] + own)
     }
 
+    /// It has the content of what was copied from it before, and was filed as a photo of its own.
+    @Test func aBackupThatIsMovedAwayStandsForThePhotoOfItsBytes() throws {
+        let rig = try Rig()
+        for name in ["x.jpg", "y.jpg"] { try rig.put("albums/" + name, jpeg(more: 1)) }
+        try rig.mv("albums/x.jpg", "albums/x.jpg~")
+        try rig.put("albums/x.jpg", jpeg("2024-06-02", more: 2))
+        #expect(try rig.moments() == ["2024-05-01/y.jpg", "2024-06-02/x.jpg"])
+        try rig.mv("albums/x.jpg~", "albums/z.jpg")
+        #expect(try rig.moments() == ["2024-05-01/y.jpg", "2024-06-02/x.jpg"])
+        try rig.remount()
+        #expect(try rig.get("albums/z.jpg") == jpeg(more: 1))
+        for path in ["2024-05-01/y.jpg", "2024-06-02/x.jpg"] { try rig.rm("moments/" + path) }
+        #expect(try rig.ls("albums").isEmpty)
+        try rig.expectNothingLeft()
+    }
+
     @Test func anExchangeBringsWorkingDirectoriesIntoSight() throws {
         let rig = try Rig()
         for directory in [".w", "A"] { try rig.mkdir("albums/" + directory) }
