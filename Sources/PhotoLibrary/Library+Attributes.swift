@@ -8,6 +8,13 @@ extension Library {
         _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) { throw .readOnly }
+        if handle == nil {
+            // Without a handle a new size comes by a name; all else may be about a descriptor as well.
+            try locked { tree throws(FileError) in
+                let inode = try tree.inode(ino)
+                if inode.isTakenAway && (changes.size != nil || inode.openCount == 0) { throw .stale }
+            }
+        }
         if let size = changes.size {
             if let file = handle?.state {
                 try truncate(file, to: size, caller)
@@ -36,9 +43,10 @@ extension Library {
         file.writer.lock()
         defer { file.writer.unlock() }
         try file.truncate(to: size, now: .now())
-        let isPhoto = try locked { _ throws(FileError) in file.inode.isPhoto }
+        // A copy is none any more as soon as it is saved.
+        let mayBePhoto = try locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriter = file.view.withLock { file.writerCount > 0 }
-        let verdict = isPhoto && !hasWriter ? look(file) : .unknown
+        let verdict = mayBePhoto && !hasWriter ? look(file) : .unknown
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid
@@ -82,6 +90,7 @@ extension Library {
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
+            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -110,6 +119,7 @@ extension Library {
         try checkAttribute(ino, name)
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
+            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

@@ -114,6 +114,7 @@ extension Library {
             let inode = try tree.inode(ino)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
+            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
@@ -164,7 +165,7 @@ extension Library {
                 try tree.removePhoto(found.inode, named: name.bytes, info, caller, space, now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
-                tree.unlinked(found.inode, now: now)
+                try tree.unlinked(found.inode, now: now)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
             return true
@@ -183,7 +184,7 @@ extension Library {
             guard found.inode.row.size == 0 else { throw .notEmpty }
             let now = Timestamp.now()
             try tree.removeEntry(directory, found.id, found.inode, now: now)
-            tree.unlinked(found.inode, now: now)
+            try tree.unlinked(found.inode, now: now)
         }
     }
 
@@ -208,7 +209,7 @@ extension Library {
                     let (modified, changed) = (moments.row.modified, moments.row.changed)
                     try tree.removeEntry(moments, row.id, day, now: changed)
                     moments.row.modified = modified
-                    tree.unlinked(day, now: changed)
+                    try tree.unlinked(day, now: changed)
                     day.isForgotten = true
                 }
                 return days.count

@@ -50,10 +50,7 @@ extension Library {
                 var request = try tree.prepareRename(
                     parent, name.bytes, newParent, newName.bytes, flags, caller)
             else { return .done }
-            if flags.contains(.exchange) {
-                try tree.exchange(request)
-                return .exchanged(request.source.ino, request.target?.inode.ino)
-            }
+            if flags.contains(.exchange) { return try exchange(request, tree) }
             if try tree.wantsLook(request) {
                 guard let sight, sight.ino == request.source.ino, sight.version == request.source.row.version
                 else { return nil }
@@ -68,6 +65,7 @@ extension Library {
             if still != nil && !isStill { request.verdict.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
+            tree.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else { return .done }
             // What comes out of the trash may hold photos that were taken out of moments meanwhile.
@@ -83,18 +81,36 @@ extension Library {
                 try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(sight.ino) })
             }
         case .sweep(let ino): try fileBelow(ino)
-        case .exchanged(let first, let second):
-            try fileIfNeeded(first)
-            if let second { try fileIfNeeded(second) }
+        case .exchanged(let files, let directories):
+            for ino in files { try fileIfNeeded(ino) }
+            for ino in directories { try fileBelow(ino) }
         }
         return true
+    }
+
+    private func exchange(_ request: RenameRequest, _ tree: Tree) throws(FileError) -> Outcome {
+        var both = [request.source]
+        if let target = request.target { both.append(target.inode) }
+        var working: [Inode] = []
+        for inode in both where inode.isDirectory {
+            if try tree.isWorking(inode) { working.append(inode) }
+        }
+        try tree.exchange(request)
+        var directories: [UInt64] = []
+        for directory in working {
+            guard try !tree.isWorking(directory) else { continue }
+            try sql(tree.tables.addUnfiled(directory.ino))
+            directories.append(directory.ino)
+        }
+        return .exchanged(files: both.filter { !$0.isDirectory }.map(\.ino), directories: directories)
     }
 
     private enum Outcome {
         case done
         /// What lies below this directory is no longer a program's working files.
         case sweep(UInt64)
-        case exchanged(UInt64, UInt64?)
+        /// These files have other names now, and what lies below these directories is as for `sweep`.
+        case exchanged(files: [UInt64], directories: [UInt64])
     }
 
     /// Saves a file and looks at it.

@@ -20,14 +20,18 @@ extension Tree {
     }
 
     /// Makes a saved file in an album a copy of the photo that was found to have the same bytes, if that still holds. A
-    /// photo whose own place in moments the user chose stays one, and so does a file whose name or sidecar tells of
-    /// another day. False where nothing was done.
+    /// photo whose own place in moments the user chose stays one, and so does a file that lies in a day too, or whose
+    /// name or sidecar tells of another day. False where nothing was done.
     func becomeCopy(
         _ inode: Inode, _ sighting: Sighting, named name: [UInt8], in directory: Inode, _ space: Space,
         now: Timestamp
     ) throws(FileError) -> Bool {
         guard !sighting.equals.isEmpty, !directory.isDay else { return false }
-        if inode.isPhoto, try photo(inode).isPinned || inode.row.nlink < 2 { return false }
+        if inode.isPhoto {
+            if try photo(inode).isPinned || inode.row.nlink < 2 { return false }
+        } else if try moment(of: inode) != nil {
+            return false
+        }
         let own = PhotoRow(inode, sighting, named: name, now: now)
         for equal in sighting.equals {
             guard let photo = try? self.inode(equal.ino), photo.row.version == equal.version,
@@ -41,9 +45,9 @@ extension Tree {
 
     /// Whether the photo is still there to be stood for, and nothing but its mtime would give the file another day.
     private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
-        guard photo.ino != inode.ino, photo.row.content != inode.row.content,
-            photo.row.size == inode.row.size, try canStandFor(photo)
-        else { return false }
+        guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canStandFor(photo) else {
+            return false
+        }
         let row = try self.photo(photo)
         return own.day == row.day || own.isUndated || row.isPinned
     }
@@ -55,19 +59,25 @@ extension Tree {
             try deletePhoto(inode, space)
             try sql(tables.moveCopies(of: inode.ino, to: photo.ino))
         }
+        // A backup of what the photo was copied from has its content already.
+        if inode.row.content != photo.row.content { try shareContent(of: photo, with: inode, space) }
+        inode.row.flags.insert(.copy)
+        touch(inode)
+        try sql(tables.storeCopy(inode.ino, of: photo.ino))
+        notices.append(.attributes(inode.ino))
+    }
+
+    private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {
         let content = photo.row.content
         let runs = try sql(tables.extents(of: content))
         try releaseContent(of: inode, space)
         inode.state?.adopt(content, runs)
         inode.row.content = content
         inode.row.allocated = photo.row.allocated
-        inode.row.flags.formUnion([.copy, .shared])
-        touch(inode)
+        inode.row.flags.insert(.shared)
         photo.row.flags.insert(.shared)
         touch(photo)
         try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
-        try sql(tables.storeCopy(inode.ino, of: photo.ino))
-        notices.append(.attributes(inode.ino))
     }
 
     /// The file's content is another from now on: what stood for the same photo no longer does.
@@ -92,7 +102,9 @@ extension Tree {
     /// day, and the others stand for that.
     func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
         // In the trash, the copies without a name must have theirs before they can be photos of their own.
-        if photo.isTrashed, try !copies(of: photo).isEmpty { try restore(photo, now: now) }
+        if photo.isTrashed, try !copies(of: photo).isEmpty {
+            if photo.row.nlink > 0 { try restore(photo, now: now) } else { try leaveTrash(photo) }
+        }
         guard let first = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else { return }
         var row = try self.photo(photo)
         row.ino = first.ino

@@ -44,12 +44,25 @@ extension Tree {
             return
         }
         if try becomeCopy(inode, sighting, named: place.name, in: directory, space, now: now) { return }
-        if directory.isDay {
-            if row.day != directory.row.day { row.pin(to: directory.row.day) }
+        // A plain file may have had names in days, which count also where they are those of working files.
+        if let own = try moment(of: inode) {
+            try keepOnly(own.row, amongDaysOf: inode, now: now)
+            if row.day != own.directory.row.day { row.pin(to: own.directory.row.day) }
         } else {
             try addMoment(inode, day: row.day, name: place.name, now: now)
         }
         try storePhoto(inode, row)
+    }
+
+    /// Removes all names in days but one: moments has every photo once.
+    private func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
+        for other in try names(of: inode) where other.id != own.id {
+            let directory = try self.inode(other.parent)
+            guard directory.isDay else { continue }
+            try removeEntry(directory, other.id, inode, now: now)
+            inode.row.countLinks(by: -1)
+            notices.append(.attributes(inode.ino))
+        }
     }
 
     /// Dates a photo by its new bytes, unless the user chose its day.
@@ -125,9 +138,12 @@ extension Tree {
             let directory = try inode(entry.parent)
             try retarget(directory, entry.id, from: old, to: new, now: now)
             linked(new, now: now)
-            unlinked(old, now: now)
+            try unlinked(old, now: now)
             // The name that is being saved is the kernel's own doing.
-            if entry.parent != place.ino || entry.name != name { noteEntry(entry, in: directory) }
+            if entry.parent != place.ino || entry.name != name {
+                noteEntry(entry, in: directory)
+                old.isTakenAway = true
+            }
         }
         // Until the kernel has heard that its names mean another file, it opens this one by them.
         old.isTakenAway = true
@@ -177,7 +193,7 @@ extension Tree {
             for name in try names(of: inode) {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
-                unlinked(inode, now: now)
+                try unlinked(inode, now: now)
                 noteEntry(name, in: directory)
             }
             notices.append(.attributes(inode.ino))

@@ -91,9 +91,10 @@ extension Tree {
     /// Lets a new inode wait for its end with those that have no name. Without effect where it got one.
     func withdraw(_ inode: Inode, now: Timestamp) {
         guard inode.row.nlink == 0, !orphans.contains(inode.ino) else { return }
-        inode.row.nlink = 1
         inode.isForgotten = true
-        unlinked(inode, now: now)
+        inode.row.changed = now
+        touch(inode)
+        orphan(inode)
     }
 
     /// Gives a photo a name in an album or a day, and its sidecars theirs beside it: numbered where one of the names

@@ -45,7 +45,7 @@ extension Tree {
     func removeMoment(_ inode: Inode, now: Timestamp) throws(FileError) {
         guard let moment = try moment(of: inode) else { return }
         try removeEntry(moment.directory, moment.row.id, inode, now: now)
-        unlinked(inode, now: now)
+        try unlinked(inode, now: now)
         notices.append(.attributes(inode.ino))
     }
 

@@ -91,7 +91,7 @@ extension Tree {
         guard target.inode.isDirectory else { throw .notDirectory }
         guard target.inode.row.size == 0 else { throw .notEmpty }
         try removeEntry(request.to, target.id, target.inode, now: request.now)
-        unlinked(target.inode, now: request.now)
+        try unlinked(target.inode, now: request.now)
     }
 
     /// A day gets another date, and all of its photos with it.
@@ -165,7 +165,7 @@ extension Tree {
             guard !target.inode.isDirectory else { throw .isDirectory }
             if try save(request, space) { return }
             try removeEntry(request.to, target.id, target.inode, now: now)
-            unlinked(target.inode, now: now)
+            try unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
         let isNew =
@@ -190,10 +190,13 @@ extension Tree {
         let (source, now) = (request.source, request.now)
         guard source.isRegular else { throw .notPermitted }
         if try save(request, space) { return }
+        var request = request
         if source.isCopy, let photo = try photoStanding(for: source) {
             try exchangeRoles(source, photo, space, now: now)
+            // The photo's own place in moments is gone, which may have been the target.
+            request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
         }
-        let request = try makeWay(request, space)
+        request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
             try file(source, request.verdict, space, now: now)
@@ -262,7 +265,7 @@ extension Tree {
             }
         } else {
             try removeEntry(request.to, target.id, target.inode, now: request.now)
-            unlinked(target.inode, now: request.now)
+            try unlinked(target.inode, now: request.now)
         }
         request.target = nil
         return request
@@ -279,7 +282,7 @@ extension Tree {
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
-            unlinked(target.inode, now: now)
+            try unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
         if source.isPhoto {
@@ -329,6 +332,16 @@ extension Tree {
             return PhotoRow(source, sighting, named: request.newName, now: request.now)
         }
         return source.isPhoto ? try photo(source) : nil
+    }
+
+    /// The kernel keeps the node of a name that it moved for as long as it was told where that lay before; of what
+    /// comes into a day, perhaps under another name, it must keep nothing.
+    func noteArrival(_ request: RenameRequest) {
+        guard request.to.area == .day || request.to.area == .moments, request.from.area == .album else {
+            return
+        }
+        notices.append(.entry(parent: request.to.ino, name: request.newName))
+        request.source.isTakenAway = true
     }
 
     /// Moves the name itself.

@@ -38,9 +38,22 @@ extension Tree {
         return photo
     }
 
+    /// Whether an inode without a name is a copy that its photo, in the trash, brings back into an album.
+    func waitsForPhoto(_ inode: Inode) throws(FileError) -> Bool {
+        guard inode.isCopy, let photo = try trashedPhoto(behind: inode) else { return false }
+        return try sql(tables.trashNames(of: photo.ino)).contains { $0.ino == inode.ino }
+    }
+
     /// Makes a photo of one that was taken out: under its own day, unless it has been given a name in one, and
-    /// in the albums that are still there.
+    /// in the albums that are still there. One whose last name is gone, because somebody has it open, is none any more:
+    /// a copy of it that has a name is restored instead.
     func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
+        guard photo.row.nlink > 0 else {
+            let heir = try self.heir(of: photo)
+            try leaveTrash(photo)
+            if let heir { try restore(heir, now: now) }
+            return
+        }
         guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
         let names = try sql(tables.trashNames(of: photo.ino))
         try forgetTrashed(photo)
@@ -92,7 +105,7 @@ extension Tree {
         guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
         let names = try sql(tables.trashNames(of: photo.ino))
         try forgetTrashed(photo)
-        guard let heir = try copies(of: photo).first(where: { $0.row.nlink > 0 }) else {
+        guard let heir = try heir(of: photo) else {
             try giveUpNameless(names)
             return
         }
@@ -103,6 +116,11 @@ extension Tree {
         try sql(tables.store(TrashRow(ino: heir.ino, id: 0, since: kept.since, name: kept.name)))
         for name in names where name.ino != photo.ino { try sql(tables.addTrashName(name, of: heir.ino)) }
         heir.row.flags.insert(.trashed)
+    }
+
+    /// The copy that is the photo when the photo itself is none any more.
+    private func heir(of photo: Inode) throws(FileError) -> Inode? {
+        try copies(of: photo).first { $0.row.nlink > 0 }
     }
 
     /// The inode of that number; nil if there is none.
@@ -221,7 +239,7 @@ extension Tree {
     ) throws(FileError) {
         let inode = try self.inode(row.ino)
         try removeEntry(directory, row.id, inode, now: now)
-        unlinked(inode, now: now)
+        try unlinked(inode, now: now)
         noteEntry(row, in: directory)
         notices.append(.attributes(inode.ino))
         guard inode.row.nlink == 0 else { return }

@@ -58,7 +58,7 @@ extension Tree {
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
-            unlinked(target.inode, now: now)
+            try unlinked(target.inode, now: now)
             notices.append(.attributes(target.inode.ino))
         }
         guard source.isPhoto else {
@@ -120,15 +120,20 @@ extension Tree {
         if rows.isEmpty { source.row.flags.insert(.madeByHand) }
         source.row.changed = now
         try addEntry(request.to, request.newName, source, now: now)
-        for row in rows { try settle(row, in: source, space, now: now) }
+        for row in rows {
+            // As for every name that comes into a day; see `noteArrival`.
+            notices.append(.entry(parent: source.ino, name: row.name))
+            try inode(row.ino).isTakenAway = true
+            try settle(row, in: source, space, now: now)
+        }
         notices.append(.attributes(source.ino))
     }
 
     /// Makes the name of a file its place in the day that its directory has become.
     private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         let inode = try self.inode(row.ino)
+        if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
         if inode.isCopy, let photo = try photoStanding(for: inode) {
-            if photo.isTrashed { try restore(photo, now: now) }
             try exchangeRoles(inode, photo, space, now: now)
         }
         guard inode.isPhoto else { return }
@@ -140,7 +145,7 @@ extension Tree {
                 let directory = try self.inode(other.parent)
                 guard directory.isDay else { continue }
                 try removeEntry(directory, other.id, inode, now: now)
-                unlinked(inode, now: now)
+                try unlinked(inode, now: now)
             }
             notices.append(.attributes(inode.ino))
         }

@@ -251,12 +251,13 @@ final class Tree {
         notices.append(.attributes(Place.moments))
     }
 
-    /// A name of this inode has gone. Without any, it waits in `orphan` for its last user.
-    func unlinked(_ inode: Inode, now: Timestamp) {
+    /// A name of this inode has gone. Without any, it waits in `orphan` for its last user, or for its photo to come
+    /// back.
+    func unlinked(_ inode: Inode, now: Timestamp) throws(FileError) {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now
         touch(inode)
-        if inode.row.nlink == 0 { orphan(inode) }
+        if inode.row.nlink == 0, try !waitsForPhoto(inode) { orphan(inode) }
     }
 
     /// An inode without a name waits for its last user.

@@ -1,7 +1,9 @@
-/// Numbers that can be had again: the seed is printed with every failure.
+/// Numbers that can be had again: the seed is printed with every failure. xorshift64*.
 public struct Dice: RandomNumberGenerator, Sendable {
     private var state: UInt64
+
     public init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
+
     public mutating func next() -> UInt64 {
         state ^= state << 13
         state ^= state >> 7

@@ -1,0 +1,151 @@
+import Foundation
+import LinuxIO
+import TestSupport
+import Testing
+
+@testable import PhotoLibrary
+
+private let files = ".Trash-0/files"
+
+/// What random work against the model found.
+@Suite struct FoundCaseTests {
+    /// The day counted one file too few then, could be removed while something lay in it, and took that with it.
+    @Test func aCopyMovedOverItsPhotosPlaceInADayIsCountedOnce() throws {
+        let rig = try Rig()
+        try rig.mkdir("moments/2024-05-01")
+        try rig.put("moments/2024-05-01/x.jpg", jpeg(more: 1))
+        try rig.put("moments/2024-05-01/notes.txt", [1])
+        try rig.put("albums/copy.jpg", jpeg(more: 1))
+        try rig.mv("albums/copy.jpg", "moments/2024-05-01/x.jpg")
+        #expect(try rig.moments() == ["2024-05-01/notes.txt", "2024-05-01/x.jpg"])
+        try rig.rm("moments/2024-05-01/notes.txt")
+        expectError(.notEmpty) { try rig.rmdir("moments/2024-05-01") }
+        try rig.rm("moments/2024-05-01/x.jpg")
+        try rig.rmdir("moments/2024-05-01")
+        try rig.expectNothingLeft()
+    }
+
+    /// A program that writes to it at once would write into a file that has no name any more.
+    @Test func whatWasSavedByAnotherNameIsStaleByThisOne() throws {
+        let rig = try Rig()
+        for album in ["A", "B"] { try rig.mkdir("albums/" + album) }
+        let old = try rig.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.mv("moments/2024-05-01/x.jpg", "albums/B/y.jpg")
+        try rig.put("albums/A/.new", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/A/.new", "albums/A/x.jpg")
+        expectError(.stale) { _ = try rig.library.open(old, flags: O_RDWR, rig.caller) }
+        expectError(.stale) {
+            _ = try rig.library.setAttributes(old, AttributeChanges(size: 0), rig.caller)
+        }
+        expectError(.stale) {
+            try rig.library.setExtendedAttribute(old, name: Array("user.a".utf8), value: [1], policy: .any)
+        }
+        #expect(try rig.get("albums/B/y.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    /// The kernel believes that it has the name it asked for, and for as long as it believed the old one.
+    @Test func theKernelIsToldOfANameThatCameIntoADay() throws {
+        let rig = try Rig()
+        try rig.mkdir("moments/2020-01-01")
+        try rig.put("moments/2020-01-01/x.jpg", jpeg("2020-01-01", more: 1))
+        let moved = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/x.jpg", "moments/2020-01-01/x.jpg")
+        #expect(try rig.moments() == ["2020-01-01/x (2).jpg", "2020-01-01/x.jpg"])
+        let day = try rig.ino("moments/2020-01-01")
+        #expect(rig.observer.entries.contains { $0 == (day, "x.jpg") })
+        expectError(.stale) { _ = try rig.library.open(moved, flags: O_RDWR, rig.caller) }
+        #expect(try rig.get("moments/2020-01-01/x (2).jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try rig.library.open(moved, flags: O_RDONLY, rig.caller).ino == moved)
+    }
+
+    /// A plain file may have names in days and albums; once it is a photo, moments has it once.
+    @Test func aFileThatLiesInADayAndInAnAlbumHasOnePlaceInMoments() throws {
+        let rig = try Rig()
+        try rig.mkdir("moments/2020-01-01")
+        try rig.put("albums/.a", jpeg("2024-05-01", more: 1))
+        for name in ["b", "c"] { try rig.ln("albums/.a", "albums/.\(name)") }
+        for name in [".a", ".b"] { try rig.mv("albums/" + name, "moments/2020-01-01/" + name) }
+        try rig.mv("albums/.c", "albums/c.jpg")
+        #expect(try rig.moments() == ["2020-01-01/.a"])
+        #expect(try rig.stat("albums/c.jpg").nlink == 2)
+        #expect(try rig.captured("albums/c.jpg").hasPrefix("2020-01-01"))
+        try rig.rm("moments/2020-01-01/.a")
+        #expect(try rig.ls("albums").isEmpty)
+        try rig.rmdir("moments/2020-01-01")
+        try rig.expectNothingLeft()
+    }
+
+    @Test(arguments: [0, 1000]) func aCopyThatIsCutOrLengthenedIsAPhotoOfItsOwn(size: UInt64) throws {
+        let rig = try Rig()
+        try rig.put("albums/x.jpg", jpeg(more: 1))
+        try rig.put("albums/y.jpg", jpeg(more: 1))
+        try rig.truncate("albums/y.jpg", size)
+        let own = size == 0 ? [] : ["2024-05-01/y.jpg"]
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"] + own)
+    }
+
+    /// It has the content of what was copied from it before, and was filed as a photo of its own.
+    @Test func aBackupThatIsMovedAwayStandsForThePhotoOfItsBytes() throws {
+        let rig = try Rig()
+        for name in ["x.jpg", "y.jpg"] { try rig.put("albums/" + name, jpeg(more: 1)) }
+        try rig.mv("albums/x.jpg", "albums/x.jpg~")
+        try rig.put("albums/x.jpg", jpeg("2024-06-02", more: 2))
+        #expect(try rig.moments() == ["2024-05-01/y.jpg", "2024-06-02/x.jpg"])
+        try rig.mv("albums/x.jpg~", "albums/z.jpg")
+        #expect(try rig.moments() == ["2024-05-01/y.jpg", "2024-06-02/x.jpg"])
+        try rig.remount()
+        #expect(try rig.get("albums/z.jpg") == jpeg(more: 1))
+        for path in ["2024-05-01/y.jpg", "2024-06-02/x.jpg"] { try rig.rm("moments/" + path) }
+        #expect(try rig.ls("albums").isEmpty)
+        try rig.expectNothingLeft()
+    }
+
+    @Test func anExchangeBringsWorkingDirectoriesIntoSight() throws {
+        let rig = try Rig()
+        for directory in [".w", "A"] { try rig.mkdir("albums/" + directory) }
+        try rig.put("albums/.w/x.jpg", jpeg(more: 1))
+        try rig.mv("albums/A", "albums/.w", .exchange)
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.stat("albums/A/x.jpg").nlink == 2)
+    }
+
+    /// Emptied from the trash while a program has it open, it is no photo any more that a copy could bring back.
+    @Test func aPhotoThatWasEmptiedWhileOpenStaysDestroyed() throws {
+        let rig = try Rig.withAlbums()
+        try rig.put("albums/copy.jpg", jpeg("2024-05-01", more: 1))
+        try rig.makeTrash()
+        try rig.mv("albums/copy.jpg", files + "/copy.jpg")
+        try rig.rm("moments/2024-05-01/x.jpg")
+        try empty(rig)
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        try rig.remount()
+        #expect(try rig.get("albums/copy.jpg") == jpeg("2024-05-01", more: 1))
+        #expect(try rig.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 1))
+    }
+
+    /// Destroys the photo x.jpg in the trash, and restores its copy, while it is open.
+    private func empty(_ rig: Rig) throws {
+        let reading = try rig.open(files + "/x.jpg", O_RDONLY)
+        try rig.rm(files + "/x.jpg")
+        try rig.mv(files + "/copy.jpg", "albums/copy.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.read(reading) == jpeg("2024-05-01", more: 1))
+        rig.library.release(reading)
+        rig.library.forget(reading.ino)
+    }
+
+    /// Of two names of one copy, the one in an album comes back with the photo, whatever became of that in the trash.
+    @Test func aCopysNameComesBackThoughAnotherOfItsNamesWasEmptied() throws {
+        let rig = try Rig.withAlbums()
+        try rig.put("albums/copy.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/copy.jpg", "albums/A/copy.jpg")
+        try rig.makeTrash()
+        try rig.mv("albums/copy.jpg", files + "/copy.jpg")
+        try rig.rm("moments/2024-05-01/x.jpg")
+        try rig.rm(files + "/copy.jpg")
+        try rig.mv(files + "/x.jpg", "moments/2024-05-01/x.jpg")
+        #expect(try rig.ls("albums/A") == ["copy.jpg", "x.jpg"])
+        try rig.remount()
+        #expect(try rig.get("albums/A/copy.jpg") == jpeg("2024-05-01", more: 1))
+    }
+}

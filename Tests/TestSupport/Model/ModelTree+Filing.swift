@@ -1,0 +1,268 @@
+/// What becomes of files by their bytes: photos in moments, copies, plain files.
+extension ModelTree {
+    func isFileable(_ name: String, in directory: ModelNode) -> Bool {
+        !isModelWorkingName(name) && !isInWorkingDirectory(directory)
+    }
+
+    func isInWorkingDirectory(_ directory: ModelNode) -> Bool {
+        var current: ModelNode? = directory
+        while let node = current, let name = node.names.first?.name {
+            if name.hasPrefix(".") || name == "@eaDir" { return true }
+            current = node.parent
+        }
+        return false
+    }
+
+    func fileableName(of node: ModelNode) -> ModelNode.Name? {
+        node.names.first { isFileable($0.name, in: $0.directory) }
+    }
+
+    /// The last writer of a file closes it.
+    func close(_ node: ModelNode) {
+        if fileableName(of: node) != nil || node.isPhoto { file(node) }
+    }
+
+    func fileIfNeeded(_ node: ModelNode) {
+        if let photo = trashedPhoto(behind: node) { return restore(photo) }
+        guard node.isFile, !node.isPhoto, node.original == nil, fileableName(of: node) != nil else { return }
+        file(node)
+    }
+
+    /// Files what lies below a directory that is no working one any more.
+    func fileBelow(_ directory: ModelNode) {
+        var waiting = [directory]
+        while let next = waiting.popLast() {
+            for (_, node) in next.listed {
+                if node.isDirectory { waiting.append(node) } else { fileIfNeeded(node) }
+            }
+        }
+    }
+
+    /// Files a file by what its bytes are now.
+    func file(_ node: ModelNode) {
+        guard node.isFile, !node.names.isEmpty, node.original == nil else { return }
+        guard let taken = node.takenDay else {
+            if node.isPhoto { unfile(node) }
+            return
+        }
+        let place = fileableName(of: node)
+        if node.isPhoto {
+            if let place, becomeCopy(node, place.directory) { return }
+            refile(node, taken)
+        } else if let place {
+            fileAnew(node, taken, place)
+        }
+    }
+
+    private func unfile(_ node: ModelNode) {
+        if node.names.count > 1, let moment = node.moment { drop(moment, of: node) }
+        forgetPhoto(node)
+    }
+
+    private func refile(_ node: ModelNode, _ taken: String) {
+        guard let old = node.photo, !old.isPinned, old.day != taken else { return }
+        node.photo?.day = taken
+        moveMoment(node, to: taken)
+    }
+
+    private func fileAnew(_ node: ModelNode, _ taken: String, _ place: ModelNode.Name) {
+        var photo = ModelNode.Photo(day: taken)
+        if let backup = backup(of: place.name, in: place.directory, besides: node),
+            let staying = staying(of: backup, savedAs: place.name, in: place.directory)
+        {
+            takeOver(from: backup, to: node, photo, besides: staying, in: place.directory, named: place.name)
+            return
+        }
+        if becomeCopy(node, place.directory) { return }
+        // Moments has it once: where it lies in a day already, that is its place.
+        if let moment = node.moment, let day = moment.directory.day {
+            for other in node.names where other.directory.day != nil && other.id != moment.id {
+                drop(other, of: node)
+            }
+            if day != taken { photo = ModelNode.Photo(day: day, isPinned: true) }
+        } else {
+            addMoment(node, day: taken, name: place.name)
+        }
+        node.photo = photo
+    }
+
+    // MARK: Days
+
+    func dayDirectory(_ day: String) -> ModelNode {
+        if let found = moments.entries[day] { return found }
+        let made = make(.directory, mode: 0o755)
+        made.day = day
+        add(moments, day, made)
+        return made
+    }
+
+    func freeName(_ directory: ModelNode, _ name: String) -> String {
+        var (candidate, number) = (name, 2)
+        while directory.entries[candidate] != nil {
+            candidate = modelNumbered(name, number)
+            number += 1
+        }
+        return candidate
+    }
+
+    func addMoment(_ node: ModelNode, day: String, name: String) {
+        let directory = dayDirectory(day)
+        add(directory, freeName(directory, name), node)
+    }
+
+    func moveMoment(_ node: ModelNode, to day: String) {
+        guard let moment = node.moment, moment.directory.day != day else { return }
+        let directory = dayDirectory(day)
+        let name = freeName(directory, moment.name)
+        drop(moment, of: node)
+        add(directory, name, node)
+    }
+
+    func pin(_ node: ModelNode, to day: String) {
+        guard let photo = node.photo, photo.day != day else { return }
+        node.photo?.day = day
+        node.photo?.isPinned = true
+    }
+
+    /// A photo is a plain file from now on, or none at all.
+    func forgetPhoto(_ node: ModelNode) {
+        leaveTrash(node)
+        node.photo = nil
+    }
+
+    // MARK: Copies
+
+    /// All photos that stand in moments, by their numbers.
+    private var photos: [ModelNode] {
+        moments.entries.values.flatMap { Array($0.entries.values) }.filter(\.isPhoto)
+            .sorted { $0.number < $1.number }
+    }
+
+    func becomeCopy(_ node: ModelNode, _ directory: ModelNode) -> Bool {
+        guard directory.day == nil else { return false }
+        if let photo = node.photo {
+            if photo.isPinned || node.names.count < 2 { return false }
+        } else if node.moment != nil {
+            return false
+        }
+        guard let photo = photos.first(where: { $0 !== node && $0.bytes == node.bytes }) else { return false }
+        if node.isPhoto {
+            if let moment = node.moment { drop(moment, of: node) }
+            forgetPhoto(node)
+            for copy in node.copies { join(copy, photo) }
+            node.copies = []
+        }
+        join(node, photo)
+        return true
+    }
+
+    private func join(_ copy: ModelNode, _ photo: ModelNode) {
+        copy.original = photo
+        photo.copies.append(copy)
+        photo.copies.sort { $0.number < $1.number }
+    }
+
+    /// The bytes are about to change: what stood for the same photo no longer does.
+    func separate(_ node: ModelNode) {
+        if let photo = node.original {
+            photo.copies.removeAll { $0 === node }
+            node.original = nil
+        }
+        if node.isPhoto { promoteCopy(of: node) }
+    }
+
+    /// The first copy becomes the photo, under the same day.
+    func promoteCopy(of node: ModelNode) {
+        if node.trashed != nil, !node.copies.isEmpty { restore(node) }
+        guard let photo = node.photo, let first = node.copies.first(where: { !$0.names.isEmpty }),
+            let name = first.names.first?.name
+        else { return }
+        handOver(node, to: first)
+        first.photo = ModelNode.Photo(day: photo.day, isPinned: photo.isPinned)
+        addMoment(first, day: photo.day, name: name)
+    }
+
+    /// A copy that is moved into a day takes the photo's part, and the photo that of a copy.
+    func exchangeRoles(_ copy: ModelNode, _ node: ModelNode) {
+        guard let photo = node.photo else { return }
+        if let moment = node.moment { drop(moment, of: node) }
+        handOver(node, to: copy)
+        node.photo = nil
+        copy.photo = ModelNode.Photo(day: photo.day, isPinned: photo.isPinned)
+        if node.names.isEmpty { endIfNameless(node) } else { join(node, copy) }
+    }
+
+    func handOver(_ photo: ModelNode, to copy: ModelNode) {
+        copy.original = nil
+        for other in photo.copies where other !== copy { join(other, copy) }
+        photo.copies = []
+    }
+
+    // MARK: Saving
+
+    /// Whether a file was made in this mount and has no names but this and its own moment.
+    func isNew(_ node: ModelNode, _ name: ModelNode.Name) -> Bool {
+        guard node.session == session, node.names.count <= 2 else { return false }
+        for other in node.names where other.id != name.id {
+            if name.directory.day != nil || other.directory.day == nil { return false }
+        }
+        if let photo = node.photo, name.directory.day == nil { return !photo.isPinned }
+        return true
+    }
+
+    /// The photo that an editor renamed from `name` to a backup's.
+    func backup(of name: String, in directory: ModelNode, besides node: ModelNode) -> ModelNode? {
+        modelBackups(of: name).compactMap { directory.entries[$0] }.first { found in
+            guard found !== node, let photo = found.photo else { return false }
+            if directory.day != nil { return photo.former == name }
+            return found.moment.map { isModelNumbered($0.name, of: name) } ?? false
+        }
+    }
+
+    /// The numbers of those names that stay with a photo's old bytes when `name` is saved anew; nil where all do.
+    func staying(of old: ModelNode, savedAs name: String, in place: ModelNode) -> Set<Int>? {
+        let isBackup = { (row: ModelNode.Name) in
+            row.directory === place && modelBackups(of: name).contains(row.name)
+        }
+        let backups = old.names.filter(isBackup)
+        let saved = old.names.first { $0.isOf(place, name) } ?? backups.first
+        let links = old.names.filter {
+            !$0.isMember && $0.id != saved?.id && !isModelWorkingName($0.name) && !isBackup($0)
+                && $0.directory.day == nil
+        }
+        if !links.isEmpty, place.day == nil, let saved, !saved.isMember { return nil }
+        // One alone is no link to another: it is the place where the photo was put in.
+        return Set((links.count > 1 ? backups + links : backups).map(\.id))
+    }
+
+    /// A photo's moment and memberships mean another file from now on.
+    func takeOver(
+        from old: ModelNode, to new: ModelNode, _ photo: ModelNode.Photo, besides staying: Set<Int>,
+        in place: ModelNode, named name: String
+    ) {
+        guard let previous = old.photo else { return }
+        if new.isPhoto, let own = new.moment, !own.isOf(place, name) { drop(own, of: new) }
+        var link: String?
+        for row in old.names {
+            if staying.contains(row.id) {
+                if row.directory !== place || !modelBackups(of: name).contains(row.name) { link = row.name }
+                continue
+            }
+            old.names.removeAll { $0.id == row.id }
+            row.directory.entries[row.name] = new
+            new.names.append(row)
+        }
+        new.names.sort { $0.id < $1.id }
+        if let link {
+            addMoment(old, day: previous.day, name: link)
+        } else {
+            promoteCopy(of: old)
+            forgetPhoto(old)
+            endIfNameless(old)
+        }
+        var photo = photo
+        if previous.isPinned { (photo.day, photo.isPinned) = (previous.day, true) }
+        new.photo = photo
+        moveMoment(new, to: photo.day)
+    }
+}

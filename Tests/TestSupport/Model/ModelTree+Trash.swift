@@ -1,0 +1,146 @@
+import Glibc
+
+/// The trash by the contract.
+extension ModelTree {
+    /// The photo in the trash that a file there is, or stands for.
+    func trashedPhoto(behind node: ModelNode) -> ModelNode? {
+        let photo = node.isPhoto ? node : node.original
+        return photo?.trashed == nil ? nil : photo
+    }
+
+    /// Removes a photo from its day, by a program that knows of no trash.
+    func removePhoto(_ node: ModelNode, named name: String) {
+        let trash = privateDirectory(trashName, in: top)
+        let files = privateDirectory("files", in: trash)
+        let infos = privateDirectory("info", in: trash)
+        let day = node.photo?.day ?? ""
+        var (kept, number) = (name, 2)
+        while files.entries[kept] != nil || infos.entries[kept + ".trashinfo"] != nil {
+            kept = modelNumbered(name, number)
+            number += 1
+        }
+        add(files, kept, node)
+        takeOut(node, named: name)
+        let info = make(.file, mode: 0o600)
+        let encoded = name.utf8.map { byte in
+            byte == UInt8(ascii: " ") || byte == UInt8(ascii: "(") || byte == UInt8(ascii: ")")
+                ? "%" + String(byte, radix: 16, uppercase: true) : String(UnicodeScalar(byte))
+        }.joined()
+        info.bytes = Array("[Trash Info]\nPath=moments/\(day)/\(encoded)\n".utf8)
+        add(infos, kept + ".trashinfo", info)
+    }
+
+    private func privateDirectory(_ name: String, in parent: ModelNode) -> ModelNode {
+        if let found = parent.entries[name] { return found }
+        let made = make(.directory, mode: 0o700)
+        add(parent, name, made)
+        return made
+    }
+
+    /// Takes a photo out of moments and all albums; it has a name in the trash already.
+    func takeOut(_ photo: ModelNode, named name: String) {
+        var taken: [(node: ModelNode, name: ModelNode.Name)] = []
+        for node in [photo] + photo.copies {
+            for row in node.names where row.directory.day != nil || !isInTrash(row.directory) {
+                if row.directory.day == nil { taken.append((node, row)) }
+                row.directory.entries[row.name] = nil
+                node.names.removeAll { $0.id == row.id }
+            }
+        }
+        photo.trashed = ModelNode.Trashed(name: name, names: taken.sorted { $0.name.id < $1.name.id })
+    }
+
+    /// Gives a photo its day and its albums back.
+    func restore(_ photo: ModelNode) {
+        guard let kept = photo.trashed, let day = photo.photo?.day else { return }
+        photo.trashed = nil
+        if photo.moment == nil { addMoment(photo, day: day, name: kept.name) }
+        for (node, row) in kept.names {
+            let album = row.directory
+            guard !node.isGone, !album.isGone, album.day == nil else { continue }
+            // It may have been restored to this very place.
+            if album.entries[row.name] === node { continue }
+            add(album, freeName(album, row.name), node, isMember: row.isMember)
+        }
+        for (node, _) in kept.names where !node.isGone { endIfNameless(node) }
+    }
+
+    /// A photo of the trash is about to be none any more: a copy that has a name there is the photo from now on.
+    func leaveTrash(_ photo: ModelNode) {
+        guard let kept = photo.trashed else { return }
+        photo.trashed = nil
+        guard let heir = photo.copies.first(where: { !$0.names.isEmpty }) else {
+            for copy in photo.copies { copy.isGone = true }
+            photo.copies = []
+            return
+        }
+        handOver(photo, to: heir)
+        heir.photo = photo.photo
+        heir.trashed = ModelNode.Trashed(name: kept.name, names: kept.names.filter { $0.node !== photo })
+    }
+
+    func trashFromDay(_ it: Renaming) -> Int32 {
+        if let (row, node) = it.target { remove(row, of: node) }
+        if it.source.isPhoto {
+            add(it.to, it.newName, it.source)
+            takeOut(it.source, named: it.row.name)
+        } else {
+            move(it)
+        }
+        return 0
+    }
+
+    func trashDay(_ it: Renaming) -> Int32 {
+        if isBlocked(it) { return ENOTEMPTY }
+        replaceDirectory(it)
+        let rows = it.source.listed
+        (it.source.day, it.source.isMadeByHand) = (nil, false)
+        place(it)
+        for (row, node) in rows where node.isPhoto { takeOut(node, named: row.name) }
+        return 0
+    }
+
+    func restoreIntoDay(_ it: Renaming) -> Int32 {
+        guard let day = it.to.day else { return EPERM }
+        guard it.source.isPhoto, it.source.trashed != nil else {
+            guard it.source.isFile else { return EPERM }
+            if let photo = trashedPhoto(behind: it.source) { restore(photo) }
+            return moveIntoDay(it)
+        }
+        move(makeWay(it))
+        restore(it.source)
+        pin(it.source, to: day)
+        return 0
+    }
+
+    func restoreDay(_ it: Renaming) -> Int32 {
+        guard it.source.isDirectory, isModelDay(it.newName) else { return EPERM }
+        let rows = it.source.listed
+        guard rows.allSatisfy({ $0.node.isFile }) else { return EPERM }
+        if isBlocked(it) { return ENOTEMPTY }
+        replaceDirectory(it)
+        place(it)
+        it.source.day = it.newName
+        it.source.isMadeByHand = rows.isEmpty
+        for (row, node) in rows { settle(row, node, in: it.newName) }
+        return 0
+    }
+
+    /// The name of a file is its place in the day that its directory has become.
+    private func settle(_ row: ModelNode.Name, _ node: ModelNode, in day: String) {
+        if let photo = node.original {
+            if photo.trashed != nil { restore(photo) }
+            exchangeRoles(node, photo)
+        }
+        guard node.isPhoto else { return }
+        let settled = node.names.last { $0.directory.day == day && $0.name == row.name }
+        if node.trashed != nil {
+            restore(node)
+        } else {
+            for other in node.names where other.directory.day != nil && other.id != settled?.id {
+                drop(other, of: node)
+            }
+        }
+        pin(node, to: day)
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import Glibc
+
+/// One who does the same random POSIX calls in two directories and compares what they answer and what is there.
+struct TwinPlayer {
+    /// A file system that is known to do right.
+    private(set) var known: TwinSide
+    private(set) var tried: TwinSide
+    private var dice: Dice
+    private let seed: UInt64
+    private let number: Int
+    private var done: [String] = []
+    private static let fileBytesMax = 400_000
+    private static let slotCount = 4
+
+    init(known: String, tried: String, number: Int, seed: UInt64) {
+        self.known = TwinSide(root: known)
+        self.tried = TwinSide(root: tried)
+        self.number = number
+        self.seed = seed
+        dice = Dice(seed &* 64 &+ UInt64(number))
+    }
+
+    /// Where this player works, below both directories.
+    var home: String { "d\(number)" }
+
+    mutating func perform(_ operation: TwinOperation) throws {
+        done.append("\(operation)")
+        let (due, found) = (known.apply(operation), tried.apply(operation))
+        if due != found { throw failure("\(operation): \(found) instead of \(due)") }
+    }
+
+    mutating func closeAll() {
+        known.closeAll()
+        tried.closeAll()
+    }
+
+    /// Compares all that is there, also what others made.
+    func compare(_ words: String = "") throws {
+        let due = known.shown()
+        var difference = ""
+        for attempt in 0..<8 {
+            if attempt > 0 { usleep(useconds_t(500 << attempt)) }
+            difference = ModelPlayer.difference(of: tried.shown(), from: due)
+            if difference.isEmpty { return }
+        }
+        throw failure(words + difference)
+    }
+
+    private func failure(_ words: String) -> ModelFailure {
+        ModelFailure(
+            description: "seed \(seed), thread \(number), after \(done.count) calls: \(words)\n"
+                + done.suffix(40).joined(separator: "\n"))
+    }
+
+    // MARK: Choosing
+
+    private mutating func roll(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &dice) }
+
+    /// A path in this player's directory, or in another's; few, so that most have something.
+    private mutating func path(in home: String? = nil) -> String {
+        let directory = ["", "", "/a", "/b", "/a/a", "/b/.c"][roll(6)]
+        let long = String(repeating: "n", count: roll(2) == 0 ? 255 : 256)
+        let name = roll(40) == 0 ? long : ["a", "b", "c.jpg", ".c", "d~", "é"][roll(6)]
+        return (home ?? self.home) + directory + "/" + name
+    }
+
+    private mutating func offset() -> Int {
+        let offset = roll(Self.fileBytesMax)
+        return roll(3) == 0 ? offset / 4096 * 4096 : offset
+    }
+
+    /// Letters, so that nothing is a picture.
+    private mutating func bytes() -> [UInt8] {
+        let count = roll(4) == 0 ? roll(200_000) : roll(5000)
+        return noise(count, seed: roll(1 << 30)).map { 97 + $0 % 26 }
+    }
+
+    private mutating func flags() -> Int32 {
+        let kind = [O_RDONLY, O_WRONLY, O_RDWR, O_RDWR, O_RDWR][roll(5)]
+        let more = [
+            0, 0, O_CREAT, O_CREAT, O_CREAT | O_EXCL, O_TRUNC, O_APPEND | O_CREAT, O_NOFOLLOW, O_DIRECTORY,
+        ]
+        return kind | more[roll(9)]
+    }
+
+    /// Does something in this player's own directory.
+    mutating func step() throws {
+        let slot = roll(Self.slotCount)
+        switch roll(100) {
+        case ..<14: try perform(.open(slot: slot, path(), flags()))
+        case ..<17: try perform(.close(slot: slot))
+        case ..<30: try perform(.write(slot: slot, offset: offset(), bytes()))
+        case ..<35: try perform(.writeOn(slot: slot, bytes()))
+        case ..<41: try perform(.read(slot: slot, offset: offset(), count: 1 + roll(100_000)))
+        case ..<44: try perform(.resize(slot: slot, offset()))
+        case ..<47:
+            // Punching holes is all that tmpfs and we both do beside making room.
+            let mode: Int32 = [0, 1, 3][roll(3)]
+            try perform(.allocate(slot: slot, mode: mode, offset: offset(), count: 1 + roll(100_000)))
+        case ..<51: try perform(.map(slot: slot, offset: offset(), bytes()))
+        case ..<54:
+            try perform(
+                .copy(
+                    from: slot, to: roll(Self.slotCount), offset: offset(), target: offset(),
+                    count: roll(90_000)))
+        case ..<57: try perform(.holes(slot: slot))
+        default: try changeNames()
+        }
+    }
+
+    private mutating func changeNames() throws {
+        switch roll(46) {
+        case ..<3: try perform(.truncate(path(), offset()))
+        case ..<10: try perform(.makeDirectory(path(), [0o755, 0o2770, 0o1777, 0o700][roll(4)]))
+        case ..<13: try perform(.removeDirectory(path()))
+        case ..<18: try perform(.unlink(path()))
+        case ..<22: try perform(.link(path(), path()))
+        case ..<24: try perform(.symbolicLink(["a", "b/a", "../a", "nowhere"][roll(4)], path()))
+        case ..<25: try perform(.node(path(), [S_IFIFO, S_IFCHR, S_IFREG, S_IFSOCK][roll(4)] | 0o640))
+        case ..<34: try perform(.rename(path(), path(), way()))
+        case ..<37: try perform(.setMode(path(), UInt32(roll(0o10000))))
+        case ..<39: try perform(.setOwner(path(), UInt32(roll(3)), UInt32(roll(3))))
+        case ..<42: try perform(.touch(path(), roll(900_000_000), roll(1_000_000_000)))
+        case ..<45: try perform(.setAttribute(path(), "user.\(roll(3))", roll(2000), Int32(roll(3))))
+        default: try perform(.removeAttribute(path(), "user.\(roll(3))"))
+        }
+    }
+
+    private mutating func way() -> UInt32 { [0, 0, 0, 0, 1, 2, 2][roll(7)] }
+
+    /// Moves or links something from one player's directory to another's, while nobody works there.
+    mutating func reachOver(players: Int) throws {
+        let (from, to) = (path(in: "d\(roll(players))"), path(in: "d\(roll(players))"))
+        if roll(4) == 0 { try perform(.link(from, to)) } else { try perform(.rename(from, to, way())) }
+    }
+}
