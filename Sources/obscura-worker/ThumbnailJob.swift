@@ -26,8 +26,10 @@ private func makeThumbnail(
         return false
     }
     let placement = Placement(of: decoder.size, turnedBy: decoder.orientation, in: request.size)
-    guard let decoded = decoder.decode(for: placement), let resized = decoded.resized(for: placement),
-        let turned = resized.turned(by: decoder.orientation)
+    guard let decoded = decoder.decode(for: placement) else { return false }
+    // Before the filter: what swings over at an edge would be cut off in opacity and colour each for itself.
+    if request.format == .jpeg { decoded.layOnWhite() }
+    guard let resized = decoded.resized(for: placement), let turned = resized.turned(by: decoder.orientation)
     else { return false }
     return storePicture(turned, as: request.format, colorProfile: decoder.colorProfile, into: result)
 }
