@@ -99,4 +99,7 @@ extension ForwardingCalls {
         try willCall(.lock, d)
         try real.lock(d)
     }
+    public func readSoon(_ d: Int32, offset: UInt64, length: UInt64) {
+        real.readSoon(d, offset: offset, length: length)
+    }
 }

@@ -2,15 +2,15 @@ import Foundation
 import Glibc
 import LinuxIO
 import Synchronization
+import TestSupport
 import Testing
 import VaultFormat
 
 @testable import VaultStore
 
 /// The real calls, but for sectors of chosen files that cannot be read: EIO. Nothing is synced.
-private final class BadSectorCalls: FileSystemCalls {
+private final class BadSectorCalls: ForwardingCalls {
     private let bad = Mutex<[UInt64: [Range<UInt64>]]>([:])
-    private var real: LinuxCalls { .shared }
 
     /// From now on these bytes of the file at `path` cannot be read.
     func lose(_ range: Range<UInt64>, of path: String) throws {
@@ -29,29 +29,8 @@ private final class BadSectorCalls: FileSystemCalls {
         return try real.pread(d, bytes, at: offset)
     }
 
-    func open(_ d: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
-        try real.open(d, path, flags: flags, mode: mode)
-    }
-    func close(_ d: Int32) { real.close(d) }
-    func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        try real.pwrite(d, bytes, at: offset)
-    }
     func dataSync(_ d: Int32) throws(Errno) {}
     func sync(_ d: Int32) throws(Errno) {}
-    func truncate(_ d: Int32, to size: UInt64) throws(Errno) { try real.truncate(d, to: size) }
-    func reserve(_ d: Int32, bytes: UInt64) throws(Errno) { try real.reserve(d, bytes: bytes) }
-    func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
-        try real.allocate(d, offset: offset, length: length)
-    }
-    func status(_ d: Int32) throws(Errno) -> FileStatus { try real.status(d) }
-    func hostStatus(_ d: Int32) throws(Errno) -> HostStatus { try real.hostStatus(d) }
-    func setTimes(_ d: Int32, _ time: Timestamp) throws(Errno) { try real.setTimes(d, time) }
-    func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
-        try real.makeDirectory(d, path, mode: mode)
-    }
-    func unlink(_ d: Int32, _ path: String) throws(Errno) { try real.unlink(d, path) }
-    func list(_ d: Int32) throws(Errno) -> [String] { try real.list(d) }
-    func lock(_ d: Int32) throws(Errno) { try real.lock(d) }
 }
 
 /// A backup of a vault whose disk begins to fail copies all else, and says what it could not.
