@@ -1,4 +1,5 @@
 import CHEIF
+import CWebP
 import Foundation
 import Testing
 
@@ -83,6 +84,34 @@ extension WorkerTests {
             let bytes = try #require(testHEIF(heif_compression_HEVC, 640, 480, thumbnailSide: 320))
             #expect(try decoded(bytes, .heic, box: 256).corners == [[nil, nil], [nil, nil]])
             #expect(try decoded(bytes, .heic, box: 400).corners == Corner.stored)
+        }
+
+        /// A picture coded with rows of nothing below it, as cameras do.
+        @Test func heifIsAsLargeAsItSays() throws {
+            var bytes = try #require(testHEIF(heif_compression_HEVC, 256, 256))
+            // ImageSpatialExtentsProperty: version and flags, width, height.
+            let extents = Array("ispe".utf8) + [0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]
+            let place = try #require(Data(bytes).range(of: Data(extents)))
+            bytes.replaceSubrange(place.upperBound - 2..<place.upperBound, with: [0, 128])
+            let thumbnail = try decoded(bytes, .heic)
+            #expect(thumbnail.size == PixelSize(width: 256, height: 128))
+            #expect(thumbnail.corners == [[.red, .green], [.red, .green]])
+        }
+
+        /// Pixel by pixel what libwebp makes of it, where nothing is to be made smaller.
+        @Test func webPKeepsItsColors() throws {
+            let pixels = (0..<64 * 48 * 4).map {
+                UInt8(truncatingIfNeeded: $0 % 4 == 3 ? 255 : $0 &* $0 >> 5)
+            }
+            var output: UnsafeMutablePointer<UInt8>?
+            let count = WebPEncodeRGBA(pixels, 64, 48, 64 * 4, 90, &output)
+            defer { WebPFree(output) }
+            let bytes = Array(UnsafeBufferPointer(start: output, count: count))
+            var (width, height): (Int32, Int32) = (0, 0)
+            let expected = WebPDecodeRGBA(bytes, bytes.count, &width, &height)
+            defer { WebPFree(expected) }
+            #expect(
+                try png(bytes, .webp).rgba == Array(UnsafeBufferPointer(start: expected, count: 64 * 48 * 4)))
         }
 
         @Test func transparencyIsWhiteOrKept() throws {

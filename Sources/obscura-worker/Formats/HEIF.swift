@@ -11,6 +11,8 @@ final class HEIFDecoder: PictureDecoder {
     let size: PixelSize
     let orientation = Orientation.upright
     let colorProfile: [UInt8]
+    /// Whether libheif turns the picture.
+    private let isTurned: Bool
 
     /// Ratios of sides further apart than this are of pictures that do not show the same.
     private static let ratioErrorMax = 0.02
@@ -28,7 +30,9 @@ final class HEIFDecoder: PictureDecoder {
         }
         self.context = context
         self.primary = primary
-        isAV1 = identifyMedia(MappedSource(bytes: bytes)) == .avif
+        let facts = readFacts(MappedSource(bytes: bytes))
+        isAV1 = facts?.type == .avif
+        isTurned = Orientation(facts) != .upright
         size = Self.size(of: primary)
         colorProfile = Self.profile(primary)
     }
@@ -92,18 +96,33 @@ final class HEIFDecoder: PictureDecoder {
         }
         guard result.isOK, let image else { return nil }
         defer { heif_image_release(image) }
-        return reduced(image, hasAlpha: heif_image_handle_has_alpha_channel(handle) != 0, placement)
+        let decoded = PixelSize(
+            width: Int(heif_image_get_width(image, heif_channel_interleaved)),
+            height: Int(heif_image_get_height(image, heif_channel_interleaved)))
+        guard let shown = shownSize(of: decoded, Self.size(of: handle), isPrimary: handle == primary) else {
+            return nil
+        }
+        return reduced(
+            image, shown, hasAlpha: heif_image_handle_has_alpha_channel(handle) != 0, placement)
+    }
+
+    /// The part from the top left that is the picture. The small pictures of Canon's and Sony's cameras are coded
+    /// with rows and columns of nothing beyond the size that the file gives (ISO/IEC 23008-12, 6.5.3). Nil where
+    /// these are no longer at the right and below, in a picture for which there is another.
+    private func shownSize(of decoded: PixelSize, _ told: PixelSize, isPrimary: Bool) -> PixelSize? {
+        let isPadded = decoded.width > told.width || decoded.height > told.height
+        if isPadded, isTurned { return isPrimary ? decoded : nil }
+        return PixelSize(width: min(decoded.width, told.width), height: min(decoded.height, told.height))
     }
 
     private func withDecoderName<R>(_ body: (UnsafePointer<CChar>?) -> R) -> R {
         isAV1 ? "aom".withCString(body) : body(nil)
     }
 
-    private func reduced(_ image: OpaquePointer, hasAlpha: Bool, _ placement: Placement) -> Pixels? {
+    private func reduced(
+        _ image: OpaquePointer, _ size: PixelSize, hasAlpha: Bool, _ placement: Placement
+    ) -> Pixels? {
         var stride: Int32 = 0
-        let size = PixelSize(
-            width: Int(heif_image_get_width(image, heif_channel_interleaved)),
-            height: Int(heif_image_get_height(image, heif_channel_interleaved)))
         guard isWithinLimits(size),
             let plane = heif_image_get_plane(image, heif_channel_interleaved, &stride),
             Int(stride) >= size.width * 4,

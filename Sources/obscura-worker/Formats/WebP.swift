@@ -50,7 +50,8 @@ final class WebPDecoder: PictureDecoder {
         var config = WebPDecoderConfig()
         guard WebPInitDecoderConfig(&config) != 0 else { return nil }
         config.options.use_threads = 0
-        config.options.use_scaling = 1
+        // Even to the same size, scaling would make colours coarser.
+        config.options.use_scaling = factor > 1 ? 1 : 0
         config.options.scaled_width = Int32(scaled.width)
         config.options.scaled_height = Int32(scaled.height)
         // The small letters: multiplied by the opacity.
