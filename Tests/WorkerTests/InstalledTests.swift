@@ -70,6 +70,31 @@ extension WorkerTests {
             }
         }
 
+        /// Some enlarge what they draw to the size that they are given.
+        @Test func noneIsAskedForMoreThanThePictureHas() throws {
+            try home.add(
+                """
+                if [ "$3" = 90 ]; then
+                \(DataHome.writing(TestPicture(width: 90, height: 60).jpeg))
+                else
+                \(DataHome.writing(TestPicture(width: 1024, height: 683).jpeg))
+                fi
+                """, types: "image/bmp;")
+            // The headers of a bitmap of 90 by 60 pixels.
+            let bmp: [UInt8] =
+                Array("BM".utf8) + [
+                    62, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 90, 0, 0, 0, 60, 0, 0, 0,
+                ]
+                + [1, 0, 24, 0] + [UInt8](repeating: 0, count: 32)
+            for size in [
+                PictureSize(fitting: 1024), PictureSize(width: 256, height: 256, isFilled: true),
+            ] {
+                let jpeg = try workers(home.installed()).makeThumbnail(
+                    of: MemorySource(bytes: bmp), type: .bmp, size: size)
+                #expect(try #require(DecodedThumbnail(jpeg)).size == PixelSize(width: 90, height: 60))
+            }
+        }
+
         @Test func noneInstalled() throws {
             let installed = home.installed()
             #expect(installed.types.isEmpty)

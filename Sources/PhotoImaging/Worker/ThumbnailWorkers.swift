@@ -111,7 +111,9 @@ public final class ThumbnailWorkers: Sendable {
     ) throws(ThumbnailError) -> [UInt8] {
         guard Self.decodes(type) else {
             guard let installed else { throw .undecodable }
-            let drawn = try installed.draw(source, type: type, side: size.drawnSide, unless: cancellation)
+            // Many programs enlarge what is smaller than the size they are given.
+            let side = min(size.drawnSide, readFacts(source).flatMap(\.longestSide) ?? .max)
+            let drawn = try installed.draw(source, type: type, side: side, unless: cancellation)
             return try serve(
                 .thumbnail, MemoryByteSource(drawn.bytes), size: size, format: format, type: drawn.type,
                 unless: cancellation)
@@ -320,6 +322,14 @@ public final class ThumbnailWorkers: Sendable {
             bytes.suffix(format.lastBytes.count) == format.lastBytes
         else { throw .undecodable }
         return bytes
+    }
+}
+
+extension MediaFacts {
+    /// Of the stored picture, in pixels. Nil where it is unknown.
+    fileprivate var longestSide: Int? {
+        let side = max(width, height)
+        return side > 0 ? side : nil
     }
 }
 
