@@ -28,6 +28,8 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 
     /// Bytes of padding in each picture, so that it costs room.
     var paddingBytes = 0
+    /// Larger pictures are undecodable.
+    var sideMax = Int.max
     /// Whether piles and sheets cannot be made.
     var failsCompositions = false
 
@@ -79,7 +81,9 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         }
         if isCalledOff { throw .cancelled }
         guard count == bytes.count else { throw .workerFailed }
-        if bytes.firstRange(of: Array("undecodable".utf8)) != nil { throw .undecodable }
+        if bytes.firstRange(of: Array("undecodable".utf8)) != nil || size.width > sideMax {
+            throw .undecodable
+        }
         let text = Array(
             "\(size.width)x\(size.height) \(size.isFilled) of \(bytes.hashValue) ".utf8)
         let padding = [UInt8](repeating: 7, count: paddingBytes)

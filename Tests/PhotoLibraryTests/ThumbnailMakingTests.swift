@@ -92,6 +92,29 @@ import VaultCatalogue
         #expect(rig.exists("albums/.thumbs/512/a.jpg"))
     }
 
+    /// As of a picture that only fits in a worker's memory when it is made small at once.
+    @Test func whatIsThereIsNotLostForALargerOne() throws {
+        let (rig, maker) = try Rig.withStandIn()
+        maker.sideMax = 256
+        try rig.put("albums/a.jpg", jpeg())
+        _ = try rig.get("albums/.thumbs/a.jpg")
+        for _ in 0..<2 { #expect(!rig.exists("albums/.thumbs/1024/a.jpg")) }
+        #expect(maker.orders.count == 2)
+        #expect(rig.exists("albums/.thumbs/a.jpg"))
+        try rig.remount()
+        #expect(rig.exists("albums/.thumbs/a.jpg"))
+    }
+
+    /// The copy in a HEIC serves small pictures alone.
+    @Test func aLargePictureOfAHEICSaysNothingOfItsSmallOnes() throws {
+        let (rig, maker) = try Rig.withStandIn()
+        maker.sideMax = 256
+        try rig.put("albums/a.heic", [0, 0, 0, 16] + Array("ftypheic".utf8) + [0, 0, 0, 0])
+        for _ in 0..<2 { #expect(!rig.exists("albums/.thumbs/1024/a.heic.jpg")) }
+        #expect(maker.orders.count == 1)
+        #expect(rig.exists("albums/.thumbs/a.heic.jpg"))
+    }
+
     @Test func aReadOnlyMountRemembersForAsLongAsItLasts() throws {
         let rig = try Rig()
         try rig.put("albums/a.jpg", undecodable)

@@ -205,7 +205,9 @@ extension Library {
             }
         }
         if let made { return made }
-        if options.readOnly {
+        // A HEIC's small pictures may be of the small copy in it; and one that was made is not lost for a larger one.
+        let hasOthers = sitter.type == .heic || sitter.type == .avif || sitter.row(.standard, .jpeg) != nil
+        if options.readOnly || size != .standard && hasOthers {
             shop.noteImpossible(.photo(ino: sitter.ino, version: sitter.version, .sized(size), format))
         } else {
             try noteUndecodable(sitter)
