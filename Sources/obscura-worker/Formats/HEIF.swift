@@ -106,9 +106,9 @@ final class HEIFDecoder: PictureDecoder {
             image, shown, hasAlpha: heif_image_handle_has_alpha_channel(handle) != 0, placement)
     }
 
-    /// The part from the top left that is the picture. The small pictures of Canon's and Sony's cameras are coded with
-    /// rows and columns of nothing beyond the size that the file gives (ISO/IEC 23008-12, 6.5.3). Nil where these are no
-    /// longer at the right and below, in a picture for which there is another.
+    /// The part from the top left that is the picture. The small pictures of Canon's and Sony's cameras are coded
+    /// with rows and columns of nothing beyond the size that the file gives (ISO/IEC 23008-12, 6.5.3). Nil where
+    /// these are no longer at the right and below, in a picture for which there is another.
     private func shownSize(of decoded: PixelSize, _ told: PixelSize, isPrimary: Bool) -> PixelSize? {
         let isPadded = decoded.width > told.width || decoded.height > told.height
         if isPadded, isTurned { return isPrimary ? decoded : nil }
