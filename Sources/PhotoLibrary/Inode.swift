@@ -18,8 +18,8 @@ final class Inode: @unchecked Sendable {
     var nameHashes: Set<Int>?
     /// Who last found it by a name in a day: a link that the same thread makes next is a membership.
     var finderInDay: Int32?
-    /// Its names were taken by removing the photo from moments, or mean the file that was saved in its place: the kernel
-    /// may still believe one of them. Until it is looked up anew.
+    /// Its names were taken by removing the photo from moments, or mean the file that was saved in its place: the
+    /// kernel may still believe one of them. Until it is looked up anew.
     var isTakenAway = false
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
