@@ -3,7 +3,7 @@ import LinuxIO
 import TestSupport
 import Testing
 
-/// Of one long piece of work each system call fails once, in every way; a test tries some of them, `scripts/faults` all.
+/// Of one long piece of work each system call fails once, in every way; a test tries some, `scripts/faults` all.
 @Suite struct FaultCourseTests {
     private static let courses = [1, 2].map { spaces in Result { try FaultCourse(spaces: spaces) } }
 
