@@ -116,7 +116,7 @@ let package = Package(
     ]
 )
 
-// `scripts/fuzz` builds one program more, and nothing of the tests: with libFuzzer's main, and the command as a library.
+// `scripts/fuzz` builds one program more, with libFuzzer's main, the command as a library, and none of the tests.
 if Context.environment["OBSCURA_FUZZ"] != nil {
     let command = package.targets.first { $0.name == "obscura" }
     package.targets.removeAll { $0.type == .test || $0.name == "obscura" }

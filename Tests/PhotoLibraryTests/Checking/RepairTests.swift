@@ -209,6 +209,11 @@ import VaultFormat
             ),
             ("it has bytes behind its end", ["UPDATE inode SET size = 1 WHERE size = 300000"], false),
             (
+                "it says of its bytes what cannot be",
+                ["UPDATE extent SET sector = -5 WHERE content = (SELECT content FROM inode WHERE size = 5000)"],
+                false
+            ),
+            (
                 "it is marked as a copy and is not known as one, or the other way round",
                 ["DELETE FROM copy"], false
             ),
