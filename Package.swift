@@ -132,6 +132,6 @@ if Context.environment["OBSCURA_FUZZ"] != nil {
             ],
             path: "Tests", sources: ["Fuzz/Targets", "PhotoLibraryTests/Crash/MemoryVault.swift"],
             swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])],
-            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])]),
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),
     ]
 }

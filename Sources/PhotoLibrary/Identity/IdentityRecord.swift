@@ -203,12 +203,12 @@ extension IdentityRecord {
 
     /// Whether it says nothing that no file can have. What follows counts with its numbers, and files by its names.
     private var isPlausible: Bool {
-        let others = [trashed?.name, photo?.former].compactMap(\.self)
+        let inMoments = trashed.map { [$0.name] } ?? []
         let times = [row.accessed, row.modified, row.changed]
         return row.size <= UInt64(Int64.max)
             && [row.ino, row.allocated, row.content, row.version].allSatisfy { $0 < Geometry.numberMax }
             && times.allSatisfy { $0.nanoseconds < 1_000_000_000 }
-            && (names.map(\.name) + keptNames.map(\.name) + others).allSatisfy(isEntryName)
+            && (names.map(\.name) + keptNames.map(\.name) + inMoments).allSatisfy(isEntryName)
             && (runs ?? []).allSatisfy { $0.isThinkable }
             && zip(runs ?? [], (runs ?? []).dropFirst()).allSatisfy { $0.end <= $1.offset }
     }

@@ -20,11 +20,25 @@ private let target: @Sendable (UnsafeRawBufferPointer) -> Void = {
     return found
 }()
 
-/// What libFuzzer calls with each input.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func test(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-    target(UnsafeRawBufferPointer(start: start, count: count))
-    return 0
+private typealias Arguments = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+
+/// libFuzzer's own main, for programs that have another (llvm.org/docs/LibFuzzer.html, "Using libFuzzer as a library").
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(
+    _ count: UnsafeMutablePointer<CInt>, _ words: UnsafeMutablePointer<Arguments?>,
+    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
+/// What SwiftPM links as `main`.
+@_cdecl("obscura_fuzz_main")
+public func main(
+    _ count: CInt, _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+) -> CInt {
+    var (count, words) = (count, words)
+    return runDriver(&count, &words) { start, count in
+        target(UnsafeRawBufferPointer(start: start, count: count))
+        return 0
+    }
 }
 
 /// Takes an input apart. Past its end all is zero.

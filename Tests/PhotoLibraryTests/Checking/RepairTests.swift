@@ -210,7 +210,9 @@ import VaultFormat
             ("it has bytes behind its end", ["UPDATE inode SET size = 1 WHERE size = 300000"], false),
             (
                 "it says of its bytes what cannot be",
-                ["UPDATE extent SET sector = -5 WHERE content = (SELECT content FROM inode WHERE size = 5000)"],
+                [
+                    "UPDATE extent SET sector = -5 WHERE content = (SELECT content FROM inode WHERE size = 5000)"
+                ],
                 false
             ),
             (
