@@ -13,9 +13,9 @@ import Testing
     /// In memory where the machine has room for it.
     private let directory = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
 
-    private func game(seed: UInt64) -> Game {
+    private func game(seed: UInt64, pairs: Int = 28) -> Game {
         // With fewer than 36 vaults held out, no byte of the header could fail.
-        var game = Game(pairs: 28, seed: seed, directory: directory, limit: .chance(Self.chance))
+        var game = Game(pairs: pairs, seed: seed, directory: directory, limit: .chance(Self.chance))
         game.fittedPairs = 10
         game.sectorsPerSegment = 512
         game.runsPerAnswer = 1
@@ -38,7 +38,8 @@ import Testing
         [Leak.timesInOrder, .holesInNewSegments, .repeatedFill],
     ])
     func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
-        var game = game(seed: Self.seed + 1)
+        // A session that only read shows no order of times: so that takes more pairs.
+        var game = game(seed: Self.seed + 1, pairs: leaks.contains(.timesInOrder) ? 38 : 28)
         game.leaks = Set(leaks)
         let judgement = try game.play()
         let told = Set(judgement.failures.map(\.name))

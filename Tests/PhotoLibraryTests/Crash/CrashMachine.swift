@@ -62,9 +62,9 @@ struct CrashMachine {
 
     /// Works on in `state` and tries every crash of that.
     private mutating func explore(_ state: CrashState, depth: Int, aging: Int = 0) throws {
-        let session = try CrashSession(vault, state, isPressed: isPressed, isAuditing: isAuditing)
+        let session = try CrashSession(
+            vault, state, isPressed: isPressed, isAuditing: isAuditing, ignoring: ignoredSyncs)
         mountCount += 1
-        session.disk.ignoreSyncs(ignoredSyncs)
         session.sabotage = sabotage
         var work = CrashWork(session: session, dice: Dice(dice.next()))
         work.isFailing = isFailing

@@ -69,12 +69,16 @@ final class CrashSession: LibraryUser {
     var isMounted: Bool { opened != nil }
 
     /// Mounts what a crash left; it must be as it was when the root that counts was published.
-    init(_ vault: MemoryVault, _ state: CrashState, isPressed: Bool = false, isAuditing: Bool = true) throws {
+    init(
+        _ vault: MemoryVault, _ state: CrashState, isPressed: Bool = false, isAuditing: Bool = true,
+        ignoring syncs: MemoryDisk.SyncKinds = []
+    ) throws {
         self.vault = vault
         self.isPressed = isPressed
         self.isAuditing = isAuditing
         start = state.disk
         disk = MemoryDisk(state.disk)
+        disk.ignoreSyncs(syncs)
         calls = FaultyCalls(disk)
         password = state.passwords[0]
         if let durable = state.durable { note(.published(durable, .published)) }
