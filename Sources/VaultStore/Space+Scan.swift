@@ -103,7 +103,8 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// Those that may be made anew: as many as the vault has, though a dishonest root tells of more, and those of pages.
+    /// Those that may be made anew: as many as the vault has, though a dishonest root tells of more, and those of
+    /// pages.
     private var replaceableSegments: [Int] {
         let ofPages = grows ? pairs.flatMap { [Int($0.a), Int($0.b)] } : []
         return Set(0..<min(sectors.segmentCount, segmentCountNow())).union(ofPages).sorted()

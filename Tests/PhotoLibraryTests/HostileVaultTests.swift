@@ -209,8 +209,8 @@ import VaultFormat
         return changes
     }
 
-    /// With `OBSCURA_HOSTILE`, as `scripts/fuzz vault` sets it, all of them from that number on, with the one at work on
-    /// standard error; else some.
+    /// With `OBSCURA_HOSTILE`, as `scripts/fuzz vault` sets it, all of them from that number on, with the one at work
+    /// on standard error; else some.
     private static let first = ProcessInfo.processInfo.environment["OBSCURA_HOSTILE"].flatMap { Int($0) }
 
     private func tell(_ text: String) {
