@@ -31,6 +31,12 @@ final class Inode: @unchecked Sendable {
         countedBytes = row.flags.contains(.photo) ? row.countedBytes : 0
     }
 
+    /// Throws `stale` where what is asked of it comes by a name that is another file's by now: by a descriptor it cannot
+    /// come, as nobody has it open.
+    func requireCurrent() throws(FileError) {
+        if isTakenAway && openCount == 0 { throw .stale }
+    }
+
     var ino: UInt64 { row.ino }
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     var isRegular: Bool { row.mode & fileTypeMask == regularType }

@@ -8,23 +8,19 @@ extension Library {
         _ ino: UInt64, _ changes: AttributeChanges, handle: FileHandle? = nil, _ caller: Caller
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) { throw .readOnly }
-        if handle == nil {
-            // Without a handle a new size comes by a name; all else may be about a descriptor as well.
-            try locked { tree throws(FileError) in
-                let inode = try tree.inode(ino)
-                if inode.isTakenAway && (changes.size != nil || inode.openCount == 0) { throw .stale }
-            }
-        }
         if let size = changes.size {
             if let file = handle?.state {
                 try truncate(file, to: size, caller)
             } else {
+                // Without a handle a new size comes by a name; all else may be about a descriptor as well.
+                try locked { tree throws(FileError) in if try tree.inode(ino).isTakenAway { throw .stale } }
                 try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
             }
         }
         var isUndated = false
         let result = try changing { tree throws(FileError) in
             let inode = try tree.inode(ino, handle)
+            if handle == nil { try inode.requireCurrent() }
             try tree.set(changes, on: inode, now: .now())
             if changes.modified != nil, inode.isPhoto {
                 let photo = try tree.photo(inode)
@@ -90,7 +86,7 @@ extension Library {
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
+            try inode.requireCurrent()
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -119,7 +115,7 @@ extension Library {
         try checkAttribute(ino, name)
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
+            try inode.requireCurrent()
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

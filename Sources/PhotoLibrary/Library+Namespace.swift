@@ -114,7 +114,7 @@ extension Library {
             let inode = try tree.inode(ino)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
-            if inode.isTakenAway && inode.openCount == 0 { throw .stale }
+            try inode.requireCurrent()
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }

@@ -55,12 +55,12 @@ extension Tree {
     }
 
     /// Removes all names in days but one: moments has every photo once.
-    private func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
+    func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
         for other in try names(of: inode) where other.id != own.id {
             let directory = try self.inode(other.parent)
             guard directory.isDay else { continue }
             try removeEntry(directory, other.id, inode, now: now)
-            inode.row.countLinks(by: -1)
+            try unlinked(inode, now: now)
             notices.append(.attributes(inode.ino))
         }
     }
@@ -140,10 +140,7 @@ extension Tree {
             linked(new, now: now)
             try unlinked(old, now: now)
             // The name that is being saved is the kernel's own doing.
-            if entry.parent != place.ino || entry.name != name {
-                noteEntry(entry, in: directory)
-                old.isTakenAway = true
-            }
+            if entry.parent != place.ino || entry.name != name { noteEntry(entry, in: directory) }
         }
         // Until the kernel has heard that its names mean another file, it opens this one by them.
         old.isTakenAway = true

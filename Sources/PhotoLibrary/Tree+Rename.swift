@@ -334,14 +334,19 @@ extension Tree {
         return source.isPhoto ? try photo(source) : nil
     }
 
-    /// The kernel keeps the node of a name that it moved for as long as it was told where that lay before; of what
-    /// comes into a day, perhaps under another name, it must keep nothing.
+    /// Notes a name that was moved, where it came into a day.
     func noteArrival(_ request: RenameRequest) {
         guard request.to.area == .day || request.to.area == .moments, request.from.area == .album else {
             return
         }
-        notices.append(.entry(parent: request.to.ino, name: request.newName))
-        request.source.isTakenAway = true
+        noteArrival(of: request.source, as: request.newName, in: request.to)
+    }
+
+    /// The kernel keeps the node of a name that it moved for as long as it was told where that lay before; of what
+    /// comes into a day, perhaps under another name, it must keep nothing.
+    func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
+        notices.append(.entry(parent: directory.ino, name: name))
+        inode.isTakenAway = true
     }
 
     /// Moves the name itself.

@@ -121,9 +121,7 @@ extension Tree {
         source.row.changed = now
         try addEntry(request.to, request.newName, source, now: now)
         for row in rows {
-            // As for every name that comes into a day; see `noteArrival`.
-            notices.append(.entry(parent: source.ino, name: row.name))
-            try inode(row.ino).isTakenAway = true
+            noteArrival(of: try inode(row.ino), as: row.name, in: source)
             try settle(row, in: source, space, now: now)
         }
         notices.append(.attributes(source.ino))
@@ -140,13 +138,8 @@ extension Tree {
         if inode.isTrashed {
             try restore(inode, now: now)
         } else {
-            // It stands elsewhere, or here by another name: moments has it once.
-            for other in try sql(tables.dentries(of: inode.ino)) where other.id != row.id {
-                let directory = try self.inode(other.parent)
-                guard directory.isDay else { continue }
-                try removeEntry(directory, other.id, inode, now: now)
-                try unlinked(inode, now: now)
-            }
+            // It stands elsewhere, or here by another name.
+            try keepOnly(row, amongDaysOf: inode, now: now)
             notices.append(.attributes(inode.ino))
         }
         try pin(inode, to: day.row.day)

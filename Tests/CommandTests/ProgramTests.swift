@@ -39,21 +39,35 @@ struct Program {
     }
 }
 
-@Suite(.serialized) final class ProgramTests {
-    private let directory: String
+/// A directory with room for a vault V and a mount point D, neither mounted nor there when this is gone.
+final class CommandPlace {
+    let path = "/tmp/obscura-command-\(UUID().uuidString)"
 
     init() throws {
-        directory = "/tmp/obscura-command-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: directory + "/D", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: path + "/D", withIntermediateDirectories: true)
     }
 
     deinit {
-        umount2(directory + "/D", Int32(MNT_DETACH))
-        try? FileManager.default.removeItem(atPath: directory)
+        umount2(path + "/D", Int32(MNT_DETACH))
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    /// Runs the program with these words.
+    func run(_ words: [String], input: String = "") throws -> Program {
+        try Program(words, in: path, input: input)
+    }
+}
+
+@Suite(.serialized) struct ProgramTests {
+    private let place: CommandPlace
+    private var directory: String { place.path }
+
+    init() throws {
+        place = try CommandPlace()
     }
 
     private func run(_ words: String..., input: String = "") throws -> Program {
-        try Program(words, in: directory, input: input)
+        try place.run(words, input: input)
     }
 
     /// A vault of quick key derivation, with one space whose password is "one".

@@ -8,21 +8,17 @@ import VaultCrypto
 @testable import obscura
 
 /// Spaces, passwords and headers, managed by the built program.
-@Suite(.serialized) final class SpaceCommandTests {
-    private let directory = "/tmp/obscura-spaces-\(UUID().uuidString)"
+@Suite(.serialized) struct SpaceCommandTests {
+    private let place: CommandPlace
+    private var directory: String { place.path }
     private var header: String { directory + "/V/obscura.vault" }
 
     init() throws {
-        try FileManager.default.createDirectory(atPath: directory + "/D", withIntermediateDirectories: true)
-    }
-
-    deinit {
-        umount2(directory + "/D", Int32(MNT_DETACH))
-        try? FileManager.default.removeItem(atPath: directory)
+        place = try CommandPlace()
     }
 
     private func run(_ words: String..., input: String = "") throws -> Program {
-        try Program(words, in: directory, input: input)
+        try place.run(words, input: input)
     }
 
     /// Runs a line of the shell; `obscura` is the program.

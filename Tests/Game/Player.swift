@@ -1,16 +1,8 @@
 import Foundation
 import PhotoLibrary
+import TestSupport
 import VaultCrypto
 import VaultStore
-
-/// Does what takes the vault's lock, once nobody has it: a process that some other test starts has all descriptors
-/// until it is the program that it is to be.
-func patiently<R>(_ body: () throws -> R) throws -> R {
-    for _ in 0..<10_000 {
-        do { return try body() } catch VaultError.inUse { usleep(1000) }
-    }
-    return try body()
-}
 
 /// Plays a history by the library.
 final class Player: HistoryPlayer {

@@ -1,5 +1,6 @@
 import CGame
 import PhotoLibrary
+import TestSupport
 import VaultCrypto
 import VaultStore
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// Copies of vaults in use, and backups that are killed, through the real program.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// One file, two links: also for programs that ask for nothing but the link count, as `stat -c %h` does.

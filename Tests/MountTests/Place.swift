@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// What a program that has ended left: its status and what it printed.
@@ -20,13 +21,17 @@ let obscura: String = {
     return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura"
 }()
 
-/// Polls until `condition` holds; false when it never did within half a minute.
-func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-    for _ in 0..<3000 {
-        if try condition() { return true }
-        usleep(10_000)
+extension Pipe {
+    /// What its first line says, once that is there: a program says where it can be found.
+    func firstLine() -> String {
+        var text = ""
+        while !text.hasSuffix("\n") {
+            let data = fileHandleForReading.availableData
+            if data.isEmpty { break }
+            text += String(decoding: data, as: UTF8.self)
+        }
+        return text.trimmingCharacters(in: .newlines)
     }
-    return try condition()
 }
 
 /// A directory with a vault V and a mount point D. Whatever a test does, at its end nothing of this is
@@ -102,9 +107,10 @@ final class Place {
     func unmount(location: SourceLocation = #_sourceLocation) throws {
         // A program that has ended may still be giving up its files.
         var ended = try run([obscura, "unmount", mountPoint])
-        for _ in 0..<20 where ended.errors.contains("is using it") {
-            usleep(100_000)
+        try eventually {
+            guard ended.errors.contains("is using it") else { return true }
             ended = try run([obscura, "unmount", mountPoint])
+            return false
         }
         try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LinuxIO
+import TestSupport
 import Testing
 
 /// A private session that is going on: what is written to its standard input, a shell does inside.
@@ -253,13 +254,7 @@ private final class Display {
         process.arguments = ["-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp", "-ac"]
         (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
         try process.run()
-        var text = ""
-        while !text.hasSuffix("\n") {
-            let data = output.fileHandleForReading.availableData
-            if data.isEmpty { break }
-            text += String(decoding: data, as: UTF8.self)
-        }
-        name = ":" + text.trimmingCharacters(in: .newlines)
+        name = ":" + output.firstLine()
         try #require(name.count > 1, "Xvfb did not start")
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// A full space: ENOSPC, what was there is intact, deleting works, and the room is usable at once.

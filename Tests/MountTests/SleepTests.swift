@@ -1,6 +1,7 @@
 import CSystemd
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// A message bus with a logind that a test plays.
@@ -23,13 +24,7 @@ private final class FakeLogind {
         busProcess.arguments = ["--session", "--nofork", "--nosyslog", "--print-address=1"]
         (busProcess.standardOutput, busProcess.standardError) = (output, FileHandle.nullDevice)
         try busProcess.run()
-        var text = ""
-        while !text.hasSuffix("\n") {
-            let data = output.fileHandleForReading.availableData
-            if data.isEmpty { break }
-            text += String(decoding: data, as: UTF8.self)
-        }
-        address = text.trimmingCharacters(in: .newlines)
+        address = output.firstLine()
         try #require(sd_bus_new(&bus) >= 0 && sd_bus_set_address(bus, address) >= 0)
         try #require(sd_bus_set_bus_client(bus, 1) >= 0 && sd_bus_start(bus) >= 0)
         let added = sd_bus_add_object(

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// Mounts by an ordinary user: whoever runs the tests, or where that is root nobody.

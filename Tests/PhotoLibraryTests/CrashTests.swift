@@ -56,7 +56,7 @@ import Testing
         try rig.write(handle, [1, 2, 3], at: 150_000)
         try rig.write(handle, noise(131_072, seed: 9), at: 262_144)
         #expect(try rig.read(handle, 3, at: 150_000) == [1, 2, 3])
-        rig.takeApart(try #require(handle.state))
+        rig.library.abandon(try #require(handle.state))
     }
 
     @Test func filesWithoutANameAreGoneAfterAKill() throws {
@@ -73,7 +73,7 @@ import Testing
         try rig.library.unlink(3, "f", rig.caller)
         #expect(try rig.read(handle, 10) == Array(noise(500_000).prefix(10)))
         #expect(rig.usedBytes > 0)
-        rig.takeApart(try #require(handle.state))
+        rig.library.abandon(try #require(handle.state))
     }
 
     /// Each of the first writes and syncs after a change fails once. What was answered is there, whatever

@@ -121,15 +121,9 @@ final class Rig: LibraryUser, @unchecked Sendable {
             _ = try library.setAttributes(1, AttributeChanges(), caller)
             try #require(eventually { space.generation > seen })
         }
-        for file in library.commons.unsavedFiles { takeApart(file) }
+        library.abandonUnsaved()
         (ballast, ballastSectors) = ([], 0)
         opened = nil
-    }
-
-    /// Lets go of an open file, as the end of the process does: it and what it refers to hold each other.
-    func takeApart(_ file: FileState) {
-        library.commons.unregister(file)
-        file.inode.state = nil
     }
 
     // MARK: Sectors
@@ -406,5 +400,18 @@ func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #lin
         #expect(found == error, "line \(line)")
     } catch {
         Issue.record("\(error) (line \(line))")
+    }
+}
+
+extension Library {
+    /// Lets go of an open file, as the end of the process does: it and what it refers to hold each other.
+    func abandon(_ file: FileState) {
+        commons.unregister(file)
+        file.inode.state = nil
+    }
+
+    /// The same for all that are not saved.
+    func abandonUnsaved() {
+        for file in commons.unsavedFiles { abandon(file) }
     }
 }

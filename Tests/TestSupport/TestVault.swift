@@ -84,6 +84,15 @@ public func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
     return try condition()
 }
 
+/// Does what takes the vault's lock, once nobody has it: a process that some other test starts has all descriptors
+/// until it is the program that it is to be.
+public func patiently<R>(_ body: () throws -> R) throws -> R {
+    for _ in 0..<10_000 {
+        do { return try body() } catch VaultError.inUse { usleep(1000) }
+    }
+    return try body()
+}
+
 /// What of an empty vault is worth copying.
 private struct Template: Sendable {
     static let shared = Result { try Template() }

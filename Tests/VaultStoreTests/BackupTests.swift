@@ -96,7 +96,7 @@ final class DyingCalls: ForwardingCalls {
 
     /// What all pages are filled with.
     private func page(_ path: String) throws -> UInt8 {
-        let space = try openSpace(path, readOnly: true)
+        let space = try patiently { try openSpace(path, readOnly: true) }
         let pages = Set(try (0..<space.pageCount).map { try space.page($0) })
         return pages.count == 1 ? pages.first ?? 0 : 0
     }

@@ -112,21 +112,16 @@ extension Tables {
     public func owners(of contents: Set<UInt64>) throws(CatalogueError) -> [ContentOwner] {
         if contents.isEmpty { return [] }
         var found: [ContentOwner] = []
-        let files = try connection.prepare("SELECT content, ino FROM inode WHERE content <> 0")
-        try files.each { row in
-            let content = row.unsigned(0)
-            if contents.contains(content) {
-                found.append(ContentOwner(content: content, ino: row.unsigned(1), isThumbnail: false))
+        for (table, isThumbnail) in [("inode", false), ("thumbnail", true)] {
+            let rows = try connection.prepare("SELECT content, ino FROM \(table) WHERE content <> 0")
+            try rows.each { row in
+                let content = row.unsigned(0)
+                if contents.contains(content) {
+                    found.append(
+                        ContentOwner(content: content, ino: row.unsigned(1), isThumbnail: isThumbnail))
+                }
+                return true
             }
-            return true
-        }
-        let thumbnails = try connection.prepare("SELECT content, ino FROM thumbnail WHERE content <> 0")
-        try thumbnails.each { row in
-            let content = row.unsigned(0)
-            if contents.contains(content) {
-                found.append(ContentOwner(content: content, ino: row.unsigned(1), isThumbnail: true))
-            }
-            return true
         }
         return found
     }

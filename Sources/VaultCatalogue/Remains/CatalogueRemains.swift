@@ -27,7 +27,9 @@ public final class CatalogueRemains {
     /// Reads all that can be read; nil where that is no row of a file.
     public init?(_ storage: any PageStorage) {
         pageCount = Int(storage.pageCount)
-        guard pageCount > 0, let catalogue = try? Catalogue(path: ":memory:") else { return nil }
+        guard pageCount > 0,
+            let catalogue = try? Catalogue(path: ":memory:", pageCount: { UInt32(Self.pagesMax) })
+        else { return nil }
         self.catalogue = catalogue
         let isFilled = try? catalogue.locked { tables throws(CatalogueError) in
             try tables.connection.execute("PRAGMA max_page_count=\(Self.pagesMax)")

@@ -86,11 +86,12 @@ extension Space {
             // Only one chunk in 257 ends where a segment may end: a run reaches into two at most.
             UInt64(run.sectorCount) <= 2 * perSegment
         else { return false }
-        return (0..<run.chunkCount).allSatisfy { number in
-            let first = run.sector(ofChunk: number)
-            let count = UInt64(Geometry.sectors(forPlaintext: run.plainBytes(ofChunk: number)))
-            return first / perSegment == (first + count - 1) / perSegment && first < sectorsMax
-        }
+        let end = run.sector + UInt64(run.sectorCount)
+        let boundary = (run.sector / perSegment + 1) * perSegment
+        if end <= boundary { return true }
+        // Asked whenever a file is opened: so not of every chunk. None lies in two segments.
+        return end <= boundary + perSegment && boundary < sectorsMax
+            && (boundary - run.sector) % UInt64(Geometry.sectorsPerChunk) == 0
     }
 
     private func check(

@@ -147,10 +147,7 @@ final class CrashSession: LibraryUser {
     /// As `kill -9`: nothing more is written.
     func abandon() {
         guard let opened else { return }
-        for file in opened.commons.unsavedFiles {
-            opened.commons.unregister(file)
-            file.inode.state = nil
-        }
+        opened.abandonUnsaved()
         self.opened = nil
         disk.closeAll()
     }

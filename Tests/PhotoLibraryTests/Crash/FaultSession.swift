@@ -54,10 +54,7 @@ final class FaultSession: LibraryUser {
     /// Lets go of everything without another write, as the end of the process does.
     func kill() {
         guard let opened else { return }
-        for file in opened.commons.unsavedFiles {
-            opened.commons.unregister(file)
-            file.inode.state = nil
-        }
+        opened.abandonUnsaved()
         self.opened = nil
         disk.closeAll()
     }

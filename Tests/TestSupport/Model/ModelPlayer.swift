@@ -113,10 +113,9 @@ struct ModelPlayer {
     mutating func compare(_ words: String = "") throws {
         let due = model.shown(isAlone: isAlone)
         var difference = ""
-        for attempt in 0..<12 {
-            if attempt > 0 { usleep(useconds_t(500 << attempt)) }
+        eventually {
             difference = Self.difference(of: look(), from: due)
-            if difference.isEmpty { break }
+            return difference.isEmpty
         }
         if !difference.isEmpty { throw failure(words + difference) }
         try checkGone()
@@ -146,8 +145,8 @@ struct ModelPlayer {
     private mutating func checkGone() throws {
         for path in known.sorted() where model.node(path) == nil {
             known.remove(path)
-            for attempt in 0..<12 where mounted.exists(path) { usleep(useconds_t(500 << attempt)) }
-            if mounted.exists(path) { throw failure("\(path) is not listed but there") }
+            let isGone = eventually { !mounted.exists(path) }
+            if !isGone { throw failure("\(path) is not listed but there") }
         }
     }
 
@@ -157,14 +156,15 @@ struct ModelPlayer {
     /// A crash left some state of the history; throws where it did not.
     mutating func expectHistory() throws {
         var nearest = ""
-        for _ in 0..<10 {
+        let isOne = eventually {
             let found = look()
             let differences = (history ?? []).map { Self.difference(of: found, from: $0) }
             nearest = differences.min { $0.count < $1.count } ?? ""
-            if nearest.isEmpty { return }
-            usleep(50_000)
+            return nearest.isEmpty
         }
-        throw failure("a crash left none of the last \(history?.count ?? 0) states, but: \(nearest)")
+        if !isOne {
+            throw failure("a crash left none of the last \(history?.count ?? 0) states, but: \(nearest)")
+        }
     }
 
     mutating func remounted() {

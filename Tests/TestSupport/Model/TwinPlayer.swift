@@ -39,12 +39,11 @@ struct TwinPlayer {
     func compare(_ words: String = "") throws {
         let due = known.shown()
         var difference = ""
-        for attempt in 0..<8 {
-            if attempt > 0 { usleep(useconds_t(500 << attempt)) }
+        eventually {
             difference = ModelPlayer.difference(of: tried.shown(), from: due)
-            if difference.isEmpty { return }
+            return difference.isEmpty
         }
-        throw failure(words + difference)
+        if !difference.isEmpty { throw failure(words + difference) }
     }
 
     private func failure(_ words: String) -> ModelFailure {
