@@ -34,6 +34,8 @@ let package = Package(
         .systemLibrary(name: "CHEIF", pkgConfig: "libheif", providers: [.apt(["libheif-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .target(name: "CShims"),
+        .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg62-turbo-dev"])]),
+        .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
         layer("VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"]),
@@ -54,7 +56,9 @@ let package = Package(
         .executableTarget(
             name: "obscura-worker",
             dependencies: [
-                "PhotoImaging", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF", "CSeccomp", "CShims",
+                "PhotoImaging", "CTurboJPEG", "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
+                "TestSupport",
+                "CSeccomp", "CShims",
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -62,8 +66,8 @@ let package = Package(
         tests(
             "WorkerTests",
             uses: [
-                "PhotoImaging", "LinuxIO", "obscura-worker", "CTurboJPEG", "CPNG", "CWebP", "CGIF", "CTIFF",
-                "CHEIF",
+                "PhotoImaging", "LinuxIO", "obscura-worker", "CTurboJPEG", "CJPEG", "CJPEGStream", "CPNG",
+                "CWebP", "CGIF", "CTIFF", "CHEIF",
             ]),
         tests(
             "CommandTests",

@@ -2,6 +2,8 @@
 #include "worker_shims.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <spawn.h>
@@ -18,11 +20,17 @@
 const unsigned int shim_MFD_CLOEXEC = MFD_CLOEXEC, shim_MFD_ALLOW_SEALING = MFD_ALLOW_SEALING,
                    shim_MFD_NOEXEC_SEAL = MFD_NOEXEC_SEAL;
 const int shim_F_ADD_SEALS = F_ADD_SEALS, shim_F_SEAL_SEAL = F_SEAL_SEAL, shim_F_SEAL_SHRINK = F_SEAL_SHRINK,
-          shim_F_SEAL_GROW = F_SEAL_GROW, shim_F_SEAL_WRITE = F_SEAL_WRITE;
+          shim_F_SEAL_GROW = F_SEAL_GROW, shim_F_SEAL_WRITE = F_SEAL_WRITE,
+          shim_F_SEAL_FUTURE_WRITE = F_SEAL_FUTURE_WRITE;
 int shim_memfd_create(const char *name, unsigned int flags) { return memfd_create(name, flags); }
 
 const unsigned int shim_MLOCK_ONFAULT = MLOCK_ONFAULT;
 int shim_mlock2(const void *address, long length, unsigned int flags) { return mlock2(address, (size_t)length, flags); }
+
+void shim_futex_wake(const void *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+void shim_futex_wait(const void *word, unsigned int value) {
+  syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
 
 const int shim_SCHED_IDLE = SCHED_IDLE;
 

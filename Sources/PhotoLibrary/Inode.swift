@@ -31,8 +31,8 @@ final class Inode: @unchecked Sendable {
         countedBytes = row.flags.contains(.photo) ? row.countedBytes : 0
     }
 
-    /// Throws `stale` where what is asked of it comes by a name that is another file's by now: by a descriptor it cannot
-    /// come, as nobody has it open.
+    /// Throws `stale` where what is asked of it comes by a name that is another file's by now: it cannot come by a
+    /// descriptor, as nobody has it open.
     func requireCurrent() throws(FileError) {
         if isTakenAway && openCount == 0 { throw .stale }
     }

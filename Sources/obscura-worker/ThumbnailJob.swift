@@ -3,24 +3,25 @@ internal import PhotoImaging
 /// Does what `request` asks for and writes the picture into `result`. False when it cannot be done or is
 /// beyond the limits.
 func serveRequest(
-    _ request: WorkerRequest, picture: UnsafeRawBufferPointer, result: UnsafeMutableRawBufferPointer
+    _ request: WorkerRequest, picture: ArrivingPicture, result: UnsafeMutableRawBufferPointer
 ) -> Bool {
     switch request.job {
     case .thumbnail:
         return makeThumbnail(request, picture: picture, result: result)
     case .stack:
-        guard let prints = PrintFile(picture), let pixels = drawStack(prints, size: request.size.box) else {
+        guard let prints = PrintFile(picture.whole), let pixels = drawStack(prints, size: request.size.box)
+        else {
             return false
         }
         return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
     case .sheet:
-        guard let prints = PrintFile(picture), let pixels = drawSheet(prints) else { return false }
+        guard let prints = PrintFile(picture.whole), let pixels = drawSheet(prints) else { return false }
         return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
     }
 }
 
 private func makeThumbnail(
-    _ request: WorkerRequest, picture: UnsafeRawBufferPointer, result: UnsafeMutableRawBufferPointer
+    _ request: WorkerRequest, picture: ArrivingPicture, result: UnsafeMutableRawBufferPointer
 ) -> Bool {
     guard let decoder = openPicture(picture, type: request.type), isWithinLimits(decoder.size) else {
         return false

@@ -21,8 +21,10 @@ func runWorker(arguments: [String]) -> Int32 {
 
     while let packet = socket.receive() {
         let outcome = serve(packet, socket: socket, filter: filter, trial: trial)
+        let isTold = outcome.map { socket.send([$0.rawValue]) }
+        // Now, as nobody else has them any more, that takes a while.
         for descriptor in packet.descriptors { close(descriptor) }
-        guard let outcome, socket.send([outcome.rawValue]) else { return 0 }
+        guard isTold == true else { return 0 }
     }
     return 0
 }
@@ -35,17 +37,15 @@ private func serve(
         return .refused
     }
     return runFork(watching: socket) {
-        guard let picture = Mapping(packet.descriptors[0], byteCount: request.pictureBytes, writable: false),
+        let pictureFileBytes = WorkerProtocol.pictureHeaderBytes + request.pictureBytes
+        guard let file = Mapping(packet.descriptors[0], byteCount: pictureFileBytes, writable: false),
             let result = Mapping(packet.descriptors[1], byteCount: request.resultBytes, writable: true)
         else { return .refused }
         for descriptor in packet.descriptors + [socket.descriptor] { close(descriptor) }
         guard filter.install() else { return .unconfined }
         if let trial { return trial.run(into: result.bytes) }
-        guard serveRequest(request, picture: UnsafeRawBufferPointer(picture.bytes), result: result.bytes)
-        else {
-            return .refused
-        }
-        return .done
+        let picture = ArrivingPicture(file: UnsafeRawBufferPointer(file.bytes), giveUp: refusePicture)
+        return serveRequest(request, picture: picture, result: result.bytes) ? .done : .refused
     }
 }
 

@@ -1,5 +1,6 @@
 import CTurboJPEG
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PhotoImaging
@@ -23,7 +24,7 @@ extension WorkerTests {
             case stripes
 
             /// Red, green and blue of a pixel.
-            func color(_ x: Int, _ y: Int, _ random: inout SplitMix) -> [UInt8] {
+            func color(_ x: Int, _ y: Int, _ random: inout Dice) -> [UInt8] {
                 switch self {
                 case .ordinary:
                     let isInside = (x - 320) * (x - 320) + (y - 240) * (y - 240) < 150 * 150
@@ -37,7 +38,7 @@ extension WorkerTests {
             }
 
             fileprivate func draw() -> [[UInt8]] {
-                var random = SplitMix(state: 7)
+                var random = Dice(7)
                 return (0..<height).map { y in (0..<width).flatMap { x in color(x, y, &random) } }
             }
         }
@@ -104,18 +105,6 @@ extension WorkerTests {
             tjDecompressHeader3(handle, jpeg, UInt(jpeg.count), &width, &height, &subsampling, &colorSpace)
             return Manner(subsampling: TJSAMP(UInt32(subsampling)), firstDivisor: jpeg[table + 3])
         }
-    }
-}
-
-/// Numbers that look random and are the same each time (Steele, Lea, Flood: SplitMix, 2014).
-struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PhotoImaging
@@ -56,7 +57,7 @@ extension WorkerTests {
                     let request = WorkerRequest(
                         .thumbnail, pictureBytes: bytes.count, size: PictureSize(fitting: 9))
                     guard
-                        let picture = MemoryFile.copy(of: MemorySource(bytes: bytes), byteCount: bytes.count),
+                        let picture = PictureFile.make(byteCount: bytes.count),
                         let result = MemoryFile.forResult(byteCount: request.resultBytes)
                     else {
                         Issue.record("no memory file")
@@ -85,6 +86,29 @@ extension WorkerTests {
             #expect(pwrite(descriptor, "x", 1, 0) == -1)
             #expect(ftruncate(descriptor, 2) == -1)
             #expect(ftruncate(descriptor, 8) == -1)
+        }
+
+        @Test func anArrivingPictureIsWrittenByItsClientAlone() {
+            guard let file = PictureFile.make(byteCount: 4) else {
+                Issue.record("no memory file")
+                return
+            }
+            let descriptor = file.descriptor
+            let length = WorkerProtocol.pictureHeaderBytes + 4
+            #expect(pwrite(descriptor, "x", 1, 0) == -1)
+            #expect(ftruncate(descriptor, 2) == -1)
+            #expect(ftruncate(descriptor, off_t(length + 1)) == -1)
+            #expect(mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0) == MAP_FAILED)
+            let mapping = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, 0)!
+            defer { munmap(mapping, length) }
+            #expect(mprotect(mapping, length, PROT_READ | PROT_WRITE) == -1)
+            let picture = ArrivingPicture(file: UnsafeRawBufferPointer(start: mapping, count: length)) {
+                preconditionFailure("given up")
+            }
+            #expect(picture.wait(for: 0) == 0)
+            let isFilled = file.fill(from: MemorySource(bytes: [1, 2, 3, 4]), while: { true })
+            #expect(isFilled)
+            #expect(Array(picture.whole) == [1, 2, 3, 4])
         }
 
         @Test func requestsAreChecked() {

@@ -190,15 +190,6 @@ func openDescriptors() -> Set<String> {
     Set((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [])
 }
 
-/// Polls until `condition` holds; false after five seconds.
-func eventually(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<500 {
-        if condition() { return true }
-        usleep(10_000)
-    }
-    return condition()
-}
-
 /// Runs `body` on `count` threads and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) -> DispatchGroup {
     let group = DispatchGroup()

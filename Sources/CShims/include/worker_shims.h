@@ -6,12 +6,18 @@
 
 /* memfd_create(2) and file seals, fcntl(2). */
 extern const unsigned int shim_MFD_CLOEXEC, shim_MFD_ALLOW_SEALING, shim_MFD_NOEXEC_SEAL;
-extern const int shim_F_ADD_SEALS, shim_F_SEAL_SEAL, shim_F_SEAL_SHRINK, shim_F_SEAL_GROW, shim_F_SEAL_WRITE;
+extern const int shim_F_ADD_SEALS, shim_F_SEAL_SEAL, shim_F_SEAL_SHRINK, shim_F_SEAL_GROW, shim_F_SEAL_WRITE,
+    shim_F_SEAL_FUTURE_WRITE;
 int shim_memfd_create(const char *name, unsigned int flags);
 
 /* mlock2(2). */
 extern const unsigned int shim_MLOCK_ONFAULT;
 int shim_mlock2(const void *address, long length, unsigned int flags);
+
+/* futex(2) on a word of 32 bits that several processes have mapped: wakes all who wait for it; waits while it is
+   `value`, or returns for no reason. */
+void shim_futex_wake(const void *word);
+void shim_futex_wait(const void *word, unsigned int value);
 
 /* sched(7). */
 extern const int shim_SCHED_IDLE;

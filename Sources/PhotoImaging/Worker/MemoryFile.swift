@@ -11,7 +11,7 @@ struct MemoryFile: ~Copyable {
 
     /// An empty (zeroed) file for a worker to write into. Nil when there is no memory or no descriptor left.
     static func forResult(byteCount: Int) -> MemoryFile? {
-        guard let file = make(byteCount: byteCount),
+        guard let file = empty(byteCount: byteCount),
             file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_SEAL)
         else { return nil }
         return file
@@ -25,7 +25,7 @@ struct MemoryFile: ~Copyable {
         of source: some ByteSource, byteCount: Int, parts: [Range<Int>]? = nil,
         while isWanted: () -> Bool = { true }
     ) -> MemoryFile? {
-        guard let file = make(byteCount: byteCount),
+        guard let file = empty(byteCount: byteCount),
             (parts ?? [0..<byteCount]).allSatisfy({ file.fill($0, from: source, while: isWanted) }),
             file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_WRITE | shim_F_SEAL_SEAL)
         else { return nil }
@@ -54,7 +54,8 @@ struct MemoryFile: ~Copyable {
         return true
     }
 
-    private static func make(byteCount: Int) -> MemoryFile? {
+    /// One that can still be written and resized.
+    static func empty(byteCount: Int) -> MemoryFile? {
         let flags = shim_MFD_CLOEXEC | shim_MFD_ALLOW_SEALING
         var descriptor = shim_memfd_create("obscura", flags | shim_MFD_NOEXEC_SEAL)
         // Before Linux 6.3 that flag is unknown.
@@ -66,7 +67,7 @@ struct MemoryFile: ~Copyable {
     }
 
     /// F_SEAL_WRITE is granted only while no writable mapping exists: `fill` has taken its own away.
-    private func seal(_ seals: Int32) -> Bool {
+    func seal(_ seals: Int32) -> Bool {
         fcntl(descriptor, shim_F_ADD_SEALS, seals) == 0
     }
 

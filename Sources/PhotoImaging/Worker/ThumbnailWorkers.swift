@@ -170,11 +170,9 @@ public final class ThumbnailWorkers: Sendable {
         defer { giveBack(slot) }
         let request = WorkerRequest(
             job, pictureBytes: Int(source.byteCount), size: size, format: format, type: type)
-        guard let picture = MemoryFile.copy(of: source, byteCount: request.pictureBytes),
-            let result = MemoryFile.forResult(byteCount: request.resultBytes)
-        else { throw .workerFailed }
+        guard let result = MemoryFile.forResult(byteCount: request.resultBytes) else { throw .workerFailed }
         try cancellation.during(slot.interrupt) { () throws(ThumbnailError) in
-            try decode(request, picture: picture, result: result, with: slot, unless: cancellation)
+            try decode(request, source, into: result, with: slot, unless: cancellation)
         }
         return try Self.thumbnail(in: result, format)
     }
@@ -261,27 +259,30 @@ public final class ThumbnailWorkers: Sendable {
         pool.closing = []
     }
 
-    /// Has the slot's worker write `result`. A worker that is found dead says nothing about the picture (it
-    /// decodes nothing itself, its fork does), so another one gets a second try.
+    /// Has the slot's worker write `result`, and reads `source` for it meanwhile. A worker that is found dead says
+    /// nothing about the picture (it decodes nothing itself, its fork does), so another one gets a second try.
     private func decode(
-        _ request: WorkerRequest, picture: borrowing MemoryFile, result: borrowing MemoryFile,
+        _ request: WorkerRequest, _ source: some ByteSource, into result: borrowing MemoryFile,
         with slot: WorkerSlot, unless cancellation: Cancellation
     ) throws(ThumbnailError) {
-        var isCancelled: Bool {
+        func isCancelled() -> Bool {
             isShutDown.load(ordering: .sequentiallyConsistent) || cancellation.isCancelled
         }
-        func failure(otherwise error: ThumbnailError) -> ThumbnailError { isCancelled ? .cancelled : error }
+        func failure(otherwise error: ThumbnailError) -> ThumbnailError { isCancelled() ? .cancelled : error }
         for _ in 1...2 {
             let worker = slot.worker(
                 executable: executable, arguments: arguments, isInBackground: isInBackground,
-                helloWithin: deadlineMilliseconds, mayStart: { !isCancelled })
+                helloWithin: deadlineMilliseconds, mayStart: { !isCancelled() })
             guard let worker else { throw failure(otherwise: .unavailable) }
-            guard worker.socket.send(request.words, descriptors: [picture.descriptor, result.descriptor])
-            else {
+            let sending = try Self.send(
+                request, source, into: result, to: worker, while: { !isCancelled() })
+            if sending == .lost {
                 slot.retire()
                 continue
             }
-            switch worker.receive(within: deadlineMilliseconds) {
+            let answer = worker.receive(within: deadlineMilliseconds)
+            if sending == .givenUp, case .words = answer { throw failure(otherwise: .workerFailed) }
+            switch answer {
             case .words([WorkerOutcome.done.rawValue]):
                 return
             case .words([WorkerOutcome.refused.rawValue]):
@@ -302,6 +303,25 @@ public final class ThumbnailWorkers: Sendable {
             }
         }
         throw failure(otherwise: .workerFailed)
+    }
+
+    private enum Sending {
+        case sent
+        /// The worker is gone.
+        case lost
+        /// The picture cannot be read or is no longer wanted. The worker's answer says nothing about it.
+        case givenUp
+    }
+
+    /// Sends the request and then the picture. What that took is given back at once: the worker has its own.
+    private static func send(
+        _ request: WorkerRequest, _ source: some ByteSource, into result: borrowing MemoryFile,
+        to worker: WorkerProcess, while isWanted: () -> Bool
+    ) throws(ThumbnailError) -> Sending {
+        guard let picture = PictureFile.make(byteCount: request.pictureBytes) else { throw .workerFailed }
+        let descriptors = [picture.descriptor, result.descriptor]
+        guard worker.socket.send(request.words, descriptors: descriptors) else { return .lost }
+        return picture.fill(from: source, while: isWanted) ? .sent : .givenUp
     }
 
     /// Copies the picture out. Whoever wrote it is gone; but it may have written anything.

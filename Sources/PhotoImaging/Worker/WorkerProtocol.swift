@@ -4,7 +4,8 @@
 //
 //     worker → client   hello    [greeting]    once, when its sandbox has been tried
 //     client → worker   request  [job, picture bytes, result bytes, width, height, manner, type]
-//                                + picture: memory file, sealed: neither its size nor a byte can change
+//                                + picture: memory file, sealed: only the client can write it, and nobody change its
+//                                           size. It may still be filling; see ArrivingPicture.
 //                                + result:  memory file, its size sealed
 //     worker → client   reply    [outcome]
 //
@@ -14,9 +15,11 @@
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
     /// "OBSWORK" and the protocol's version: a worker of another build is not talked to.
-    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B02
+    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B03
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
+    /// Bytes before the picture in its file: one word says how much of it is there.
+    package static let pictureHeaderBytes = 64
     /// Bytes before the picture in the result file: its length.
     package static let resultHeaderBytes = 8
 
@@ -44,7 +47,7 @@ package struct WorkerRequest: Equatable, Sendable {
 
     /// What is to be done.
     package var job: Job
-    /// Length of the picture file.
+    /// Length of the picture.
     package var pictureBytes: Int
     /// Length of the result file.
     package var resultBytes: Int

@@ -1,47 +1,46 @@
-internal import CTurboJPEG
+internal import CJPEGStream
 internal import Glibc
 internal import PhotoImaging
 
-/// A JPEG, read by libjpeg-turbo (TurboJPEG API 2.x).
+/// A JPEG, read by libjpeg-turbo as it arrives.
 final class JPEGDecoder: PictureDecoder {
-    private let handle: tjhandle
-    private let bytes: UnsafeRawBufferPointer
+    private let stream: OpaquePointer
+    private let picture: ArrivingPicture
+    /// As far as the first scan.
+    private let head: UnsafeRawBufferPointer
     private let segments: JPEGSegments
-    private let colorSpace: Int32
+    private let colors: jpeg_stream_colors
     let size: PixelSize
 
     /// Reads the header. Nil when libjpeg cannot make sense of it.
-    init?(_ bytes: UnsafeRawBufferPointer) {
-        guard let segments = JPEGSegments(bytes), let handle = tjInitDecompress() else { return nil }
-        var width: Int32 = 0
-        var height: Int32 = 0
-        var subsampling: Int32 = -1
-        var colorSpace: Int32 = -1
-        // The result is not asked: it also fails for mere warnings, and for subsamplings it has no name for
-        // although it decodes them. What it knows by then it has stored.
-        tjDecompressHeader3(
-            handle, bytes.bindMemory(to: UInt8.self).baseAddress, UInt(bytes.count), &width, &height,
-            &subsampling, &colorSpace)
-        self.handle = handle
-        self.bytes = bytes
-        self.segments = segments
-        self.colorSpace = colorSpace
-        size = PixelSize(width: Int(width), height: Int(height))
-        guard width > 0, height > 0, colorSpace >= 0 else { return nil }
+    init?(_ picture: ArrivingPicture) {
+        let stream = jpeg_stream_open(
+            picture.start, picture.byteCount,
+            { Unmanaged<ArrivingPicture>.fromOpaque($0!).takeUnretainedValue().wait(for: $1) },
+            Unmanaged.passUnretained(picture).toOpaque())
+        guard let stream else { return nil }
+        let head = picture.prefix(jpeg_stream_position(stream))
+        guard let segments = JPEGSegments(head) else {
+            jpeg_stream_close(stream)
+            return nil
+        }
+        (self.stream, self.picture, self.head, self.segments) = (stream, picture, head, segments)
+        colors = jpeg_stream_colors_of(stream)
+        size = PixelSize(width: jpeg_stream_width(stream), height: jpeg_stream_height(stream))
+        guard colors != jpeg_stream_unknown else { return nil }
     }
 
     deinit {
-        tjDestroy(handle)
+        jpeg_stream_close(stream)
     }
 
     var orientation: Orientation { segments.orientation }
 
     /// None for inks: it would be wrong on what is no longer CMYK.
     var colorProfile: [UInt8] {
-        isCMYK ? [] : segments.colorProfile.flatMap { bytes[$0].dropFirst(JPEGSegments.profileHeadBytes) }
+        if colors == jpeg_stream_inks { return [] }
+        return segments.colorProfile.flatMap { head[$0].dropFirst(JPEGSegments.profileHeadBytes) }
     }
-
-    private var isCMYK: Bool { colorSpace == TJCS_CMYK.rawValue || colorSpace == TJCS_YCCK.rawValue }
 
     /// Reduced by the transform itself. Damage that libjpeg warns of is passed over; nil for damage that
     /// stops it.
@@ -49,17 +48,14 @@ final class JPEGDecoder: PictureDecoder {
         let divisor = [8, 4, 2].first { $0 <= placement.reduction(of: size) } ?? 1
         let scaled = PixelSize(
             width: (size.width + divisor - 1) / divisor, height: (size.height + divisor - 1) / divisor)
-        let channels = colorSpace == TJCS_GRAY.rawValue ? 1 : 4
+        let channels = colors == jpeg_stream_gray ? 1 : 4
         guard var pixels = Pixels(size: scaled, channels: channels) else { return nil }
         pixels.covered = (Double(size.width) / Double(divisor), Double(size.height) / Double(divisor))
-        let format = channels == 1 ? TJPF_GRAY : isCMYK ? TJPF_CMYK : TJPF_RGBX
-        let result = tjDecompress2(
-            handle, bytes.bindMemory(to: UInt8.self).baseAddress, UInt(bytes.count), pixels.start,
-            Int32(scaled.width), Int32(pixels.rowBytes), Int32(scaled.height), format.rawValue,
-            TJFLAG_LIMITSCANS)
-        guard result == 0 || tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return nil }
+        guard
+            jpeg_stream_decode(stream, Int32(divisor), pixels.start, pixels.rowBytes, scaled.height) == 0
+        else { return nil }
         // Adobe's programs store inks inverted.
-        if isCMYK { pixels.convertInksToRGB(areInverted: segments.hasAdobeMarker) }
+        if colors == jpeg_stream_inks { pixels.convertInksToRGB(areInverted: segments.hasAdobeMarker) }
         return pixels
     }
 }

@@ -19,15 +19,15 @@ protocol PictureDecoder: AnyObject {
 }
 
 /// The decoder for a picture of `type`. Nil where there is none, and when it cannot make sense of the bytes.
-func openPicture(_ bytes: UnsafeRawBufferPointer, type: MediaType) -> (any PictureDecoder)? {
+func openPicture(_ picture: ArrivingPicture, type: MediaType) -> (any PictureDecoder)? {
     switch type {
-    case .jpeg: JPEGDecoder(bytes)
-    case .png: PNGDecoder(bytes)
-    case .webp: WebPDecoder(bytes)
-    case .gif: GIFDecoder(bytes)
-    case .tiff: TIFFDecoder(bytes)
-    case .heic, .avif: HEIFDecoder(bytes)
-    default: type.isRaw ? openRaw(bytes) : nil
+    case .jpeg: JPEGDecoder(picture)
+    case .png: PNGDecoder(picture.whole)
+    case .webp: WebPDecoder(picture.whole)
+    case .gif: GIFDecoder(picture.whole)
+    case .tiff: TIFFDecoder(picture.whole)
+    case .heic, .avif: HEIFDecoder(picture.whole)
+    default: type.isRaw ? openRaw(picture.whole) : nil
     }
 }
 

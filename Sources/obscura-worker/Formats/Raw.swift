@@ -18,7 +18,7 @@ private final class RawPreview: PictureDecoder {
     let orientation: Orientation
 
     init?(_ bytes: UnsafeRawBufferPointer, orientation: Orientation) {
-        guard let preview = JPEGDecoder(bytes) else { return nil }
+        guard let preview = JPEGDecoder(ArrivingPicture(whole: bytes)) else { return nil }
         self.preview = preview
         self.orientation = orientation
     }

@@ -12,16 +12,11 @@ extension Pixels {
             samples: size.width, covered: covered.width, part: placement.part.width, to: target.width)
         let rows = ReductionFilter(
             samples: size.height, covered: covered.height, part: placement.part.height, to: target.height)
-        let count = rowBytes
-        let row = UnsafeMutablePointer<Float>.allocate(capacity: count)
-        defer { row.deallocate() }
-        // Down first: that pass is along the rows, where the compiler can add many pixels at a time.
+        var band = RowBand(count: rowBytes, rowsMax: rows.tapsMax)
+        // Down first: that pass is along the rows, where many samples are added at a time.
         for y in 0..<target.height {
-            row.initialize(repeating: 0, count: count)
             let taps = rows.taps(of: y)
-            for tap in 0..<taps.weights.count {
-                add(start + (taps.first + tap) * count, times: taps.weights[tap], to: row, count: count)
-            }
+            let row = band.sum(taps.weights, from: taps.first) { UnsafePointer(start + $0 * rowBytes) }
             let output = resized.start + y * resized.rowBytes
             if channels == 4 {
                 reduceColor(row, by: columns, into: output)
@@ -33,13 +28,69 @@ extension Pixels {
     }
 }
 
-private func add(
-    _ source: UnsafePointer<UInt8>, times weight: Float, to row: UnsafeMutablePointer<Float>, count: Int
-) {
-    var index = 0
-    while index < count {
-        row[index] += weight * Float(source[index])
-        index &+= 1
+/// The rows of a picture of which the next row of a smaller one is made, each converted once.
+private struct RowBand: ~Copyable {
+    private typealias Samples = SIMD16<Float>
+    /// Of a row, the last ones perhaps unused.
+    private let samplesPerRow: Int
+    private let count: Int
+    /// Row `y` stands at `y % rowsMax`.
+    private let rows: UnsafeMutableBufferPointer<Samples>
+    private let rowsMax: Int
+    private let result: UnsafeMutableBufferPointer<Samples>
+    /// Where the rows stand that are to be added.
+    private let starts: UnsafeMutableBufferPointer<UnsafeMutablePointer<Samples>>
+    /// Rows before this one have been converted, where they were needed.
+    private var next = 0
+
+    /// `count` samples in a row, never more than `rowsMax` rows at a time.
+    init(count: Int, rowsMax: Int) {
+        self.count = count
+        self.rowsMax = rowsMax
+        samplesPerRow = (count + Samples.scalarCount - 1) / Samples.scalarCount
+        rows = .allocate(capacity: samplesPerRow * rowsMax)
+        rows.initialize(repeating: .zero)
+        result = .allocate(capacity: samplesPerRow)
+        result.initialize(repeating: .zero)
+        starts = .allocate(capacity: rowsMax)
+        starts.initialize(repeating: rows.baseAddress!)
+    }
+
+    deinit {
+        rows.deallocate()
+        result.deallocate()
+        starts.deallocate()
+    }
+
+    /// The sum of as many rows, from `first` on, as there are weights, each times its weight. Valid until the next
+    /// call, which may not ask for earlier rows. `row`: where a row of the picture begins.
+    mutating func sum(
+        _ weights: UnsafeBufferPointer<Float>, from first: Int, row: (Int) -> UnsafePointer<UInt8>
+    ) -> UnsafePointer<Float> {
+        for y in max(first, next)..<max(first + weights.count, next) { convert(row(y), to: y) }
+        next = max(first + weights.count, next)
+        for tap in 0..<weights.count { starts[tap] = place(of: first + tap) }
+        for index in 0..<samplesPerRow {
+            var sum = Samples.zero
+            for tap in 0..<weights.count {
+                sum += weights[tap] * starts[tap][index]
+            }
+            result[index] = sum
+        }
+        return UnsafeRawPointer(result.baseAddress!).assumingMemoryBound(to: Float.self)
+    }
+
+    private func place(of y: Int) -> UnsafeMutablePointer<Samples> {
+        rows.baseAddress! + y % rowsMax * samplesPerRow
+    }
+
+    private func convert(_ source: UnsafePointer<UInt8>, to y: Int) {
+        let samples = UnsafeMutableRawPointer(place(of: y)).assumingMemoryBound(to: Float.self)
+        var index = 0
+        while index < count {
+            samples[index] = Float(source[index])
+            index &+= 1
+        }
     }
 }
 
@@ -81,7 +132,8 @@ private func reduceGray(
 struct ReductionFilter: ~Copyable {
     /// Samples of the reduced line.
     let count: Int
-    private let tapsMax: Int
+    /// Samples that one is made of, at most.
+    let tapsMax: Int
     private let firsts: UnsafeMutableBufferPointer<Int>
     private let weights: UnsafeMutableBufferPointer<Float>
 

@@ -132,7 +132,9 @@ func decodePrint(_ jpeg: [UInt8], fitting box: PixelSize) -> Pixels? {
 }
 
 private func decodePrint(_ jpeg: UnsafeRawBufferPointer, fitting box: PixelSize) -> Pixels? {
-    guard let decoder = JPEGDecoder(jpeg), isWithinLimits(decoder.size) else { return nil }
+    guard let decoder = JPEGDecoder(ArrivingPicture(whole: jpeg)), isWithinLimits(decoder.size) else {
+        return nil
+    }
     let size = PictureSize(width: box.width, height: box.height)
     let placement = Placement(of: decoder.size, turnedBy: .upright, in: size)
     guard let decoded = decoder.decode(for: placement) else { return nil }

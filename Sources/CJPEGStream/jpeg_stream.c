@@ -1,0 +1,166 @@
+#include "jpeg_stream.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+#define JPEG_INTERNALS
+#include <jpegint.h>
+
+struct jpeg_stream {
+  struct jpeg_decompress_struct decoder;
+  struct jpeg_error_mgr errors;
+  struct jpeg_source_mgr source;
+  struct jpeg_progress_mgr progress;
+  jmp_buf failed;
+  const unsigned char *bytes;
+  long count, given; /* of the file; those libjpeg has been given */
+  jpeg_stream_wait wait;
+  const void *context;
+  /* Where the picture has restart markers: see `hasten`. */
+  boolean (*decode_mcu)(j_decompress_ptr decoder, JBLOCKROW *blocks);
+  unsigned restart_interval, until_restart; /* in MCUs */
+};
+
+/* A progressive picture of so many scans is made to take time; TurboJPEG's own limit. */
+static const int scans_max = 500;
+
+static jpeg_stream *of(j_common_ptr decoder) { return (jpeg_stream *)decoder->client_data; }
+
+static void fail(j_common_ptr decoder) { longjmp(of(decoder)->failed, 1); }
+
+static void say_nothing(j_common_ptr decoder) { (void)decoder; }
+
+static void begin(j_decompress_ptr decoder) { (void)decoder; }
+
+static boolean fill(j_decompress_ptr decoder) {
+  static const JOCTET end[] = {0xFF, JPEG_EOI};
+  jpeg_stream *stream = of((j_common_ptr)decoder);
+  if (stream->given == stream->count) {
+    /* As jdatasrc.c does: what has been decoded is worth showing. */
+    WARNMS(decoder, JWRN_JPEG_EOF);
+    stream->source.next_input_byte = end;
+    stream->source.bytes_in_buffer = sizeof end;
+    return TRUE;
+  }
+  long there = stream->wait(stream->context, stream->given + 1);
+  stream->source.next_input_byte = stream->bytes + stream->given;
+  stream->source.bytes_in_buffer = (size_t)(there - stream->given);
+  stream->given = there;
+  return TRUE;
+}
+
+static void skip(j_decompress_ptr decoder, long count) {
+  struct jpeg_source_mgr *source = decoder->src;
+  if (count <= 0) return;
+  while ((size_t)count > source->bytes_in_buffer) {
+    count -= (long)source->bytes_in_buffer;
+    fill(decoder);
+  }
+  source->next_input_byte += count;
+  source->bytes_in_buffer -= (size_t)count;
+}
+
+static void limit_scans(j_common_ptr decoder) {
+  if (((j_decompress_ptr)decoder)->input_scan_number > scans_max) fail(decoder);
+}
+
+static boolean decode_mcu(j_decompress_ptr decoder, JBLOCKROW *blocks) {
+  jpeg_stream *stream = of((j_common_ptr)decoder);
+  boolean is_first = stream->until_restart == 0;
+  decoder->restart_interval = is_first ? 1 : 0;
+  if (!stream->decode_mcu(decoder, blocks)) return FALSE;
+  stream->until_restart = (is_first ? stream->restart_interval : stream->until_restart) - 1;
+  return TRUE;
+}
+
+/* Cameras put a restart marker after each row or so, and libjpeg-turbo (jdhuff.c, decode_mcu) does not use its fast way
+   of reading MCUs in a picture that has any, though only the first one after a marker is special: all of its work then
+   takes half as long again. So it is told of an interval of one MCU for each of those, which makes it read the marker,
+   and of none for the others. To be called before and after jpeg_start_decompress. */
+static void hasten(jpeg_stream *stream, boolean is_started) {
+  j_decompress_ptr decoder = &stream->decoder;
+  if (!is_started) {
+    if (decoder->progressive_mode || decoder->arith_code || decoder->inputctl->has_multiple_scans) return;
+    stream->restart_interval = decoder->restart_interval;
+    decoder->restart_interval = decoder->restart_interval ? 1 : 0;
+  } else if (stream->restart_interval) {
+    stream->decode_mcu = decoder->entropy->decode_mcu;
+    decoder->entropy->decode_mcu = decode_mcu;
+  }
+}
+
+jpeg_stream *jpeg_stream_open(const unsigned char *bytes, long count, jpeg_stream_wait wait, const void *context) {
+  jpeg_stream *stream = calloc(1, sizeof *stream);
+  if (!stream) return NULL;
+  stream->bytes = bytes;
+  stream->count = count;
+  stream->wait = wait;
+  stream->context = context;
+  stream->decoder.err = jpeg_std_error(&stream->errors);
+  stream->errors.error_exit = fail;
+  stream->errors.output_message = say_nothing;
+  stream->decoder.client_data = stream;
+  if (setjmp(stream->failed)) {
+    jpeg_stream_close(stream);
+    return NULL;
+  }
+  jpeg_create_decompress(&stream->decoder);
+  stream->source.init_source = begin;
+  stream->source.fill_input_buffer = fill;
+  stream->source.skip_input_data = skip;
+  stream->source.resync_to_restart = jpeg_resync_to_restart;
+  stream->source.term_source = begin;
+  stream->decoder.src = &stream->source;
+  stream->progress.progress_monitor = limit_scans;
+  stream->decoder.progress = &stream->progress;
+  jpeg_read_header(&stream->decoder, TRUE);
+  return stream;
+}
+
+long jpeg_stream_width(const jpeg_stream *stream) { return stream->decoder.image_width; }
+long jpeg_stream_height(const jpeg_stream *stream) { return stream->decoder.image_height; }
+
+enum jpeg_stream_colors jpeg_stream_colors_of(const jpeg_stream *stream) {
+  switch (stream->decoder.jpeg_color_space) {
+    case JCS_GRAYSCALE: return jpeg_stream_gray;
+    case JCS_RGB:
+    case JCS_YCbCr: return jpeg_stream_color;
+    case JCS_CMYK:
+    case JCS_YCCK: return jpeg_stream_inks;
+    default: return jpeg_stream_unknown;
+  }
+}
+
+long jpeg_stream_position(const jpeg_stream *stream) { return stream->given - (long)stream->source.bytes_in_buffer; }
+
+int jpeg_stream_decode(jpeg_stream *stream, int divisor, unsigned char *rows, long row_bytes, long height) {
+  j_decompress_ptr decoder = &stream->decoder;
+  if (setjmp(stream->failed)) return -1;
+  switch (jpeg_stream_colors_of(stream)) {
+    case jpeg_stream_gray: decoder->out_color_space = JCS_GRAYSCALE; break;
+    case jpeg_stream_color: decoder->out_color_space = JCS_EXT_RGBX; break;
+    case jpeg_stream_inks: decoder->out_color_space = JCS_CMYK; break;
+    case jpeg_stream_unknown: return -1;
+  }
+  decoder->scale_num = 1;
+  decoder->scale_denom = (unsigned)divisor;
+  hasten(stream, FALSE);
+  jpeg_start_decompress(decoder);
+  hasten(stream, TRUE);
+  if ((long)decoder->output_height != height ||
+      (long)decoder->output_width * decoder->output_components > row_bytes)
+    return -1;
+  while (decoder->output_scanline < decoder->output_height) {
+    JSAMPROW row = rows + (long)decoder->output_scanline * row_bytes;
+    jpeg_read_scanlines(decoder, &row, 1);
+  }
+  return 0;
+}
+
+void jpeg_stream_close(jpeg_stream *stream) {
+  jpeg_destroy_decompress(&stream->decoder);
+  free(stream);
+}
