@@ -24,6 +24,9 @@ public final class Library: @unchecked Sendable {
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
 
+    /// Whether the newest state of the space cannot be read, and this is the one before.
+    public var isOlderState: Bool { space.isOlderState }
+
     /// Opens the library in a space and its catalogue, making `moments` and `albums` in an empty one.
     public init(
         space: Space, catalogue: Catalogue, options: LibraryOptions, unlocked: UnlockedSpace? = nil

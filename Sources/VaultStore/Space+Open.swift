@@ -66,6 +66,14 @@ extension Space {
     static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space
     {
         let found = findRoots(files: files, codec: PageCodec(key: keys.page))
+        let space = try open(found, files: files, keys: keys, options: options)
+        space.isOlderState = !space.unreadableStates.isEmpty || space.lostNewestRoot(of: found) != nil
+        return space
+    }
+
+    private static func open(
+        _ found: [FoundRoot], files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions
+    ) throws(StoreError) -> Space {
         let newest = found.map(\.root.generation).max() ?? 0
         let durables = found.filter(\.root.isDurable).sorted { $0.root.generation > $1.root.generation }
         let softs = found.filter { !$0.root.isDurable }.sorted { $0.root.generation > $1.root.generation }

@@ -91,6 +91,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var tornRoots: [TornRoot]
     /// Generations of newer states than the one that was opened, which could not be read.
     public let unreadableStates: [UInt64]
+    /// Whether a newer state than the one that was opened was there once: it cannot be read, or its root is lost.
+    public internal(set) var isOlderState = false
     /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Opened to build a new state where no root could be read; see `openBlank`.

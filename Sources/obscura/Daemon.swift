@@ -115,7 +115,11 @@ struct Daemon: Equatable {
             if count < 0, errno == EINTR { continue }
             return false
         }
-        if code == StatusPipe.live { return true }
+        if code == StatusPipe.live {
+            let line = String(decoding: readAll(status, countMax: 4096), as: UTF8.self)
+            if !line.isEmpty { note(line) }
+            return true
+        }
         let words = readAll(status, countMax: 4096).split(separator: 0, omittingEmptySubsequences: false)
         guard let status = ExitStatus(rawValue: Int32(code)), words.count == 2 else { return false }
         throw Failure(

@@ -42,7 +42,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     var end: Failure?
     do throws(MountError) {
         try session.run {
-            status.reportLive()
+            status.reportLive(library.isOlderState ? olderStateLine(daemon) : nil)
             library.didGoLive()
             sweeps.sweepOld()
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
@@ -59,6 +59,11 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     if !status.isLive {
         throw Failure(.failed, daemon.directory, "unmounted before it was live: mount it again")
     }
+}
+
+private func olderStateLine(_ daemon: Daemon) -> String {
+    "obscura: \(daemon.directory): the newest state of the space cannot be read: an older one is shown; unmount it and "
+        + "run `obscura check \(daemon.vault)`"
 }
 
 private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) -> (Library, MountSession) {
@@ -116,7 +121,8 @@ private func thumbnailerDirectories() -> [String] {
         home: value("HOME"), dataHome: value("XDG_DATA_HOME"), dataDirectories: value("XDG_DATA_DIRS"))
 }
 
-/// How the daemon tells the command that waits for it: one byte `live`; or an exit status, what, NUL and why.
+/// How the daemon tells the command that waits for it: one byte `live` and what the user should know, if anything; or
+/// an exit status, what, NUL and why.
 final class StatusPipe: Sendable {
     static let live: UInt8 = 0
 
@@ -132,18 +138,23 @@ final class StatusPipe: Sendable {
     /// The mount is live. Called on whichever thread serves the kernel's first request.
     ///
     /// Where nobody waits any more (^C while mounting), the mount is ended again.
-    func reportLive() {
+    ///
+    /// - Parameter line: what the user should know, if anything.
+    func reportLive(_ line: String?) {
         isReported.store(true, ordering: .releasing)
-        guard let descriptor else { return }
+        guard let descriptor else {
+            if let line { note(line) }
+            return
+        }
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         if null >= 0 {
             dup2(null, STDERR_FILENO)
             close(null)
         }
-        var byte = Self.live
-        let count = write(descriptor, &byte, 1)
+        let message = [Self.live] + Array((line ?? "").utf8)
+        let count = write(descriptor, message, message.count)
         close(descriptor)
-        if count != 1 { kill(getpid(), SIGTERM) }
+        if count != message.count { kill(getpid(), SIGTERM) }
     }
 
     /// Says why the process ends. Once the mount has been live, in the system's log.

@@ -48,6 +48,27 @@ import Testing
         #expect(try state(place) == before)
     }
 
+    /// Of four roots the newest is lost, once each for every root.
+    @Test func `a mount says that what it shows is older than what was there`() throws {
+        let place = try filled()
+        var told: [String] = []
+        for slot in 0..<4 {
+            try place.shell("rm -rf C; cp -a V C")
+            for segment in ["000000", "000001"] {
+                let file = "C/spaces/0/\(segment).seg"
+                try place.shell(
+                    "printf XXXXXXXX | dd of=\(file) bs=1 seek=\(slot * 4096 + 50) conv=notrunc status=none")
+            }
+            let mounted = try place.run([obscura, "mount", "C", "D", "--password-stdin"], "one\n")
+            #expect(mounted.status == 0)
+            if !mounted.errors.isEmpty { told.append(mounted.errors) }
+            try place.unmount()
+        }
+        #expect(told.count == 1)
+        let line = "D: the newest state of the space cannot be read: an older one is shown"
+        #expect(told.first?.contains(line) == true)
+    }
+
     @Test func `a read-only copy, and a read-only file system`() throws {
         let place = try filled(spaces: 2)
         try place.shell("cp -a V C; chmod -R a-w C; mkdir R; mount -t tmpfs -o size=128M none R; cp -a V R/V")

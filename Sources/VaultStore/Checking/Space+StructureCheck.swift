@@ -49,7 +49,7 @@ extension Space {
     private func checkRoots(_ report: inout StructureReport) -> [StructureDamage] {
         let found = Self.findRoots(files: files, codec: codec)
         guard found.allSatisfy(\.root.isDurable) else { return [] }
-        guard let newest = found.max(by: { $0.root.generation < $1.root.generation }) else { return [] }
+        report.isNewestLost = lostNewestRoot(of: found) != nil
         var damage: [StructureDamage] = []
         for slot in RootLayout.durableSlots {
             if let root = found.first(where: { $0.slot == slot }) {
@@ -57,9 +57,6 @@ extension Space {
                 damage.append(
                     StructureDamage(part: .root(slot: slot), isADamaged: copy == 0, isBDamaged: copy == 1))
             } else {
-                if slot == rings.nextDurable, hasDelta(after: newest.root.generation) {
-                    report.isNewestLost = true
-                }
                 damage.append(
                     StructureDamage(part: .root(slot: slot), isADamaged: true, isBDamaged: true))
             }
@@ -69,6 +66,15 @@ extension Space {
             let copies = [damage.isADamaged ? 0 : nil, damage.isBDamaged ? 1 : nil].compactMap { $0 }
             return !copies.allSatisfy { segmentFault(Self.rootSector(0, copy: $0, files: files), 8) != nil }
         }
+    }
+
+    /// The slot of the root that was the newest when the space was closed, where that is lost.
+    func lostNewestRoot(of found: [FoundRoot]) -> Int? {
+        let slot = rings.nextDurable
+        guard found.allSatisfy(\.root.isDurable), !found.contains(where: { $0.slot == slot }),
+            let newest = found.map(\.root.generation).max(), hasDelta(after: newest)
+        else { return nil }
+        return slot
     }
 
     /// Whether a delta is there of a commit after a generation: in a space that was closed such a commit had a root.
