@@ -162,7 +162,8 @@ extension Library {
             guard !found.inode.isDirectory else { throw .isDirectory }
             let now = Timestamp.now()
             if directory.isDay && found.inode.isPhoto {
-                try tree.removePhoto(found.inode, named: name.bytes, info, caller, space, now: now)
+                try tree.removePhoto(
+                    found.inode, named: name.bytes, in: directory, info, caller, space, now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.unlinked(found.inode, now: now)

@@ -56,9 +56,7 @@ extension Tree {
 
     /// Removes all names in days but one: moments has every photo once.
     func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
-        for other in try names(of: inode) where other.id != own.id {
-            let directory = try self.inode(other.parent)
-            guard directory.isDay else { continue }
+        for (directory, other) in try moments(of: inode) where other.id != own.id {
             try removeEntry(directory, other.id, inode, now: now)
             try unlinked(inode, now: now)
             notices.append(.attributes(inode.ino))
@@ -100,11 +98,15 @@ extension Tree {
     }
 
     /// The names, by their ids, that stay with a photo's old bytes when `name` in `place` is saved as a new file: its
-    /// backups, names that are hard links as in any file system. Nil where all of them do, because the saved name is
-    /// such a link itself: the new file is then a photo of its own.
+    /// backups, of this save or an earlier one, and names that are hard links as in any file system. Nil where all of
+    /// them do, because the saved name is such a link itself: the new file is then a photo of its own.
     func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
         let names = try names(of: old)
-        let backups = names.filter { $0.parent == place.ino && backupOriginal($0.name) == name }
+        let own = try moment(of: old)?.row.id
+        let former = try moments(of: old).map(\.row).filter { $0.id != own }
+        let backups =
+            names.filter { $0.parent == place.ino && backupOriginal($0.name) == name && !former.contains($0) }
+            + former
         let saved = names.first { $0.parent == place.ino && $0.name == name } ?? backups.first
         var links: [DentryRow] = []
         for row in names where !row.isMember && row.id != saved?.id && !isWorkingName(row.name) {
@@ -132,7 +134,8 @@ extension Tree {
         var link: [UInt8]?
         for entry in try names(of: old) {
             if staying.contains(entry.id) {
-                if entry.parent != place.ino || backupOriginal(entry.name) != name { link = entry.name }
+                let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
+                if !isBackup, try !inode(entry.parent).isDay { link = entry.name }
                 continue
             }
             let directory = try inode(entry.parent)

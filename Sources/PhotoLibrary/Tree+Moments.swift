@@ -5,13 +5,21 @@ import VaultStore
 
 /// Days, and photos' places in them.
 extension Tree {
-    /// The name of a photo in moments.
+    /// The name of a photo in moments. A photo whose links in albums stayed with its old bytes, when it was saved anew,
+    /// has a backup's name beside it; where that is all it has in moments, it counts.
     func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+        let all = try moments(of: inode)
+        return all.first { backupOriginal($0.row.name) == nil } ?? all.first
+    }
+
+    /// All names of a file in days.
+    func moments(of inode: Inode) throws(FileError) -> [(directory: Inode, row: DentryRow)] {
+        var found: [(Inode, DentryRow)] = []
         for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
-            if directory.isDay { return (directory, row) }
+            if directory.isDay { found.append((directory, row)) }
         }
-        return nil
+        return found
     }
 
     /// The directory of a day, made when there is none.

@@ -210,6 +210,7 @@ extension Tree {
             source.row.countLinks(by: -1)
         }
         try move(request)
+        try keepOnlyArrived(request)
         notices.append(.attributes(source.ino))
         if row.day != request.to.row.day {
             row.pin(to: request.to.row.day)
@@ -245,8 +246,20 @@ extension Tree {
             return
         }
         row.former = backupOriginal(request.newName) == request.name ? request.name : nil
-        if request.from.ino != request.to.ino { row.pin(to: request.to.row.day) }
+        if request.from.ino != request.to.ino {
+            try keepOnlyArrived(request)
+            row.pin(to: request.to.row.day)
+        }
         try storePhoto(source, row)
+    }
+
+    /// A photo that has a backup's name beside its own, because its links in albums stay with the old bytes, leaves it
+    /// behind in no other day.
+    private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
+        let own = try names(of: request.source).first {
+            $0.parent == request.to.ino && $0.name == request.newName
+        }
+        if let own { try keepOnly(own, amongDaysOf: request.source, now: request.now) }
     }
 
     /// Makes room for a file moved over another in a day. A photo that comes from elsewhere never replaces one, but is
@@ -260,7 +273,7 @@ extension Tree {
                 request.newName = try freeName(request.to, request.newName)
             } else {
                 try removePhoto(
-                    target.inode, named: request.newName, request.info, request.caller, space,
+                    target.inode, named: request.newName, in: request.to, request.info, request.caller, space,
                     now: request.now)
             }
         } else {

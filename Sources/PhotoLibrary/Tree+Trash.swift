@@ -140,11 +140,22 @@ extension Tree {
     }
 
     /// Removes a photo from its day and from all albums: into the trash of the caller with what lets a file
-    /// manager restore it, or for good where nothing is kept.
+    /// manager restore it, or for good where nothing is kept. Of a photo that has a backup's name beside its own only
+    /// the name goes: an editor tidies up.
     func removePhoto(
-        _ inode: Inode, named name: [UInt8], _ info: TrashInfo?, _ caller: Caller, _ space: Space,
+        _ inode: Inode, named name: [UInt8], in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
+        _ space: Space,
         now: Timestamp
     ) throws(FileError) {
+        let moments = try moments(of: inode)
+        if moments.count > 1,
+            let one = moments.first(where: { $0.directory.ino == directory.ino && $0.row.name == name })
+        {
+            try removeEntry(directory, one.row.id, inode, now: now)
+            try unlinked(inode, now: now)
+            notices.append(.attributes(inode.ino))
+            return
+        }
         guard options.trashDays > 0 else {
             try removePhoto(inode, now: now)
             return

@@ -82,9 +82,13 @@ extension Tree {
         day.row.changed = now
         try addEntry(request.to, request.newName, day, now: now)
         try noteAge(request)
-        for row in rows {
+        // Of a photo with a backup's name beside its own, the own one is kept in mind.
+        let (own, backups) = (
+            rows.filter { backupOriginal($0.name) == nil }, rows.filter { backupOriginal($0.name) != nil }
+        )
+        for row in own + backups {
             let inode = try self.inode(row.ino)
-            if inode.isPhoto { try takeOut(inode, named: row.name, now: now) }
+            if inode.isPhoto && !inode.isTrashed { try takeOut(inode, named: row.name, now: now) }
         }
         notices.append(.attributes(day.ino))
     }

@@ -25,6 +25,49 @@ private let files = ".Trash-0/files"
         try rig.expectNothingLeft()
     }
 
+    /// Its links in albums stay with the old bytes, which so are a photo, beside a backup's name in the day.
+    @Test(arguments: ["moments/2024-05-01/b.jpg", "albums/b.jpg"])
+    func whatIsMovedToAnotherDayLeavesNoBackupsNameBehind(path: String) throws {
+        let rig = try Rig()
+        try rig.mkdir("moments/2024-06-01")
+        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/a.jpg", "albums/b.jpg")
+        try rig.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
+        try rig.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/a.jpg~", "2024-05-01/b.jpg"])
+        try rig.mv(path, "moments/2024-06-01/b.jpg")
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-06-01/b.jpg"])
+        try rig.rm("moments/2024-06-01/b.jpg")
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+    }
+
+    /// The links that stayed with the old bytes were gone with the backup, and the photo with them, into the trash.
+    @Test func anEditorsBackupIsRemovedWithoutThePhotoThatItWas() throws {
+        let rig = try Rig()
+        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/a.jpg", "albums/b.jpg")
+        try rig.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
+        try rig.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        try rig.rm("moments/2024-05-01/a.jpg~")
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
+        for path in ["albums/a.jpg", "albums/b.jpg", "moments/2024-05-01/b.jpg"] {
+            #expect(try rig.get(path) == jpeg("2024-05-01", more: 1))
+        }
+    }
+
+    /// Saving the photo again, by another of its names, gave the backup the new bytes.
+    @Test func anEarlierBackupKeepsItsBytes() throws {
+        let rig = try Rig()
+        try rig.mkdir("albums/A")
+        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try rig.ln("albums/a.jpg", "albums/b.jpg")
+        try rig.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
+        try rig.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        try rig.put("moments/2024-05-01/.new", jpeg("2024-07-01", more: 3))
+        try rig.mv("moments/2024-05-01/.new", "moments/2024-05-01/b.jpg")
+        #expect(try rig.get("moments/2024-05-01/a.jpg~") == jpeg("2024-05-01", more: 1))
+    }
+
     /// A program that writes to it at once would write into a file that has no name any more.
     @Test func whatWasSavedByAnotherNameIsStaleByThisOne() throws {
         let rig = try Rig()

@@ -74,12 +74,13 @@ public func makeTemporaryDirectory() throws -> String {
     return path
 }
 
-/// Polls until `condition` holds; false when it does not for a minute, which no machine is slow enough for.
+/// Polls until `condition` holds; false when it never did within half a minute.
 @discardableResult
 public func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-    for _ in 0..<30_000 {
+    let end = ContinuousClock.now + .seconds(30)
+    while ContinuousClock.now < end {
         if try condition() { return true }
-        usleep(2000)
+        usleep(10_000)
     }
     return try condition()
 }

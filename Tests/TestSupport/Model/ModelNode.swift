@@ -72,8 +72,10 @@ final class ModelNode {
     var isUnlistedDay: Bool { day != nil && entries.isEmpty && !isMadeByHand }
     /// Of a directory that has not been removed, and is not the top: where it lies.
     var parent: ModelNode? { names.first?.directory }
+    /// Its names in days, of which there are several only where one is a backup's.
+    var moments: [Name] { names.filter { $0.directory.day != nil } }
     /// Its name in moments.
-    var moment: Name? { names.first { $0.directory.day != nil } }
+    var moment: Name? { moments.first { !isModelBackup($0.name) } ?? moments.first }
     /// What lies in it, in the order in which it came.
     var listed: [(name: Name, node: ModelNode)] {
         entries.flatMap { name, node in
@@ -106,6 +108,11 @@ func isModelNumbered(_ shown: String, of name: String) -> Bool {
 
 /// The names that a backup of NAME may have.
 func modelBackups(of name: String) -> [String] { [name + "~", name + "_original", name + ".bak"] }
+
+/// Whether it is called as a backup of something.
+func isModelBackup(_ name: String) -> Bool {
+    ["~", "_original", ".bak"].contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
+}
 
 /// Whether a directory of that name may be made in moments.
 func isModelDay(_ name: String) -> Bool {

@@ -224,7 +224,9 @@ extension ModelTree {
         let isBackup = { (row: ModelNode.Name) in
             row.directory === place && modelBackups(of: name).contains(row.name)
         }
-        let backups = old.names.filter(isBackup)
+        let former = old.moments.filter { $0.id != old.moment?.id }
+        let backups =
+            old.names.filter { row in isBackup(row) && !former.contains { $0.id == row.id } } + former
         let saved = old.names.first { $0.isOf(place, name) } ?? backups.first
         let links = old.names.filter {
             !$0.isMember && $0.id != saved?.id && !isModelWorkingName($0.name) && !isBackup($0)
@@ -245,7 +247,8 @@ extension ModelTree {
         var link: String?
         for row in old.names {
             if staying.contains(row.id) {
-                if row.directory !== place || !modelBackups(of: name).contains(row.name) { link = row.name }
+                let isBackup = row.directory === place && modelBackups(of: name).contains(row.name)
+                if !isBackup && row.directory.day == nil { link = row.name }
                 continue
             }
             old.names.removeAll { $0.id == row.id }

@@ -200,8 +200,8 @@ extension ModelTree {
             fileMoved(it)
             return 0
         }
-        if let own = it.source.moment { drop(own, of: it.source) }
         move(it)
+        keepOnlyArrived(it)
         pin(it.source, to: day)
         return 0
     }
@@ -224,10 +224,18 @@ extension ModelTree {
         }
         it.source.photo?.former = modelBackups(of: it.row.name).contains(it.newName) ? it.row.name : nil
         if it.from !== it.to {
+            keepOnlyArrived(it)
             it.source.photo?.day = day
             it.source.photo?.isPinned = true
         }
         return 0
+    }
+
+    /// Moments has every photo once, backups' names counted.
+    private func keepOnlyArrived(_ it: Renaming) {
+        for other in it.source.names where other.directory.day != nil && !other.isOf(it.to, it.newName) {
+            drop(other, of: it.source)
+        }
     }
 
     /// A photo from elsewhere never replaces one; within the day, or by a plain file, one is overwritten as by rm.
@@ -240,7 +248,7 @@ extension ModelTree {
         } else if it.from !== it.to, it.source.isPhoto || isToBePhoto(it) {
             it.newName = freeName(it.to, it.newName)
         } else {
-            removePhoto(node, named: it.newName)
+            removePhoto(node, named: it.newName, in: it.to)
         }
         return it
     }

@@ -8,8 +8,12 @@ extension ModelTree {
         return photo?.trashed == nil ? nil : photo
     }
 
-    /// Removes a photo from its day, by a program that knows of no trash.
-    func removePhoto(_ node: ModelNode, named name: String) {
+    /// Removes a photo from its day, by a program that knows of no trash; where it has two names in moments, one of
+    /// them.
+    func removePhoto(_ node: ModelNode, named name: String, in directory: ModelNode) {
+        if node.moments.count > 1, let one = node.names.first(where: { $0.isOf(directory, name) }) {
+            return drop(one, of: node)
+        }
         let trash = privateDirectory(trashName, in: top)
         let files = privateDirectory("files", in: trash)
         let infos = privateDirectory("info", in: trash)
@@ -96,7 +100,12 @@ extension ModelTree {
         let rows = it.source.listed
         (it.source.day, it.source.isMadeByHand) = (nil, false)
         place(it)
-        for (row, node) in rows where node.isPhoto { takeOut(node, named: row.name) }
+        let (own, backups) = (
+            rows.filter { !isModelBackup($0.name.name) }, rows.filter { isModelBackup($0.name.name) }
+        )
+        for (row, node) in own + backups where node.isPhoto && node.trashed == nil {
+            takeOut(node, named: row.name)
+        }
         return 0
     }
 

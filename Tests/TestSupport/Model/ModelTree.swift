@@ -237,7 +237,7 @@ final class ModelTree {
         guard let (row, node) = entry(directory, name) else { return ENOENT }
         guard !node.isDirectory else { return EISDIR }
         if directory.day != nil && node.isPhoto {
-            removePhoto(node, named: name)
+            removePhoto(node, named: name, in: directory)
         } else {
             remove(row, of: node)
         }
