@@ -169,8 +169,11 @@ struct TwinSide: Sendable {
             let end = data < 0 && errno == ENXIO ? size : data
             guard end > hole else { return "no data behind \(hole)" }
             var bytes = [UInt8](repeating: 0, count: end - hole)
-            if pread(descriptor, &bytes, bytes.count, hole) < 0 { return "" }
-            if let wrong = bytes.firstIndex(where: { $0 != 0 }) { return "no zero at \(hole + wrong)" }
+            // By a descriptor that is for writing alone nothing can be read.
+            let isRead = pread(descriptor, &bytes, bytes.count, hole) >= 0
+            if isRead, let wrong = bytes.firstIndex(where: { $0 != 0 }) {
+                return "no zero at \(hole + wrong)"
+            }
             position = end
         }
         return outcome(lseek(descriptor, size, seekHole))
