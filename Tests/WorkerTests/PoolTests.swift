@@ -48,6 +48,14 @@ extension WorkerTests {
             for _ in 1...3 { #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) } }
         }
 
+        /// By its own limit: the deadline is for machines on which nothing gets its turn.
+        @Test func aPictureThatComputesWithoutEndIsStopped() {
+            let workers = ThumbnailWorkers(
+                executable: workerPath, count: 1, deadlineMilliseconds: 600_000,
+                arguments: ["--trial", "stall"])
+            #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) }
+        }
+
         @Test func aStallEndsAtTheDeadline() throws {
             let workers = makeWorkers(count: 2, deadlineMilliseconds: 400, trial: "stall")
             let start = ContinuousClock.now

@@ -44,8 +44,9 @@ public final class ThumbnailWorkers: Sendable {
     /// Largest box that can be asked for, in pixels a side.
     public static let boxPixelsMax = WorkerProtocol.boxPixelsMax
 
-    /// Time for one picture.
-    private static let deadlineMilliseconds = 10_000
+    /// Time for one picture that uses none of the processor's: what computes without end is stopped by the worker's
+    /// own limit, long before.
+    private static let deadlineMilliseconds = 60_000
     /// The same where everybody else comes first. The limit of processor time is what stops a picture there.
     private static let backgroundDeadlineMilliseconds = 120_000
 
