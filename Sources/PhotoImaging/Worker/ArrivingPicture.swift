@@ -76,19 +76,16 @@ package final class ArrivingPicture {
     /// All that will be there.
     private let bytes: UnsafeRawBufferPointer
     /// Nil: all is there.
-    private let arrived: UnsafePointer<Atomic<UInt32>>?
-    private let giveUp: () -> Never
+    private let coming: (arrived: UnsafePointer<Atomic<UInt32>>, giveUp: () -> Never)?
 
     /// One that is in memory already, for as long as this is.
     package init(whole bytes: UnsafeRawBufferPointer) {
-        (self.bytes, arrived) = (bytes, nil)
-        giveUp = { preconditionFailure("it is there") }
+        (self.bytes, coming) = (bytes, nil)
     }
 
     /// One in a mapped memory file of the client's. `giveUp` is called when the rest of it will not come.
     package init(file: UnsafeRawBufferPointer, giveUp: @escaping () -> Never) {
-        self.giveUp = giveUp
-        arrived = file.baseAddress!.assumingMemoryBound(to: Atomic<UInt32>.self)
+        coming = (file.baseAddress!.assumingMemoryBound(to: Atomic<UInt32>.self), giveUp)
         bytes = UnsafeRawBufferPointer(rebasing: file[WorkerProtocol.pictureHeaderBytes...])
     }
 
@@ -100,12 +97,12 @@ package final class ArrivingPicture {
 
     /// Blocks until at least `count` bytes are there, or all. Returns how many are.
     package func wait(for count: Int) -> Int {
-        guard let arrived else { return bytes.count }
+        guard let coming else { return bytes.count }
         while true {
-            let there = arrived.pointee.load(ordering: .acquiring)
-            if there == givenUp { giveUp() }
+            let there = coming.arrived.pointee.load(ordering: .acquiring)
+            if there == givenUp { coming.giveUp() }
             if there >= min(count, bytes.count) { return min(Int(there), bytes.count) }
-            shim_futex_wait(arrived, there)
+            shim_futex_wait(coming.arrived, there)
         }
     }
 
