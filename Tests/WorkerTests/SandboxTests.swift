@@ -35,7 +35,7 @@ extension WorkerTests {
             let limits = try String(contentsOfFile: "/proc/\(decoder)/limits", encoding: .utf8)
             #expect(limits.contains(#/Max core file size +0 /#))
             #expect(limits.contains(#/Max address space +1073741824 /#))
-            #expect(limits.contains(#/Max cpu time +20 /#))
+            #expect(limits.contains(#/Max cpu time +10 /#))
             let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(decoder)/environ"))
             #expect(environment == Data("SWIFT_BACKTRACE=enable=no\0".utf8))
             workers.shutDown()
