@@ -197,7 +197,10 @@ extension Library {
             (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
         }
         let verdict = place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
-        try save(file, filedBy: verdict, for: file.lastWriter)
+        try save(file) { tree throws(FileError) in
+            tree.actor = file.lastWriter
+            try tree.file(file.inode, verdict, space, now: .now())
+        }
         file.needsFiling = false
         if case .plain = verdict, let place, isSidecarName(place.name) { try fileBesideSidecar(file.inode) }
     }

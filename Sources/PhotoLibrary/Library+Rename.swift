@@ -132,7 +132,11 @@ extension Library {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            try save(file, filedBy: look(file), for: actor)
+            let verdict = look(file)
+            try save(file) { tree throws(FileError) in
+                tree.actor = actor
+                try tree.file(file.inode, verdict, space, now: .now())
+            }
         }
     }
 
@@ -177,25 +181,8 @@ extension Library {
     /// Goes on where an earlier session was interrupted.
     func fileWhatIsUnfiled() throws(FileError) {
         for ino in try locked({ tree throws(FileError) in try sql(tree.tables.unfiled()) }) {
-            // What fails is tried again by the next session, and keeps none of the others from its place.
-            try? fileLeftover(ino)
+            try fileBelow(ino)
         }
-    }
-
-    /// A directory that is no longer a working one, or a file that was being written when its session ended.
-    private func fileLeftover(_ ino: UInt64) throws(FileError) {
-        let (isDirectory, isWanted) = try locked { tree throws(FileError) -> (Bool, Bool) in
-            guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
-            let inode = try tree.inode(ino)
-            if inode.isDirectory { return (true, false) }
-            // An emptied photo stays one: nobody has said yet that it is to be empty.
-            guard inode.isRegular, inode.row.nlink > 0, inode.row.size > 0 else { return (false, false) }
-            if inode.isPhoto { return (false, true) }
-            return (false, try tree.fileableName(of: inode) != nil)
-        }
-        if isDirectory { return try fileBelow(ino) }
-        if isWanted { try lookAndFile(ino) }
-        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
     }
 }
 

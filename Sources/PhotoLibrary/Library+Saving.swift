@@ -6,7 +6,7 @@ import VaultStore
 /// From open files to the tree.
 extension Library {
     /// Seals what is dirty and writes the rows, in one transaction with `also`. The writer's lock is held.
-    func save(_ file: FileState, also: (Tree) throws(FileError) -> Void) throws(FileError) {
+    func save(_ file: FileState, also: (Tree) throws(FileError) -> Void = { _ in }) throws(FileError) {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
         try changing { tree throws(FileError) in
@@ -20,27 +20,6 @@ extension Library {
             file.unsavedSince = nil
             commons.unregister(file)
         }
-    }
-
-    /// Saves a file whose writer may not have done with it: it is filed later, and where nobody comes to that, by the
-    /// next session.
-    func save(_ file: FileState) throws(FileError) {
-        let isNews = file.needsFiling && !file.isNotedUnfiled
-        try save(file) { tree throws(FileError) in
-            if isNews { try sql(tree.tables.addUnfiled(file.ino)) }
-        }
-        if isNews { file.isNotedUnfiled = true }
-    }
-
-    /// Saves a file and files it by what a look at it told, for a thread where it is one's doing.
-    func save(_ file: FileState, filedBy verdict: Verdict, for actor: Int32) throws(FileError) {
-        let wasNoted = file.isNotedUnfiled
-        try save(file) { tree throws(FileError) in
-            tree.actor = actor
-            try tree.file(file.inode, verdict, space, now: .now())
-            if wasNoted { try sql(tree.tables.removeUnfiled(file.ino)) }
-        }
-        file.isNotedUnfiled = false
     }
 
     /// A content for a file whose present one is about to be left to others; nil where nobody else has it.
