@@ -43,7 +43,10 @@ extension WorkerTests {
         }
 
         /// Attempts that would do harm where they succeed outside.
-        private let harmful = """
+        ///
+        /// - Parameter descriptor: one of this process that is not closed on exec.
+        private func harmful(descriptor: Int32) -> String {
+            """
             try usr touch /usr/obscura-trial
             try root touch /obscura-trial
             try shared touch /dev/shm/obscura-trial
@@ -53,10 +56,11 @@ extension WorkerTests {
             try trigger test -w /proc/sysrq-trigger
             try namespace unshare -U true
             try mount mount -t tmpfs none /tmp
-            try descriptor test -e /proc/1/fd/77
+            try descriptor test -e /proc/1/fd/\(descriptor)
             try bus test -e /run/dbus
             try disk sh -c 'test -e /sys/block || test -e /dev/sda || test -e /dev/vda'
             """
+        }
 
         private func script(_ attempts: String) -> String {
             """
@@ -74,11 +78,12 @@ extension WorkerTests {
             try "secret".write(toFile: home.root + "/secret", atomically: true, encoding: .utf8)
             setenv("OBSCURA_TRIAL", "1", 1)
             defer { unsetenv("OBSCURA_TRIAL") }
-            // Not closed on exec.
-            #expect(dup2(listener, 77) == 77)
-            defer { close(77) }
+            // Not closed on exec, and none of those that the box is given.
+            let descriptor = fcntl(listener, F_DUPFD, 77)
+            defer { close(descriptor) }
 
-            try home.add(script(attempts(port: port) + "\n" + harmful), shell: "/bin/bash")
+            let all = attempts(port: port) + "\n" + harmful(descriptor: descriptor)
+            try home.add(script(all), shell: "/bin/bash")
             let report = try home.installed().report()
             #expect(report.filter { $0.value != "no" }.isEmpty)
             #expect(report.count == 19)
