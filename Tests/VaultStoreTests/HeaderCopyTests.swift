@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultFormat
 
@@ -29,7 +30,7 @@ import VaultFormat
     private func header(_ path: String) -> URL { URL(fileURLWithPath: path + "/obscura.vault") }
 
     private func opens(_ path: String, _ password: String) -> VaultError? {
-        verdict { _ = try Vault.unlock(path, password: secret(password)) }
+        verdict { try patiently { _ = try Vault.unlock(path, password: secret(password)) } }
     }
 
     private func restore(_ path: String, _ image: [UInt8]) throws -> HeaderRestoration.Present {
