@@ -19,7 +19,7 @@ struct jpeg_stream {
   long count, given; /* of the file; those libjpeg has been given */
   jpeg_stream_wait wait;
   const void *context;
-  /* Where the picture has restart markers: see `hasten`. */
+  /* Where the picture has restart markers: see `start`. */
   boolean (*decode_mcu)(j_decompress_ptr decoder, JBLOCKROW *blocks);
   unsigned restart_interval, until_restart; /* in MCUs */
 };
@@ -79,17 +79,19 @@ static boolean decode_mcu(j_decompress_ptr decoder, JBLOCKROW *blocks) {
 /* Cameras put a restart marker after each row or so, and libjpeg-turbo (jdhuff.c, decode_mcu) does not use its fast way
    of reading MCUs in a picture that has any, though only the first one after a marker is special: all of its work then
    takes half as long again. So it is told of an interval of one MCU for each of those, which makes it read the marker,
-   and of none for the others. To be called before and after jpeg_start_decompress. */
-static void hasten(jpeg_stream *stream, boolean is_started) {
+   and of none for the others.
+
+   Begins the decoding; `decode_mcu` does the telling. */
+static void start(jpeg_stream *stream) {
   j_decompress_ptr decoder = &stream->decoder;
-  if (!is_started) {
-    if (decoder->progressive_mode || decoder->arith_code || decoder->inputctl->has_multiple_scans) return;
+  if (!decoder->progressive_mode && !decoder->arith_code && !decoder->inputctl->has_multiple_scans) {
     stream->restart_interval = decoder->restart_interval;
     decoder->restart_interval = decoder->restart_interval ? 1 : 0;
-  } else if (stream->restart_interval) {
-    stream->decode_mcu = decoder->entropy->decode_mcu;
-    decoder->entropy->decode_mcu = decode_mcu;
   }
+  jpeg_start_decompress(decoder);
+  if (!stream->restart_interval) return;
+  stream->decode_mcu = decoder->entropy->decode_mcu;
+  decoder->entropy->decode_mcu = decode_mcu;
 }
 
 jpeg_stream *jpeg_stream_open(const unsigned char *bytes, long count, jpeg_stream_wait wait, const void *context) {
@@ -147,9 +149,7 @@ int jpeg_stream_decode(jpeg_stream *stream, int divisor, unsigned char *rows, lo
   }
   decoder->scale_num = 1;
   decoder->scale_denom = (unsigned)divisor;
-  hasten(stream, FALSE);
-  jpeg_start_decompress(decoder);
-  hasten(stream, TRUE);
+  start(stream);
   if ((long)decoder->output_height != height ||
       (long)decoder->output_width * decoder->output_components > row_bytes)
     return -1;

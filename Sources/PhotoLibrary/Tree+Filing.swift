@@ -102,8 +102,7 @@ extension Tree {
     /// them do, because the saved name is such a link itself: the new file is then a photo of its own.
     func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
         let names = try names(of: old)
-        let own = try moment(of: old)?.row.id
-        let former = try moments(of: old).map(\.row).filter { $0.id != own }
+        let former = try backupMoments(of: old)
         let backups =
             names.filter { $0.parent == place.ino && backupOriginal($0.name) == name && !former.contains($0) }
             + former

@@ -12,6 +12,12 @@ extension Tree {
         return all.first { backupOriginal($0.row.name) == nil } ?? all.first
     }
 
+    /// What a photo has in days beside its own name: names of backups that are still it.
+    func backupMoments(of inode: Inode) throws(FileError) -> [DentryRow] {
+        let own = try moment(of: inode)?.row.id
+        return try moments(of: inode).map(\.row).filter { $0.id != own }
+    }
+
     /// All names of a file in days.
     func moments(of inode: Inode) throws(FileError) -> [(directory: Inode, row: DentryRow)] {
         var found: [(Inode, DentryRow)] = []

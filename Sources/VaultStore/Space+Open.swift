@@ -67,7 +67,7 @@ extension Space {
     {
         let found = findRoots(files: files, codec: PageCodec(key: keys.page))
         let space = try open(found, files: files, keys: keys, options: options)
-        space.isOlderState = !space.unreadableStates.isEmpty || space.lostNewestRoot(of: found) != nil
+        space.hasLostNewestRoot = space.isNewestRootLost(of: found)
         return space
     }
 

@@ -91,8 +91,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var tornRoots: [TornRoot]
     /// Generations of newer states than the one that was opened, which could not be read.
     public let unreadableStates: [UInt64]
-    /// Whether a newer state than the one that was opened was there once: it cannot be read, or its root is lost.
-    public internal(set) var isOlderState = false
+    /// A root is lost, and a commit after all others tells that it was the newest when the space was closed.
+    public internal(set) var hasLostNewestRoot = false
+    /// Whether a newer state than the one that was opened was there once.
+    public var isOlderState: Bool { !unreadableStates.isEmpty || hasLostNewestRoot }
     /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Opened to build a new state where no root could be read; see `openBlank`.

@@ -25,15 +25,21 @@ private let files = ".Trash-0/files"
         try rig.expectNothingLeft()
     }
 
-    /// Its links in albums stay with the old bytes, which so are a photo, beside a backup's name in the day.
-    @Test(arguments: ["moments/2024-05-01/b.jpg", "albums/b.jpg"])
-    func whatIsMovedToAnotherDayLeavesNoBackupsNameBehind(path: String) throws {
+    /// An editor has saved a.jpg. Its link b.jpg stays with the old bytes, which so are a photo, with a backup's name
+    /// beside its own in the day.
+    private func rigWithABackupBesideItsPhoto() throws -> Rig {
         let rig = try Rig()
-        try rig.mkdir("moments/2024-06-01")
         try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
         try rig.ln("albums/a.jpg", "albums/b.jpg")
         try rig.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
         try rig.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        return rig
+    }
+
+    @Test(arguments: ["moments/2024-05-01/b.jpg", "albums/b.jpg"])
+    func whatIsMovedToAnotherDayLeavesNoBackupsNameBehind(path: String) throws {
+        let rig = try rigWithABackupBesideItsPhoto()
+        try rig.mkdir("moments/2024-06-01")
         #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/a.jpg~", "2024-05-01/b.jpg"])
         try rig.mv(path, "moments/2024-06-01/b.jpg")
         #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-06-01/b.jpg"])
@@ -43,11 +49,7 @@ private let files = ".Trash-0/files"
 
     /// The links that stayed with the old bytes were gone with the backup, and the photo with them, into the trash.
     @Test func anEditorsBackupIsRemovedWithoutThePhotoThatItWas() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
-        try rig.ln("albums/a.jpg", "albums/b.jpg")
-        try rig.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
-        try rig.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        let rig = try rigWithABackupBesideItsPhoto()
         try rig.rm("moments/2024-05-01/a.jpg~")
         #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
         for path in ["albums/a.jpg", "albums/b.jpg", "moments/2024-05-01/b.jpg"] {
@@ -57,12 +59,7 @@ private let files = ".Trash-0/files"
 
     /// Saving the photo again, by another of its names, gave the backup the new bytes.
     @Test func anEarlierBackupKeepsItsBytes() throws {
-        let rig = try Rig()
-        try rig.mkdir("albums/A")
-        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
-        try rig.ln("albums/a.jpg", "albums/b.jpg")
-        try rig.mv("moments/2024-05-01/a.jpg", "moments/2024-05-01/a.jpg~")
-        try rig.put("moments/2024-05-01/a.jpg", jpeg("2024-05-01", more: 2))
+        let rig = try rigWithABackupBesideItsPhoto()
         try rig.put("moments/2024-05-01/.new", jpeg("2024-07-01", more: 3))
         try rig.mv("moments/2024-05-01/.new", "moments/2024-05-01/b.jpg")
         #expect(try rig.get("moments/2024-05-01/a.jpg~") == jpeg("2024-05-01", more: 1))

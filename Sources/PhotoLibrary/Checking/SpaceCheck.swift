@@ -88,11 +88,11 @@ public struct SpaceCheck {
                 "the newest state of the space", "it cannot be read: an older one is shown", isHarmless: false
             )
         }
-        let structure = space.checkStructure()
-        if structure.isNewestLost {
+        if space.hasLostNewestRoot {
             report.add(
                 "the newest state of the space", "its root is lost: an older one is shown", isHarmless: false)
         }
+        let structure = space.checkStructure()
         for fault in structure.segments.sorted(by: { $0.segment < $1.segment }) { note(fault) }
         for finding in Finding.summarized(structure.damage) { report.add(finding) }
         report.plan.parts = structure.halved + structure.damage.filter { !$0.isLost }.map(\.part)

@@ -10,7 +10,7 @@ extension Space {
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
         walk.collectDeltas()
         var report = openCopies(walk.found, pairs: root.pairs)
-        report.damage += checkRoots(&report)
+        report.damage += checkRoots()
         report.damage.sort { $0.part.text < $1.part.text }
         report.slots = walk.found.map(\.reference.slot)
         return report
@@ -46,10 +46,9 @@ extension Space {
     ///
     /// After a crash one may be torn without anything being wrong: the first durable commit after it mends that. So
     /// only a space that was closed is to have all whole.
-    private func checkRoots(_ report: inout StructureReport) -> [StructureDamage] {
+    private func checkRoots() -> [StructureDamage] {
         let found = Self.findRoots(files: files, codec: codec)
         guard found.allSatisfy(\.root.isDurable) else { return [] }
-        report.isNewestLost = lostNewestRoot(of: found) != nil
         var damage: [StructureDamage] = []
         for slot in RootLayout.durableSlots {
             if let root = found.first(where: { $0.slot == slot }) {
@@ -68,13 +67,12 @@ extension Space {
         }
     }
 
-    /// The slot of the root that was the newest when the space was closed, where that is lost.
-    func lostNewestRoot(of found: [FoundRoot]) -> Int? {
-        let slot = rings.nextDurable
-        guard found.allSatisfy(\.root.isDurable), !found.contains(where: { $0.slot == slot }),
-            let newest = found.map(\.root.generation).max(), hasDelta(after: newest)
-        else { return nil }
-        return slot
+    /// Whether the root that was the newest when the space was closed is none of those found.
+    func isNewestRootLost(of found: [FoundRoot]) -> Bool {
+        guard found.allSatisfy(\.root.isDurable), !found.contains(where: { $0.slot == rings.nextDurable }),
+            let newest = found.map(\.root.generation).max()
+        else { return false }
+        return hasDelta(after: newest)
     }
 
     /// Whether a delta is there of a commit after a generation: in a space that was closed such a commit had a root.

@@ -82,8 +82,6 @@ public struct StructureReport: Sendable {
     public var segments: Set<SegmentFault> = []
     /// Pages with one copy in such a segment, to be written again.
     public var halved: [StructurePart] = []
-    /// A root is lost, and a commit after all others tells that it was the newest.
-    public var isNewestLost = false
     /// Bytes read.
     public var bytes: UInt64 = 0
     /// Slots that something refers to, each as often as something does; only after a check of everything.
