@@ -20,6 +20,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     private var waiting: [Message] = []
     private var known: Set<Message> = []
     private var hasOverflowed = false
+    private var isSending = false
     private var isStopping = false
     private var thread: WorkerThread?
 
@@ -30,6 +31,8 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     func invalidateEntry(parent: UInt64, name: Name) { enqueue(.entry(parent: parent, name: name)) }
     func invalidateInode(_ ino: UInt64) { enqueue(.inode(ino)) }
     func invalidateAttributes(_ ino: UInt64) { enqueue(.attributes(ino)) }
+
+    var hasUnsent: Bool { lock.withLock { !isStopping && (isSending || !waiting.isEmpty) } }
 
     /// A message that waits already is not sent twice: it will be sent after this call as well.
     private func enqueue(_ message: Message) {
@@ -70,8 +73,10 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     /// Waits for messages; nil when there will be no more.
     private func take() -> (messages: [Message], overflowed: Bool)? {
         lock.withLock {
+            isSending = false
             while waiting.isEmpty && !isStopping { change.wait(lock) }
             guard !isStopping else { return nil }
+            isSending = true
             defer {
                 waiting = []
                 known = []

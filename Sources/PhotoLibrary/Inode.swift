@@ -21,6 +21,9 @@ final class Inode: @unchecked Sendable {
     /// A name of it went, or became another's, by more than that name's own removal or renaming: the kernel may still
     /// believe it. Until it is looked up anew.
     var isTakenAway = false
+    /// Who asks for it by which name, where it has been looked up anew before the kernel was told of the names that it
+    /// lost. Nil: whoever opens it means it.
+    private var doubt: Doubt?
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
     /// What it adds to the bytes of all photos, as they were counted last.
@@ -35,6 +38,47 @@ final class Inode: @unchecked Sendable {
     /// descriptor, as nobody has it open.
     func requireCurrent() throws(FileError) {
         if isTakenAway && openCount == 0 { throw .stale }
+    }
+
+    /// Threads, by their ids.
+    private struct Doubt {
+        /// Told that it is stale: the kernel then asks for the name again, in the same thread.
+        var refused: Set<Int32> = []
+        /// Of those, the ones whose name led here again: they may open it, once.
+        var confirmed: Set<Int32> = []
+    }
+
+    /// A name of it was looked up.
+    ///
+    /// - Parameter isKernelTold: the kernel believes no name that is another file's by now.
+    func noteLookedUp(by thread: Int32, isKernelTold: () -> Bool) {
+        guard isTakenAway || doubt != nil else { return }
+        if isKernelTold() {
+            doubt = nil
+        } else {
+            var doubt = doubt ?? Doubt()
+            if isTakenAway { doubt.confirmed = [] }
+            if doubt.refused.remove(thread) != nil { doubt.confirmed.insert(thread) }
+            self.doubt = doubt
+        }
+        isTakenAway = false
+    }
+
+    /// Throws `stale` where the thread that opens it may come by a name that is another file's by now: though another
+    /// name, the right one, was looked up, by it or somebody else, the kernel may still believe the wrong one.
+    func requireMeant(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
+        if !isTakenAway {
+            if doubt == nil { return }
+            if isKernelTold() {
+                doubt = nil
+                return
+            }
+            if doubt?.confirmed.remove(thread) != nil { return }
+        }
+        var doubt = doubt ?? Doubt()
+        doubt.refused.insert(thread)
+        self.doubt = doubt
+        throw .stale
     }
 
     var ino: UInt64 { row.ino }

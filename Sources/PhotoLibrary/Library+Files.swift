@@ -64,7 +64,7 @@ extension Library {
             guard inode.isRegular else { throw .noSuchDeviceOrAddress }
             // The kernel still believes a name that is being taken from it. Told that it is stale it asks again:
             // what is written must not go into a file that nobody will find.
-            if inode.isTakenAway { throw .stale }
+            try inode.requireMeant(by: caller.pid) { isKernelTold }
             return try openedHandle(inode, tree, flags: flags)
         }
         if flags & O_TRUNC != 0, let file = handle.state {

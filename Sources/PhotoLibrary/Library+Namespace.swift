@@ -25,7 +25,7 @@ extension Library {
             let found = try tree.find(directory, name.bytes)
             if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
             guard let found else { throw .noEntry }
-            found.inode.isTakenAway = false
+            found.inode.noteLookedUp(by: caller.pid) { isKernelTold }
             if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
             return tree.entry(found.inode, in: directory.area)
         }

@@ -1,6 +1,7 @@
 import Glibc
 import LinuxIO
 import PhotoImaging
+import Synchronization
 public import VaultCatalogue
 public import VaultStore
 
@@ -23,6 +24,8 @@ public final class Library: @unchecked Sendable {
     private let tree: Tree
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
+    /// Changes of which the observer is still to be told.
+    private let untold = Atomic<Int>(0)
 
     /// Whether the newest state of the space cannot be read, and this is the one before.
     public var isOlderState: Bool { space.isOlderState }
@@ -150,6 +153,7 @@ public final class Library: @unchecked Sendable {
                 tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 swap(&notices, &tree.notices)
+                if !notices.isEmpty { untold.wrappingAdd(1, ordering: .relaxed) }
                 swap(&abandoned, &tree.abandoned)
             }
             return try body(tree)
@@ -172,7 +176,13 @@ public final class Library: @unchecked Sendable {
                 before: { _ throws(CatalogueError) in try tree.storeChanges() }, freeze: { space.freeze() }))
     }
 
+    /// Whether the kernel has heard of all changes that it did not ask for. Under the catalogue's lock.
+    var isKernelTold: Bool {
+        untold.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
+    }
+
     private func tell(_ notices: [Tree.Notice]) {
+        defer { untold.wrappingSubtract(1, ordering: .releasing) }
         let observer = self.observer
         for notice in notices {
             switch notice {

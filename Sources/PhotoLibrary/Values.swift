@@ -193,6 +193,8 @@ public protocol LibraryObserver: AnyObject, Sendable {
     /// Attributes and cached pages.
     func invalidateInode(_ ino: UInt64)
     func invalidateAttributes(_ ino: UInt64)
+    /// Whether it was told of something that it has not passed on.
+    var hasUnsent: Bool { get }
 }
 
 let fileTypeMask: UInt32 = 0o170000

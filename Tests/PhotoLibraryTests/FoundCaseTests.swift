@@ -98,6 +98,37 @@ private let files = ".Trash-0/files"
         #expect(try rig.library.open(moved, flags: O_RDONLY, rig.caller).ino == moved)
     }
 
+    /// Looked up by its new name it was no longer stale by the old one, and what was written there fell on it.
+    @Test func whatWasLookedUpAnewIsStaleToTheKernelUntilThatIsTold() throws {
+        let rig = try Rig()
+        try rig.mkdir("moments/2020-01-01")
+        try rig.put("moments/2020-01-01/x.jpg", jpeg("2020-01-01", more: 1))
+        let moved = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 2))
+        rig.observer.hasUnsent = true
+        try rig.mv("albums/x.jpg", "moments/2020-01-01/x.jpg")
+        func open(_ thread: Int32) throws -> UInt64 {
+            try rig.library.open(moved, flags: O_RDWR, Caller(uid: 0, gid: 0, pid: thread)).ino
+        }
+        func lookUp(_ thread: Int32) throws -> UInt64 {
+            let day = try rig.ino("moments/2020-01-01")
+            let name = Name("x (2).jpg")
+            return try rig.library.lookup(day, name, Caller(uid: 0, gid: 0, pid: thread)).attributes.ino
+        }
+        #expect(try lookUp(1) == moved)
+        // By the name that the kernel believes; told that it is stale, it finds another file there.
+        for thread: Int32 in [1, 2] { expectError(.stale) { _ = try open(thread) } }
+        // By the right one; each time the kernel asks again.
+        for thread: Int32 in [1, 2, 1] {
+            #expect(try lookUp(thread) == moved)
+            #expect(try open(thread) == moved)
+            expectError(.stale) { _ = try open(thread) }
+        }
+        rig.observer.hasUnsent = false
+        #expect(try open(3) == moved)
+        rig.observer.hasUnsent = true
+        #expect(try open(3) == moved)
+    }
+
     /// A plain file may have names in days and albums; once it is a photo, moments has it once.
     @Test func aFileThatLiesInADayAndInAnAlbumHasOnePlaceInMoments() throws {
         let rig = try Rig()

@@ -36,6 +36,12 @@ final class Rig: LibraryUser, @unchecked Sendable {
         private let lock = NSLock()
         private var entryList: [(UInt64, String)] = []
         private var attributeList: [UInt64] = []
+        private var isSlow = false
+        /// As if the kernel had not heard of anything yet.
+        var hasUnsent: Bool {
+            get { lock.withLock { isSlow } }
+            set { lock.withLock { isSlow = newValue } }
+        }
         func invalidateEntry(parent: UInt64, name: Name) {
             lock.withLock { entryList.append((parent, name.description)) }
         }
