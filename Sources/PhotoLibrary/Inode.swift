@@ -64,8 +64,8 @@ final class Inode: @unchecked Sendable {
         isTakenAway = false
     }
 
-    /// Throws `stale` where the thread that opens it may come by a name that is another file's by now: though another
-    /// name, the right one, was looked up, by it or somebody else, the kernel may still believe the wrong one.
+    /// Throws `stale` where the thread that opens or cuts it may come by a name that is another file's by now: though
+    /// another name, the right one, was looked up, by it or somebody else, the kernel may still believe the wrong one.
     func requireMeant(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
         if !isTakenAway {
             if doubt == nil { return }

@@ -13,7 +13,9 @@ extension Library {
                 try truncate(file, to: size, caller)
             } else {
                 // Without a handle a new size comes by a name; all else may be about a descriptor as well.
-                try locked { tree throws(FileError) in if try tree.inode(ino).isTakenAway { throw .stale } }
+                try locked { tree throws(FileError) in
+                    try tree.inode(ino).requireMeant(by: caller.pid) { isKernelTold }
+                }
                 try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
             }
         }

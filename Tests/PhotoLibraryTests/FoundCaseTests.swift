@@ -109,6 +109,10 @@ private let files = ".Trash-0/files"
         func open(_ thread: Int32) throws -> UInt64 {
             try rig.library.open(moved, flags: O_RDWR, Caller(uid: 0, gid: 0, pid: thread)).ino
         }
+        func cut(_ thread: Int32) throws {
+            let caller = Caller(uid: 0, gid: 0, pid: thread)
+            _ = try rig.library.setAttributes(moved, AttributeChanges(size: 9), caller)
+        }
         func lookUp(_ thread: Int32) throws -> UInt64 {
             let day = try rig.ino("moments/2020-01-01")
             let name = Name("x (2).jpg")
@@ -117,12 +121,15 @@ private let files = ".Trash-0/files"
         #expect(try lookUp(1) == moved)
         // By the name that the kernel believes; told that it is stale, it finds another file there.
         for thread: Int32 in [1, 2] { expectError(.stale) { _ = try open(thread) } }
+        expectError(.stale) { try cut(3) }
         // By the right one; each time the kernel asks again.
         for thread: Int32 in [1, 2, 1] {
             #expect(try lookUp(thread) == moved)
             #expect(try open(thread) == moved)
             expectError(.stale) { _ = try open(thread) }
         }
+        #expect(try lookUp(3) == moved)
+        try cut(3)
         rig.observer.hasUnsent = false
         #expect(try open(3) == moved)
         rig.observer.hasUnsent = true
