@@ -48,6 +48,8 @@ struct FoundRoot: Sendable {
     var root: RootRecord
     /// The other copy, where it is not the same root.
     var tornCopy: Int?
+    /// That copy is the root that was in the slot before.
+    var isHalfWritten: Bool
 }
 
 /// What a space is opened with.
@@ -146,7 +148,9 @@ extension Space {
             let newest = copies.compactMap { $0 }.max { $0.generation < $1.generation }
             guard let newest else { return nil }
             let torn = copies.firstIndex { $0?.generation != newest.generation }
-            return FoundRoot(slot: slot, root: newest, tornCopy: torn)
+            return FoundRoot(
+                slot: slot, root: newest, tornCopy: torn,
+                isHalfWritten: torn.map { copies[$0] != nil } ?? false)
         }
     }
 

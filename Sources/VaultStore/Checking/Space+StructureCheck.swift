@@ -49,10 +49,13 @@ extension Space {
     private func checkRoots() -> [StructureDamage] {
         let found = Self.findRoots(files: files, codec: codec)
         guard found.allSatisfy(\.root.isDurable) else { return [] }
+        let newest = found.map(\.root.generation).max()
         var damage: [StructureDamage] = []
         for slot in RootLayout.durableSlots {
             if let root = found.first(where: { $0.slot == slot }) {
                 guard let copy = root.tornCopy else { continue }
+                // A process that was killed in its first commit was between the two.
+                if root.isHalfWritten, root.root.generation == newest { continue }
                 damage.append(
                     StructureDamage(part: .root(slot: slot), isADamaged: copy == 0, isBDamaged: copy == 1))
             } else {

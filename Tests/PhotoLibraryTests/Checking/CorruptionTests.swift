@@ -106,6 +106,29 @@ import VaultFormat
         for copy in 0..<2 { try specimen.flip(UInt64(copy * 8192 + slot * 8), 50) }
     }
 
+    /// As by a process that was killed in its first commit, between the copies. Of an older root that is damage.
+    @Test func `a newest root of which one copy is written is no damage`() throws {
+        let specimen = try Specimen()
+        let space = try specimen.unlocked.openSpace(readOnly: false)
+        let slot = space.rings.nextDurable
+        let page = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 4096)
+        defer { page.deallocate() }
+        let sector = Space.rootSector(slot, copy: 1, files: space.files)
+        try space.files.read(sector, into: page)
+        try space.publish(space.freeze(), durable: true)
+        try space.close()
+        try space.files.write(sector, UnsafeRawBufferPointer(page))
+        #expect(try specimen.check().findings == [])
+        let another = try specimen.unlocked.openSpace(readOnly: false)
+        try another.publish(another.freeze(), durable: true)
+        try another.publish(another.freeze(), durable: true)
+        try another.close()
+        try another.files.write(sector, UnsafeRawBufferPointer(page))
+        #expect(
+            try specimen.check().findings.map(\.text)
+                == ["root \(slot): copy B is damaged; the other serves"])
+    }
+
     /// What was not durable is lost with a crash, and that is no damage; the root that it builds on is one.
     @Test func `after a kill nothing is said to be older, unless the durable root is lost`() throws {
         let rig = try Rig(bytes: 16 << 20)
