@@ -150,7 +150,7 @@ extension Space {
             let torn = copies.firstIndex { $0?.generation != newest.generation }
             return FoundRoot(
                 slot: slot, root: newest, tornCopy: torn,
-                isHalfWritten: torn.map { copies[$0] != nil } ?? false)
+                isHalfWritten: torn != nil && copies.allSatisfy { $0 != nil })
         }
     }
 

@@ -106,17 +106,16 @@ private let files = ".Trash-0/files"
         let moved = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 2))
         rig.observer.hasUnsent = true
         try rig.mv("albums/x.jpg", "moments/2020-01-01/x.jpg")
+        let day = try rig.ino("moments/2020-01-01")
+        func caller(_ thread: Int32) -> Caller { Caller(uid: 0, gid: 0, pid: thread) }
         func open(_ thread: Int32) throws -> UInt64 {
-            try rig.library.open(moved, flags: O_RDWR, Caller(uid: 0, gid: 0, pid: thread)).ino
+            try rig.library.open(moved, flags: O_RDWR, caller(thread)).ino
         }
         func cut(_ thread: Int32) throws {
-            let caller = Caller(uid: 0, gid: 0, pid: thread)
-            _ = try rig.library.setAttributes(moved, AttributeChanges(size: 9), caller)
+            _ = try rig.library.setAttributes(moved, AttributeChanges(size: 9), caller(thread))
         }
         func lookUp(_ thread: Int32) throws -> UInt64 {
-            let day = try rig.ino("moments/2020-01-01")
-            let name = Name("x (2).jpg")
-            return try rig.library.lookup(day, name, Caller(uid: 0, gid: 0, pid: thread)).attributes.ino
+            try rig.library.lookup(day, Name("x (2).jpg"), caller(thread)).attributes.ino
         }
         #expect(try lookUp(1) == moved)
         // By the name that the kernel believes; told that it is stale, it finds another file there.

@@ -80,6 +80,7 @@ extension WorkerTests {
             defer { unsetenv("OBSCURA_TRIAL") }
             // Not closed on exec, and none of those that the box is given.
             let descriptor = fcntl(listener, F_DUPFD, 77)
+            try #require(descriptor >= 77)
             defer { close(descriptor) }
 
             let all = attempts(port: port) + "\n" + harmful(descriptor: descriptor)
