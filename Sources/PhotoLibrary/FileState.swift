@@ -58,6 +58,8 @@ final class FileState: @unchecked Sendable {
     var hasRows: Bool
     /// (w) Whether the bytes are others than when the file was last looked at, whether it is a photo.
     var needsFiling = false
+    /// (w) Whether the catalogue says so too, for the next session.
+    var isNotedUnfiled = false
     /// (w) Whether the bytes changed since the last save.
     var hasNewBytes = false
     /// (w) The thread that wrote last.

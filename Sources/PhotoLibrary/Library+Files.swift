@@ -197,10 +197,7 @@ extension Library {
             (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
         }
         let verdict = place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
-        try save(file) { tree throws(FileError) in
-            tree.actor = file.lastWriter
-            try tree.file(file.inode, verdict, space, now: .now())
-        }
+        try save(file, filedBy: verdict, for: file.lastWriter)
         file.needsFiling = false
         if case .plain = verdict, let place, isSidecarName(place.name) { try fileBesideSidecar(file.inode) }
     }
@@ -236,7 +233,7 @@ extension Library {
         do {
             file.writer.lock()
             defer { file.writer.unlock() }
-            if file.unsavedSince != nil { try save(file) }
+            try saveForGood(file)
         }
         try committer.makeDurable()
     }

@@ -127,16 +127,15 @@ extension Library {
 
     // MARK: Filing outside of close
 
-    /// Looks at a file and files it, for a thread where it is one's doing.
-    func lookAndFile(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
+    /// Looks at a file and files it, for a thread where it is one's doing; not where what was seen is not `wanted`.
+    func lookAndFile(
+        _ ino: UInt64, by actor: Int32 = -1, if wanted: (Verdict) -> Bool = { _ in true }
+    ) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             let verdict = look(file)
-            try save(file) { tree throws(FileError) in
-                tree.actor = actor
-                try tree.file(file.inode, verdict, space, now: .now())
-            }
+            if wanted(verdict) { try save(file, filedBy: verdict, for: actor) }
         }
     }
 
@@ -181,8 +180,23 @@ extension Library {
     /// Goes on where an earlier session was interrupted.
     func fileWhatIsUnfiled() throws(FileError) {
         for ino in try locked({ tree throws(FileError) in try sql(tree.tables.unfiled()) }) {
-            try fileBelow(ino)
+            // What fails is tried again by the next session, and keeps none of the others from its place.
+            try? fileLeftover(ino)
         }
+    }
+
+    /// A directory that is no longer a working one, or a file that was synced but not closed when its session ended.
+    private func fileLeftover(_ ino: UInt64) throws(FileError) {
+        let (isDirectory, isWanted) = try locked { tree throws(FileError) -> (Bool, Bool) in
+            guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
+            let inode = try tree.inode(ino)
+            guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
+            return try (false, inode.isPhoto ? true : tree.fileableName(of: inode) != nil)
+        }
+        if isDirectory { return try fileBelow(ino) }
+        // A photo that was just being rewritten stays one: nobody has said yet that it is to be none.
+        if isWanted { try lookAndFile(ino) { if case .media = $0 { true } else { false } } }
+        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
     }
 }
 

@@ -22,6 +22,28 @@ extension Library {
         }
     }
 
+    /// Saves a file that is to survive whatever comes, though its writer may not have done with it: it is filed when it
+    /// is closed, and where nobody comes to that, by the next session.
+    func saveForGood(_ file: FileState) throws(FileError) {
+        let isNews = file.needsFiling && !file.isNotedUnfiled
+        guard isNews || file.unsavedSince != nil else { return }
+        try save(file) { tree throws(FileError) in
+            if isNews { try sql(tree.tables.addUnfiled(file.ino)) }
+        }
+        if isNews { file.isNotedUnfiled = true }
+    }
+
+    /// Saves a file and files it by what a look at it told, for a thread where it is one's doing.
+    func save(_ file: FileState, filedBy verdict: Verdict, for actor: Int32) throws(FileError) {
+        let wasNoted = file.isNotedUnfiled
+        try save(file) { tree throws(FileError) in
+            tree.actor = actor
+            try tree.file(file.inode, verdict, space, now: .now())
+            if wasNoted { try sql(tree.tables.removeUnfiled(file.ino)) }
+        }
+        file.isNotedUnfiled = false
+    }
+
     /// A content for a file whose present one is about to be left to others; nil where nobody else has it.
     func contentOfItsOwn(for file: FileState) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in

@@ -19,7 +19,7 @@ import VaultFormat
 ///   a standard picture; none overlaps another. So may all photos from `counter.pictured` on, which are in none.
 /// - `counter`: the ids to be given next, and totals: bytes of all photos, and bytes that their pictures take.
 /// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
-///   to be looked at, after they were renamed out of a working name.
+///   to be looked at, after they were renamed out of a working name; files that were synced before they were closed.
 /// - `trash`: what lies in the trash, and since when. With `id` 0 a photo that was taken out of moments, which
 ///   was called `name` there; else the entry `id` of an inode. `noted` is when it was first seen to be too old.
 /// - `trash_name`: the names in albums that were taken from a photo when it was taken out of moments: its own and

@@ -2,6 +2,7 @@ import Foundation
 import LinuxIO
 import TestSupport
 import Testing
+import VaultCatalogue
 
 @testable import PhotoLibrary
 @testable import VaultStore
@@ -57,6 +58,50 @@ import Testing
         try rig.write(handle, noise(131_072, seed: 9), at: 262_144)
         #expect(try rig.read(handle, 3, at: 150_000) == [1, 2, 3])
         rig.library.abandon(try #require(handle.state))
+    }
+
+    /// What was synced is there, so it is a photo too, though nobody came to close it.
+    @Test(arguments: [false, true]) func aPhotoThatWasSyncedButNotClosedIsFiled(isNew: Bool) throws {
+        let rig = try Rig()
+        if !isNew { try rig.put("albums/a.jpg", jpeg("2023-01-01", more: 1)) }
+        try leaveOpen(rig, isNew: isNew, jpeg("2024-05-01", more: 2))
+        try rig.kill()
+        rig.library.didGoLive()
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        #expect(try unfiled(rig) == [])
+    }
+
+    /// What was not to be that yet takes no photo from its day.
+    @Test func aPhotoThatWasHalfRewrittenAndSyncedStaysInItsDay() throws {
+        let rig = try Rig()
+        try rig.put("albums/a.jpg", jpeg("2023-01-01", more: 1))
+        try leaveOpen(rig, isNew: false, [0, 0, 0])
+        try rig.kill()
+        rig.library.didGoLive()
+        #expect(try rig.moments() == ["2023-01-01/a.jpg"])
+        #expect(try unfiled(rig) == [])
+    }
+
+    private func leaveOpen(_ rig: Rig, isNew: Bool, _ bytes: [UInt8]) throws {
+        let handle = try isNew ? rig.createOpen("albums/a.jpg") : rig.open("albums/a.jpg")
+        try rig.write(handle, bytes)
+        try rig.library.fsync(handle, dataOnly: false)
+        rig.library.abandon(try #require(handle.state))
+    }
+
+    private func unfiled(_ rig: Rig) throws -> [UInt64] {
+        try rig.library.locked { tree throws(FileError) in try sql(tree.tables.unfiled()) }
+    }
+
+    @Test func aFileThatIsClosedAfterASyncIsFiledOnce() throws {
+        let rig = try Rig()
+        let handle = try rig.createOpen("albums/a.jpg")
+        try rig.write(handle, jpeg("2024-05-01", more: 2))
+        try rig.library.fsync(handle, dataOnly: false)
+        #expect(try unfiled(rig) == [handle.ino])
+        try rig.close(handle)
+        #expect(try unfiled(rig) == [])
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
     }
 
     @Test func filesWithoutANameAreGoneAfterAKill() throws {

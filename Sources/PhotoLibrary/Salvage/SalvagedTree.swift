@@ -66,7 +66,8 @@ struct SalvagedTree {
         try addNameless()
         try settleShares()
         for ino in salvage.former?.unfiled() ?? [] {
-            if let place = places[ino] { try sql(tree.tables.addUnfiled(place)) }
+            // Of what is no more the next session forgets the number.
+            try sql(tree.tables.addUnfiled(places[ino] ?? ino))
         }
         try restoreDirectories()
         try keepRecords()

@@ -212,7 +212,11 @@ final class KillWorker: @unchecked Sendable {
             written[name] = Held(allowed: [content], isOpen: true, moment: day)
             closed[name] = .whole(content, moment: moment ?? day)
         }
-        if let moment { closed[moment] = .whole(content) }
+        if let moment {
+            // Synced but not closed, it is filed by the next mount.
+            written[moment] = Held(allowed: [nil, content])
+            closed[moment] = .whole(content)
+        }
         var file: Int32 = -1
         defer { if file >= 0 { Glibc.close(file) } }
         try journal.step("write \(names)", to: writing) {
