@@ -11,7 +11,7 @@ func setExtendedAttribute(
     Request(request).answer { call throws(FileError) in
         let value = Array(UnsafeRawBufferPointer(start: value, count: size))
         try call.library.setExtendedAttribute(
-            ino, name: try userName(name), value: value, policy: AttributePolicy(flags))
+            ino, name: try userName(name), value: value, policy: AttributePolicy(flags), call.caller)
         return .done
     }
 }
@@ -31,7 +31,7 @@ func listExtendedAttributes(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ room: I
 
 func removeExtendedAttribute(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ name: CString) {
     Request(request).answer { call throws(FileError) in
-        try call.library.removeExtendedAttribute(ino, name: try userName(name))
+        try call.library.removeExtendedAttribute(ino, name: try userName(name), call.caller)
         return .done
     }
 }

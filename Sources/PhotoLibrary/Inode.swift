@@ -22,7 +22,7 @@ final class Inode: @unchecked Sendable {
     /// believe it. Until it is looked up anew.
     var isTakenAway = false
     /// Who asks for it by which name, where it has been looked up anew before the kernel was told of the names that it
-    /// lost. Nil: whoever opens it means it.
+    /// lost. Nil: whoever asks for it means it.
     private var doubt: Doubt?
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
@@ -34,17 +34,11 @@ final class Inode: @unchecked Sendable {
         countedBytes = row.flags.contains(.photo) ? row.countedBytes : 0
     }
 
-    /// Throws `stale` where what is asked of it comes by a name that is another file's by now: it cannot come by a
-    /// descriptor, as nobody has it open.
-    func requireCurrent() throws(FileError) {
-        if isTakenAway && openCount == 0 { throw .stale }
-    }
-
     /// Threads, by their ids.
     private struct Doubt {
         /// Told that it is stale: the kernel then asks for the name again, in the same thread.
         var refused: Set<Int32> = []
-        /// Of those, the ones whose name led here again: they may open it, once.
+        /// Of those, the ones whose name led here again: they may use it, once.
         var confirmed: Set<Int32> = []
     }
 
@@ -64,7 +58,7 @@ final class Inode: @unchecked Sendable {
         isTakenAway = false
     }
 
-    /// Throws `stale` where the thread that opens or cuts it may come by a name that is another file's by now: though
+    /// Throws `stale` where the thread that opens or changes it may come by a name that is another file's by now: though
     /// another name, the right one, was looked up, by it or somebody else, the kernel may still believe the wrong one.
     func requireMeant(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
         if !isTakenAway {
@@ -79,6 +73,12 @@ final class Inode: @unchecked Sendable {
         doubt.refused.insert(thread)
         self.doubt = doubt
         throw .stale
+    }
+
+    /// As `requireMeant`, of what may come by a descriptor as well, which the kernel does not say: it cannot where nobody
+    /// has the file open.
+    func requireMeantUnlessOpen(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
+        if openCount == 0 { try requireMeant(by: thread, isKernelTold: isKernelTold) }
     }
 
     var ino: UInt64 { row.ino }

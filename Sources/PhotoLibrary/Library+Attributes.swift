@@ -22,7 +22,9 @@ extension Library {
         var isUndated = false
         let result = try changing { tree throws(FileError) in
             let inode = try tree.inode(ino, handle)
-            if handle == nil { try inode.requireCurrent() }
+            if handle == nil, changes.size == nil {
+                try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold }
+            }
             try tree.set(changes, on: inode, now: .now())
             if changes.modified != nil, inode.isPhoto {
                 let photo = try tree.photo(inode)
@@ -80,15 +82,15 @@ extension Library {
         }
     }
 
-    /// setxattr(2). Only `user.*` is kept, on files and directories.
+    /// setxattr(2). Only `user.*` is kept, on files and directories. `caller` as for `getExtendedAttribute`.
     public func setExtendedAttribute(
-        _ ino: UInt64, name: [UInt8], value: [UInt8], policy: AttributePolicy
+        _ ino: UInt64, name: [UInt8], value: [UInt8], policy: AttributePolicy, _ caller: Caller? = nil
     ) throws(FileError) {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            try inode.requireCurrent()
+            if let caller { try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold } }
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -112,12 +114,14 @@ extension Library {
         }
     }
 
-    /// removexattr(2).
-    public func removeExtendedAttribute(_ ino: UInt64, name: [UInt8]) throws(FileError) {
+    /// removexattr(2). `caller` as for `getExtendedAttribute`.
+    public func removeExtendedAttribute(
+        _ ino: UInt64, name: [UInt8], _ caller: Caller? = nil
+    ) throws(FileError) {
         try checkAttribute(ino, name)
         try changing { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            try inode.requireCurrent()
+            if let caller { try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold } }
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

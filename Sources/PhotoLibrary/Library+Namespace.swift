@@ -114,7 +114,7 @@ extension Library {
             let inode = try tree.inode(ino)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
-            try inode.requireCurrent()
+            try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }

@@ -78,7 +78,8 @@ private let files = ".Trash-0/files"
             _ = try rig.library.setAttributes(old, AttributeChanges(size: 0), rig.caller)
         }
         expectError(.stale) {
-            try rig.library.setExtendedAttribute(old, name: Array("user.a".utf8), value: [1], policy: .any)
+            try rig.library.setExtendedAttribute(
+                old, name: Array("user.a".utf8), value: [1], policy: .any, rig.caller)
         }
         #expect(try rig.get("albums/B/y.jpg") == jpeg("2024-05-01", more: 2))
     }
@@ -109,7 +110,9 @@ private let files = ".Trash-0/files"
         let day = try rig.ino("moments/2020-01-01")
         func caller(_ thread: Int32) -> Caller { Caller(uid: 0, gid: 0, pid: thread) }
         func open(_ thread: Int32) throws -> UInt64 {
-            try rig.library.open(moved, flags: O_RDWR, caller(thread)).ino
+            let handle = try rig.library.open(moved, flags: O_RDWR, caller(thread))
+            rig.library.release(handle)
+            return handle.ino
         }
         func cut(_ thread: Int32) throws {
             _ = try rig.library.setAttributes(moved, AttributeChanges(size: 9), caller(thread))
@@ -129,6 +132,27 @@ private let files = ".Trash-0/files"
         }
         #expect(try lookUp(3) == moved)
         try cut(3)
+        // So is whatever else comes by a name; by a descriptor it comes but while the file is open.
+        let (label, albums) = (Array("user.label".utf8), try rig.ino("albums"))
+        let changes: [(Int32) throws -> Void] = [
+            { _ = try rig.library.setAttributes(moved, AttributeChanges(mode: 0o600), caller($0)) },
+            {
+                try rig.library.setExtendedAttribute(
+                    moved, name: label, value: [1], policy: .any, caller($0))
+            },
+            { try rig.library.removeExtendedAttribute(moved, name: label, caller($0)) },
+            { _ = try rig.library.link(moved, albums, Name("linked \($0)"), caller($0)) },
+        ]
+        for change in changes {
+            expectError(.stale) { try change(4) }
+            #expect(try lookUp(4) == moved)
+            try change(4)
+        }
+        expectError(.stale) { _ = try open(5) }
+        #expect(try lookUp(5) == moved)
+        let handle = try rig.library.open(moved, flags: O_RDWR, caller(5))
+        try changes[0](6)
+        rig.library.release(handle)
         rig.observer.hasUnsent = false
         #expect(try open(3) == moved)
         rig.observer.hasUnsent = true
