@@ -61,6 +61,10 @@ import Testing
             }
             let mounted = try place.run([obscura, "mount", "C", "D", "--password-stdin"], "one\n")
             #expect(mounted.status == 0)
+            // So does a check, for as long as it is mounted.
+            let checked = try place.run([obscura, "check", "D"])
+            #expect(checked.status == (mounted.errors.isEmpty ? 0 : 6))
+            #expect(checked.output.contains("an older one is shown") == !mounted.errors.isEmpty)
             if !mounted.errors.isEmpty { told.append(mounted.errors) }
             try place.unmount()
         }

@@ -66,6 +66,14 @@ extension Finding {
         }
     }
 
+    /// What is said where the newest state was lost before the space was opened.
+    static func ofOlderState(_ space: Space) -> [Finding] {
+        var causes: [String] = []
+        if !space.unreadableStates.isEmpty { causes.append("it cannot be read: an older one is shown") }
+        if space.hasLostNewestRoot { causes.append("its root is lost: an older one is shown") }
+        return causes.map { Finding(subject: "the newest state of the space", cause: $0) }
+    }
+
     /// What is wrong with the bitmaps.
     static func of(_ allocation: AllocationReport) -> [Finding] {
         let counts: [(count: Int, words: String, isHarmless: Bool)] = [

@@ -93,7 +93,8 @@ extension Library {
         let report = space.checkLivePages(page..<end)
         var step = CheckStep(
             next: isLast ? .extents(content: 0, offset: 0) : .pages(end), bytes: report.bytes)
-        step.findings = report.segments.sorted { $0.segment < $1.segment }.map { Finding($0) }
+        if page == 0 { step.findings = Finding.ofOlderState(space) }
+        step.findings += report.segments.sorted { $0.segment < $1.segment }.map { Finding($0) }
         step.findings += Finding.summarized(report.damage)
         return step
     }

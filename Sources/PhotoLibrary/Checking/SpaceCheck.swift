@@ -83,15 +83,7 @@ public struct SpaceCheck {
     // MARK: Structure
 
     private mutating func checkStructure() {
-        if !space.unreadableStates.isEmpty {
-            report.add(
-                "the newest state of the space", "it cannot be read: an older one is shown", isHarmless: false
-            )
-        }
-        if space.hasLostNewestRoot {
-            report.add(
-                "the newest state of the space", "its root is lost: an older one is shown", isHarmless: false)
-        }
+        for finding in Finding.ofOlderState(space) { report.add(finding) }
         let structure = space.checkStructure()
         for fault in structure.segments.sorted(by: { $0.segment < $1.segment }) { note(fault) }
         for finding in Finding.summarized(structure.damage) { report.add(finding) }
