@@ -57,7 +57,6 @@ let package = Package(
             name: "obscura-worker",
             dependencies: [
                 "PhotoImaging", "CTurboJPEG", "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
-                "TestSupport",
                 "CSeccomp", "CShims",
             ],
             swiftSettings: settings),
@@ -66,8 +65,8 @@ let package = Package(
         tests(
             "WorkerTests",
             uses: [
-                "PhotoImaging", "LinuxIO", "obscura-worker", "CTurboJPEG", "CJPEG", "CJPEGStream", "CPNG",
-                "CWebP", "CGIF", "CTIFF", "CHEIF",
+                "PhotoImaging", "LinuxIO", "obscura-worker", "TestSupport", "CTurboJPEG", "CJPEG",
+                "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
             ]),
         tests(
             "CommandTests",
