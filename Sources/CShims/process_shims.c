@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "process_shims.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -14,6 +15,7 @@ int obscura_end_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL); }
 int obscura_pidfd_open(int process) { return pidfd_open(process, 0); }
 int obscura_enter_mount_namespace(int fd) { return setns(fd, CLONE_NEWNS); }
 int obscura_close_from(int lowest) { return close_range((unsigned)lowest, ~0U, 0); }
+int obscura_make_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 char **obscura_environment(void) { return environ; }
 int obscura_spawn_close_from(void *actions, int lowest) {
     return posix_spawn_file_actions_addclosefrom_np(actions, lowest);

@@ -9,11 +9,13 @@ public import Glibc
 ///   - executable: what is executed where that differs from the first word.
 ///   - environment: `NAME=value` each; nil for this process's own.
 ///   - descriptors: `from` of this process becomes `to` of the other.
-///   - asSession: leads a session of its own, without a terminal, at `/`.
+///   - directory: where it begins; nil: where this process is, and a session at `/`.
+///   - asSession: leads a session of its own, without a terminal.
 ///   - asGroup: leads a process group of its own.
 public func spawn(
     _ words: [String], executable: String? = nil, environment: [String]? = nil,
-    descriptors: [(from: Int32, to: Int32)], asSession: Bool = false, asGroup: Bool = false
+    descriptors: [(from: Int32, to: Int32)], directory: String? = nil, asSession: Bool = false,
+    asGroup: Bool = false
 ) throws(Errno) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -29,7 +31,9 @@ public func spawn(
         posix_spawn_file_actions_adddup2(&actions, copy, to)
     }
     _ = obscura_spawn_close_from(&actions, max(targetMax, STDERR_FILENO) + 1)
-    if asSession { _ = obscura_spawn_change_directory(&actions, "/") }
+    if let directory = directory ?? (asSession ? "/" : nil) {
+        _ = obscura_spawn_change_directory(&actions, directory)
+    }
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -52,6 +56,13 @@ public func spawn(
     }
     if code != 0 { throw Errno(code) }
     return process
+}
+
+/// A pipe whose ends no program started meanwhile inherits by accident.
+public func makePipe() throws(Errno) -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [-1, -1]
+    guard obscura_make_pipe(&ends) == 0 else { throw .last }
+    return (ends[0], ends[1])
 }
 
 /// `NAME=value` for every variable of this process.

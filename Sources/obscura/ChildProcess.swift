@@ -1,27 +1,5 @@
-import CShims
 import Glibc
 import LinuxIO
-
-/// How a process ended.
-enum ProcessEnd: Equatable {
-    case exited(Int32)
-    case signalled(Int32)
-
-    /// What waitpid(2) tells. WIFEXITED and its like are macros that Swift does not import.
-    init(status: Int32) {
-        let signal = status & 0x7F
-        self = signal == 0 ? .exited(status >> 8 & 0xFF) : .signalled(signal)
-    }
-}
-
-/// Waits for a child of this process.
-func waitForEnd(of process: pid_t) -> ProcessEnd {
-    var status: Int32 = 0
-    while waitpid(process, &status, 0) < 0 {
-        if errno != EINTR { return .exited(-1) }
-    }
-    return ProcessEnd(status: status)
-}
 
 /// Runs a program to its end without output; what it wrote to standard error comes back, cut at 4 KiB.
 func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint: String) {
@@ -34,14 +12,6 @@ func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint:
     }
     let complaint = readAll(complaints.read, countMax: 4096)
     return (waitForEnd(of: process), String(decoding: complaint, as: UTF8.self))
-}
-
-/// A pipe whose ends no program started later inherits by accident.
-func makePipe() throws(Errno) -> (read: Int32, write: Int32) {
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw .last }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    return (ends[0], ends[1])
 }
 
 /// `makePipe` with the user told what for.

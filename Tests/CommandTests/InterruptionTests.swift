@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 import VaultStore
 
@@ -23,19 +24,11 @@ import VaultStore
     private func interrupt(_ words: [String], _ signal: Int32, when file: String) throws -> (
         status: Int32, errors: String
     )? {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: Program.path)
-        process.arguments = words
-        process.currentDirectoryURL = URL(fileURLWithPath: directory)
-        let errors = Pipe()
-        (process.standardInput, process.standardError) = (FileHandle.nullDevice, errors)
-        try process.run()
+        let process = try Child([Program.path] + words, directory: directory, errors: .collected)
         while access(file, F_OK) != 0 && process.isRunning { usleep(500) }
-        kill(process.processIdentifier, signal)
-        process.waitUntilExit()
-        if process.terminationStatus == 0 { return nil }
-        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        return (process.terminationStatus, text)
+        process.kill(signal)
+        let ended = try process.finish()
+        return ended.status == 0 ? nil : (ended.status, ended.errors)
     }
 
     private func create(_ size: String) -> [String] {

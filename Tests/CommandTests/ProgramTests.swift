@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LinuxIO
+import TestSupport
 import Testing
 
 @testable import obscura
@@ -11,31 +12,16 @@ struct Program {
     let output: String
     let errors: String
 
-    /// Beside the test bundle, which is mapped into this process.
-    static let path: String = {
-        let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-        let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
-        let file = bundle.flatMap { $0.firstIndex(of: "/").map { String(bundle![$0...]) } } ?? ""
-        return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura"
-    }()
+    /// The program.
+    static let path = builtProgram("obscura")
 
     /// - Parameter input: standard input.
     init(_ words: [String], in directory: String, input: String = "", as name: String? = nil) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
-        process.arguments = ["--wait", name ?? Self.path] + words
-        process.currentDirectoryURL = URL(fileURLWithPath: directory)
-        let (stdin, stdout, stderr) = (Pipe(), Pipe(), Pipe())
-        (process.standardInput, process.standardOutput, process.standardError) = (stdin, stdout, stderr)
-        try process.run()
-        stdin.fileHandleForWriting.write(Data(input.utf8))
-        try stdin.fileHandleForWriting.close()
-        // A daemon that kept one of these open would make this wait for ever.
-        let read = stdout.fileHandleForReading.readDataToEndOfFile()
-        errors = String(decoding: stderr.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        output = String(decoding: read, as: UTF8.self)
-        process.waitUntilExit()
-        status = process.terminationStatus
+        let program = try Child(
+            [name ?? Self.path] + words, directory: directory, input: .text(input), output: .collected,
+            errors: .collected, asSession: true)
+        let ended = try program.finish(isAlone: true)
+        (status, output, errors) = (ended.status, ended.output, ended.errors)
     }
 }
 
@@ -190,23 +176,20 @@ final class CommandPlace {
 
     @Test func `the foreground ends with a signal, unmounted`() throws {
         try makeVault(spaces: 1)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: Program.path)
-        process.arguments = [
-            "mount", "-f", directory + "/V", directory + "/D", "--password-command", "echo one",
-        ]
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
+        let process = try Child(
+            [
+                Program.path, "mount", "-f", directory + "/V", directory + "/D", "--password-command",
+                "echo one",
+            ], errors: .collected)
         let place = realPath(directory) + "/D"
         while mountEntry(at: place) == nil && process.isRunning { usleep(10_000) }
         // Answered by the mount itself: from here on a signal finds it ready.
         var usage = statvfs()
         #expect(statvfs(place, &usage) == 0)
-        let command = contents(ofFile: "/proc/\(process.processIdentifier)/cmdline") ?? []
+        let command = contents(ofFile: "/proc/\(process.id)/cmdline") ?? []
         #expect(command.split(separator: 0).last.map(Array.init) == Array("\(directory)/D".utf8))
-        process.interrupt()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        process.kill(SIGINT)
+        #expect(process.wait() == .exited(0), "\(process.errors?.present() ?? "")")
         #expect(mountEntry(at: place) == nil)
     }
 

@@ -237,17 +237,9 @@ import VaultCrypto
     @Test func `a password is stretched in a process of its own, which ends with the command`() throws {
         try makeVault("--kdf-memory=96M", "--kdf-passes=16")
         let command = "import '\(directory)/V' '\(directory)/D' --password-command 'echo one'"
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/bash")
         // The shell outlives the command: stopped processes of a group without a parent are ended by the kernel.
-        process.arguments = ["-c", "'\(Program.path)' \(command); exec sleep 1000"]
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        defer {
-            // Foundation starts programs with signals blocked.
-            kill(process.processIdentifier, SIGKILL)
-            process.waitUntilExit()
-        }
+        let process = try Child(["/bin/bash", "-c", "'\(Program.path)' \(command); exec sleep 1000"])
+        defer { process.terminate() }
         func words(_ id: pid_t) -> [String] {
             (contents(ofFile: "/proc/\(id)/cmdline") ?? []).split(separator: 0).map {
                 String(decoding: $0, as: UTF8.self)
@@ -258,7 +250,7 @@ import VaultCrypto
                 decoding: contents(ofFile: "/proc/\(id)/task/\(id)/children") ?? [], as: UTF8.self)
             return ids.split(separator: " ").compactMap { pid_t($0) }.first { isWanted(words($0)) }
         }
-        let shell = process.processIdentifier
+        let shell = process.id
         var (importing, stretching) = (pid_t(0), pid_t(0))
         func residentMiB(_ id: pid_t) -> Int {
             let fields = String(decoding: contents(ofFile: "/proc/\(id)/statm") ?? [], as: UTF8.self)

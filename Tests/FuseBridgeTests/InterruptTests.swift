@@ -11,13 +11,11 @@ import Testing
     @Test func aProcessThatIsKilledNeedNotWait() throws {
         try withEndlessMaker { mounted, maker in
             for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {
-                let asker = try spawn("/usr/bin/stat", mounted.path(".thumbs/a.jpg"))
+                let asker = try Child(["/usr/bin/stat", mounted.path(".thumbs/a.jpg")])
                 try #require(eventually { maker.begun == count + 1 })
-                kill(asker, signal)
+                asker.kill(signal)
                 // It would wait for ever.
-                var status: Int32 = 0
-                #expect(waitpid(asker, &status, 0) == asker)
-                #expect(status & 0x7F == signal)
+                #expect(asker.wait() == .signalled(signal))
                 #expect(eventually { maker.calledOff == count + 1 })
             }
         }
@@ -39,21 +37,6 @@ import Testing
             #expect(asker.result() == 0)
             #expect(maker.begun == 1 && maker.calledOff == 0)
         }
-    }
-
-    /// Starts a program that no signal is kept from, whatever this thread is kept from. Its number.
-    private func spawn(_ program: String, _ argument: String) throws -> pid_t {
-        var (attributes, none) = (posix_spawnattr_t(), sigset_t())
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        let words = [strdup(program), strdup(argument), nil]
-        defer { for word in words { free(word) } }
-        var number: pid_t = 0
-        try #require(posix_spawn(&number, program, nil, &attributes, words, [nil]) == 0)
-        return number
     }
 
     /// A mount with a photo `a.jpg` whose picture is not ready before the maker is let go.

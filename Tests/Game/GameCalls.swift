@@ -49,7 +49,7 @@ public final class GameCalls: ForwardingCalls {
         let before = real.changeTime()
         while !late.isEmpty && real.changeTime() == before { usleep(100) }
         for (path, time) in late { try? real.setTimes(AT_FDCWD, path, time) }
-        for descriptor in descriptors { real.close(descriptor) }
+        for descriptor in descriptors { giveUp(descriptor) }
     }
 
     /// Counts a change of the disk, and refuses it after the kill.
@@ -97,7 +97,14 @@ public final class GameCalls: ForwardingCalls {
 
     public func close(_ descriptor: Int32) {
         // What `end` has closed may be somebody else's number by now.
-        if state.withLock({ $0.paths.removeValue(forKey: descriptor) }) != nil { real.close(descriptor) }
+        if state.withLock({ $0.paths.removeValue(forKey: descriptor) }) != nil { giveUp(descriptor) }
+    }
+
+    /// With its lock: a program that another test starts has the descriptor until it is a program of its own, and a
+    /// mount leaves a growth that was killed to whoever has the lock.
+    private func giveUp(_ descriptor: Int32) {
+        flock(descriptor, LOCK_UN)
+        real.close(descriptor)
     }
 
     public func pwrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno)

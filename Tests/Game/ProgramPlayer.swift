@@ -203,24 +203,11 @@ final class ProgramPlayer: HistoryPlayer {
 
     /// Runs the program to its end, without a terminal, where the vault lies.
     private func run(_ words: [String], _ input: String = "") throws -> (status: Int32, words: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
-        process.arguments = ["--wait", program] + words
-        process.currentDirectoryURL = URL(fileURLWithPath: root)
-        process.environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8"]
-        let (stdin, output) = (Pipe(), root + "/output")
-        guard FileManager.default.createFile(atPath: output, contents: nil) else {
-            throw Refusal(words: "no file can be made")
-        }
-        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
-        (process.standardInput, process.standardOutput, process.standardError) = (stdin, file, file)
-        try process.run()
-        try? stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-        try stdin.fileHandleForWriting.close()
-        process.waitUntilExit()
-        try file.close()
-        let printed = String(decoding: try Data(contentsOf: URL(fileURLWithPath: output)), as: UTF8.self)
+        let ended = try Child(
+            [program] + words, environment: Child.plainEnvironment, directory: root, input: .text(input),
+            output: .collected, errors: .collected, asSession: true
+        ).finish()
         // The path differs from vault to vault.
-        return (process.terminationStatus, printed.replacingOccurrences(of: root, with: ""))
+        return (ended.status, (ended.output + ended.errors).replacingOccurrences(of: root, with: ""))
     }
 }

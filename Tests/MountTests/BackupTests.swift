@@ -5,16 +5,6 @@ import Testing
 
 /// Copies of vaults in use, and backups that are killed, through the real program.
 @Suite(.serialized) struct BackupTests {
-    private func spawn(_ place: Place, _ words: [String]) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: words[0])
-        process.arguments = Array(words.dropFirst())
-        process.currentDirectoryURL = URL(fileURLWithPath: place.root)
-        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-        try process.run()
-        return process
-    }
-
     private func mount(_ place: Place, _ vault: String) throws {
         let ended = try place.run(
             [obscura, "mount", vault, place.mountPoint, "--password-stdin"], "one\n")
@@ -35,8 +25,7 @@ import Testing
         try place.shell("rsync -a source/ D/albums/kept/; sync D/albums/kept/*")
         // Every round writes pictures of its own, and removes those of the round before for good.
         try place.shell("touch go")
-        let workload = try spawn(
-            place,
+        let workload = try Child(
             [
                 "/bin/bash", "-c",
                 """
@@ -47,10 +36,10 @@ import Testing
                     sync D/albums/$n/*; rm -rf D/moments/*/x$n-*.jpg D/albums/$n D/.Trash-*/*/*
                 done
                 """,
-            ])
+            ], directory: place.root)
         defer {
             unlink(place.root + "/go")
-            workload.waitUntilExit()
+            workload.wait()
         }
         #expect(eventually { exists(place.albums + "/2") })
         for _ in 0..<3 {
@@ -58,7 +47,7 @@ import Testing
             #expect(ended.status == 0 && ended.output.hasPrefix("C: copied "), "\(ended.errors)")
         }
         unlink(place.root + "/go")
-        workload.waitUntilExit()
+        workload.wait()
         try place.unmount()
         try mount(place, "C")
         try place.shell("diff -r source D/albums/kept")
@@ -80,10 +69,10 @@ import Testing
         try place.run([obscura, "import", "V", "source", "--password-stdin"], "one\n")
         for round in 0..<8 {
             try place.shell("rm -rf C; cp -a B C")
-            let backup = try spawn(place, [obscura, "backup", "V", "C"])
+            let backup = try Child([obscura, "backup", "V", "C"], directory: place.root)
             usleep(UInt32(round) * 11_000)
-            kill(backup.processIdentifier, SIGKILL)
-            backup.waitUntilExit()
+            backup.kill(SIGKILL)
+            backup.wait()
             let ended = try place.run(
                 [obscura, "export", "C", "E\(round)", "--password-stdin", "--quiet"], "one\n")
             #expect(ended.status == 0, "\(ended.errors)")

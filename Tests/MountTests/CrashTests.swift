@@ -13,20 +13,17 @@ import Testing
             try place.source("d\(index % 7)/p\(index).jpg", photo)
         }
         try place.mount()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
         // Never at an end by itself.
-        process.arguments = ["-c", "n=0; while rsync -a source/ D/albums/$n/; do n=$((n + 1)); done; exit 0"]
-        process.currentDirectoryURL = URL(fileURLWithPath: place.root)
-        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
-        try process.run()
+        let process = try Child(
+            ["/bin/sh", "-c", "n=0; while rsync -a source/ D/albums/$n/; do n=$((n + 1)); done; exit 0"],
+            directory: place.root)
         #expect(eventually { exists(place.albums + "/1") })
         // What has its final name now was renamed to it; a tenth of a second later that is safe.
         let finished = try place.run(["/bin/sh", "-c", "cd D/albums; find . -name 'p*.jpg' -printf '%P\\n'"])
             .lines
         usleep(300_000)
         kill(try #require(place.daemon), SIGKILL)
-        process.waitUntilExit()
+        process.wait()
         #expect(finished.count >= 120)
 
         // The dead mount point is cleaned up by the next mount.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// rsync keeps a tree of duplicates and hard links, whatever is edited at its source: copies that share their bytes

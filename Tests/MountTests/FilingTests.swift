@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// *Photos and plain files*, and *Days*, of the contract.

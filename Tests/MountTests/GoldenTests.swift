@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// Vaults of every format version, made once and kept in Tests/Golden: each later program opens them all.

@@ -2,6 +2,7 @@ import CShims
 import Foundation
 import Glibc
 import LinuxIO
+import TestSupport
 import Testing
 
 /// A path of bytes of no particular encoding, as C has it.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxIO
 import TestSupport
 import Testing
 
@@ -27,29 +28,24 @@ extension Place {
     }
 
     /// Starts a command that comes to a halt when it shows how far it is, because nobody reads that.
-    fileprivate func startHalting(_ words: [String]) throws -> (Process, errors: Pipe) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: obscura)
-        process.arguments = words + ["--password-command", "echo one"]
-        process.currentDirectoryURL = URL(fileURLWithPath: root)
-        let errors = Pipe()
-        let descriptor = errors.fileHandleForWriting.fileDescriptor
+    fileprivate func startHalting(_ words: [String]) throws -> (Child, errors: Int32) {
+        let errors = try makePipe()
+        defer { close(errors.write) }
         // Full to the last byte: the first line that is shown waits.
-        let flags = fcntl(descriptor, F_GETFL)
-        _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK)
+        let flags = fcntl(errors.write, F_GETFL)
+        _ = fcntl(errors.write, F_SETFL, flags | O_NONBLOCK)
         let page = [UInt8](repeating: 0x2E, count: 4096)
-        while write(descriptor, page, page.count) > 0 {}
-        _ = fcntl(descriptor, F_SETFL, flags)
-        process.standardError = errors
-        process.standardOutput = FileHandle(forWritingAtPath: "/dev/null")
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        let wait = "/proc/\(process.processIdentifier)/wchan"
+        while write(errors.write, page, page.count) > 0 {}
+        _ = fcntl(errors.write, F_SETFL, flags)
+        let process = try Child(
+            [obscura] + words + ["--password-command", "echo one"], directory: root,
+            errors: .descriptor(errors.write))
+        let wait = "/proc/\(process.id)/wchan"
         let isHalted = eventually {
             (try? String(contentsOfFile: wait, encoding: .utf8))?.contains("pipe_write") == true
         }
         #expect(isHalted)
-        return (process, errors)
+        return (process, errors.read)
     }
 }
 
@@ -178,16 +174,13 @@ extension Place {
         }
         for signal in [SIGINT, SIGTERM, SIGKILL] {
             let (process, errors) = try place.startHalting(["import", "V", "source"])
-            kill(process.processIdentifier, signal)
-            try errors.fileHandleForWriting.close()
-            let text = errors.fileHandleForReading.readDataToEndOfFile().filter { $0 != 0x2E }
-            process.waitUntilExit()
+            process.kill(signal)
+            let text = try PipeReader(errors).rest()
             if signal == SIGKILL {
-                #expect(process.terminationReason == .uncaughtSignal)
+                #expect(process.wait() == .signalled(SIGKILL))
             } else {
-                #expect(process.terminationStatus == 130)
-                #expect(
-                    String(decoding: text, as: UTF8.self).contains("interrupted: run the same command again"))
+                #expect(process.wait() == .exited(130))
+                #expect(text.contains("interrupted: run the same command again"))
             }
             try place.mount()
             let names = try place.shown()
@@ -337,12 +330,10 @@ extension Place {
         }
         try place.command("import", "V", "source")
         let (process, errors) = try place.startHalting(["export", "V", "out"])
-        kill(process.processIdentifier, SIGINT)
-        try errors.fileHandleForWriting.close()
-        let text = errors.fileHandleForReading.readDataToEndOfFile().filter { $0 != 0x2E }
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 130)
-        #expect(String(decoding: text, as: UTF8.self).contains("not complete"))
+        process.kill(SIGINT)
+        let text = try PipeReader(errors).rest()
+        #expect(process.wait() == .exited(130))
+        #expect(text.contains("not complete"))
         #expect(!exists(place.root + "/out/.obscura-export"))
     }
 

@@ -118,11 +118,10 @@ import VaultCrypto
             let secrets = try self.secrets(place)
             let other = place.root + (command == "import" ? "/source" : "/out")
             let process = try start(place, [command, place.vault, other])
-            defer { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
             // Once while it has its keys, and once at its end.
             for isEnd in [false, true] {
-                try #require(eventually { stat(process.processIdentifier).state == "T" })
-                if let memory = ProcessMemory(of: process.processIdentifier) {
+                try #require(eventually { stat(process.id).state == "T" })
+                if let memory = ProcessMemory(of: process.id) {
                     defer { memory.close() }
                     let findings = memory.find(secrets)
                     if isEnd {
@@ -134,27 +133,19 @@ import VaultCrypto
                     // Only root may look.
                     #expect(geteuid() != 0 && errno == EACCES)
                 }
-                kill(process.processIdentifier, SIGCONT)
+                process.kill(SIGCONT)
             }
-            process.waitUntilExit()
-            #expect(process.terminationStatus == 0)
+            #expect(process.wait() == .exited(0))
             let words = [obscura, "check", place.vault, "--password-stdin"]
             #expect(try place.run(words, Self.password + "\n").status == 0)
         }
 
         /// Starts a command that stops itself, with the password on its standard input.
-        private func start(_ place: Place, _ words: [String]) throws -> Process {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: obscura)
-            process.arguments = words + ["--password-stdin"]
-            process.environment = [Self.stopping: "1", "PATH": "/usr/bin:/bin"]
-            let stdin = Pipe()
-            (process.standardInput, process.standardOutput) = (stdin, FileHandle.nullDevice)
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            try stdin.fileHandleForWriting.write(contentsOf: Data("\(Self.password)\n".utf8))
-            try stdin.fileHandleForWriting.close()
-            return process
+        private func start(_ place: Place, _ words: [String]) throws -> Child {
+            try Child(
+                [obscura] + words + ["--password-stdin"],
+                environment: [Self.stopping: "1", "PATH": "/usr/bin:/bin"],
+                input: .text("\(Self.password)\n"))
         }
     #endif
 

@@ -3,36 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What a program that has ended left: its status and what it printed.
-struct Ended {
-    let status: Int32
-    let output: String
-    let errors: String
-
-    /// Lines of output, without the empty one at the end.
-    var lines: [String] { output.split(separator: "\n").map(String.init) }
-}
-
-/// The built program, beside the test bundle, which is mapped into this process.
-let obscura: String = {
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
-    let file = bundle.flatMap { line in line.firstIndex(of: "/").map { String(line[$0...]) } } ?? ""
-    return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura"
-}()
-
-extension Pipe {
-    /// What its first line says, once that is there: a program says where it can be found.
-    func firstLine() -> String {
-        var text = ""
-        while !text.hasSuffix("\n") {
-            let data = fileHandleForReading.availableData
-            if data.isEmpty { break }
-            text += String(decoding: data, as: UTF8.self)
-        }
-        return text.trimmingCharacters(in: .newlines)
-    }
-}
+/// The program.
+let obscura = builtProgram("obscura")
 
 /// A directory with a vault V and a mount point D. Whatever a test does, at its end nothing of this is
 /// mounted, running or there.
@@ -62,28 +34,10 @@ final class Place {
     /// Runs a program to its end, without a terminal, in the directory of this place.
     @discardableResult
     func run(_ words: [String], _ input: String = "") throws -> Ended {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
-        process.arguments = ["--wait"] + words
-        process.currentDirectoryURL = URL(fileURLWithPath: root)
-        process.environment = [
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8", "HOME": root,
-        ]
-        let (stdin, stdout) = (Pipe(), Pipe())
-        let errorFile = root + "/errors-\(UUID().uuidString)"
-        try Data().write(to: URL(fileURLWithPath: errorFile))
-        defer { unlink(errorFile) }
-        (process.standardInput, process.standardOutput) = (stdin, stdout)
-        process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errorFile))
-        try process.run()
-        try? stdin.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-        try stdin.fileHandleForWriting.close()
-        let read = stdout.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        let errors = try Data(contentsOf: URL(fileURLWithPath: errorFile))
-        return Ended(
-            status: process.terminationStatus, output: String(decoding: read, as: UTF8.self),
-            errors: String(decoding: errors, as: UTF8.self))
+        try Child(
+            words, environment: Child.plainEnvironment.merging(["HOME": root]) { $1 }, directory: root,
+            input: .text(input), output: .collected, errors: .collected, asSession: true
+        ).finish()
     }
 
     /// Runs a line of the shell, which must succeed, and returns what it printed.

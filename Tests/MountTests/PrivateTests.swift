@@ -6,59 +6,36 @@ import Testing
 
 /// A private session that is going on: what is written to its standard input, a shell does inside.
 final class Session {
-    private let process = Process()
-    private let (input, output, errors) = (Pipe(), Pipe(), Pipe())
+    private let process: Child
 
     /// - Parameter words: the program and its arguments, run with the place as home directory.
     init(_ place: Place, _ words: [String], display: String? = nil) throws {
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
-        process.arguments = ["--wait"] + words
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        process.environment = [
-            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TZ": "UTC", "LC_ALL": "C.UTF-8", "HOME": place.root,
-            "DISPLAY": display ?? "",
-        ]
-        (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
-        // What is written to a session that has ended is an error, not the end of all tests.
-        signal(SIGPIPE, SIG_IGN)
-        try process.run()
+        process = try Child(
+            words,
+            environment: Child.plainEnvironment.merging(["HOME": place.root, "DISPLAY": display ?? ""]) {
+                $1
+            },
+            input: .written, output: .collected, errors: .collected, asSession: true)
     }
 
-    /// The process of `obscura private`: the child of setsid(1), or it itself.
-    var command: pid_t? {
-        let children = "/proc/\(process.processIdentifier)/task/\(process.processIdentifier)/children"
-        let text = (try? String(contentsOfFile: children, encoding: .utf8)) ?? ""
-        return text.split(separator: " ").first.flatMap { pid_t($0) }
-    }
+    /// Sends a signal to the process of `obscura private`.
+    func kill(_ signal: Int32) { process.kill(signal) }
 
-    func write(_ text: String) throws { try input.fileHandleForWriting.write(contentsOf: Data(text.utf8)) }
+    func write(_ text: String) throws { try process.write(text) }
 
     /// What the shell inside prints for a line, up to the end of it; nil when the session is over.
     func ask(_ line: String) throws -> String? {
         try write("\(line)\necho; echo =\n")
-        var text = ""
-        while !text.hasSuffix("\n=\n") {
-            let data = output.fileHandleForReading.availableData
-            if data.isEmpty { return nil }
-            text += String(decoding: data, as: UTF8.self)
-        }
-        return String(text.dropLast(3)).trimmingCharacters(in: .newlines)
+        return process.output?.next(upTo: "\n=\n")?.trimmingCharacters(in: .newlines)
     }
 
     /// Ends the shell's input and waits; the exit status and what went to standard error.
     func end() throws -> Ended {
-        try? input.fileHandleForWriting.close()
+        process.closeInput()
         return try waitForEnd()
     }
 
-    func waitForEnd() throws -> Ended {
-        let read = output.fileHandleForReading.readDataToEndOfFile()
-        let complaints = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return Ended(
-            status: process.terminationStatus, output: String(decoding: read, as: UTF8.self),
-            errors: complaints)
-    }
+    func waitForEnd() throws -> Ended { try process.finish(isAlone: true) }
 }
 
 /// Sessions that only their own programs see.
@@ -185,10 +162,9 @@ final class Session {
         let place = try makePlace(asUser: asUser)
         let session = try open(place, asUser: asUser)
         #expect(try session.ask("echo before >albums/note; exec 9>>albums/open; echo more >&9") == "")
-        let command = try #require(session.command)
-        #expect(kill(command, signal) == 0)
+        session.kill(signal)
         let ended = try session.waitForEnd()
-        #expect(ended.status == (signal == SIGKILL ? SIGKILL : 128 + SIGTERM), "\(ended.errors)")
+        #expect(ended.status == (signal == SIGKILL ? -SIGKILL : 128 + SIGTERM), "\(ended.errors)")
         try expectGone(place)
         try place.mount()
         #expect(try place.shell("cat D/albums/note D/albums/open") == "before\nmore\n")
@@ -246,24 +222,20 @@ final class Session {
 /// A screen that nobody looks at.
 private final class Display {
     let name: String
-    private let process = Process()
+    private let process: Child
 
     init() throws {
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
-        process.arguments = ["-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp", "-ac"]
-        (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
-        try process.run()
-        name = ":" + output.firstLine()
+        process = try Child(
+            ["/usr/bin/Xvfb", "-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp", "-ac"],
+            output: .collected)
+        name = ":" + (process.output?.next(upTo: "\n") ?? "")
         try #require(name.count > 1, "Xvfb did not start")
     }
 
     deinit {
-        // Foundation starts programs with signals blocked: it would not hear a gentler one, and cleans up nothing.
-        kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-        unlink("/tmp/.X\(name.dropFirst())-lock")
-        unlink("/tmp/.X11-unix/X\(name.dropFirst())")
+        // Asked to end, it cleans up.
+        process.terminate()
+        process.wait(secondsMax: 10)
     }
 
     /// Waits for a window whose title has `word`, up to half a minute; whether it came.

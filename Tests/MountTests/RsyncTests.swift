@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// A tree with everything that rsync keeps goes in and comes out the same.

@@ -1,6 +1,7 @@
 import Foundation
 import LinuxIO
 import PhotoLibrary
+import TestSupport
 import Testing
 import VaultCrypto
 import VaultStore

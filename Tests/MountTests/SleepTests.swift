@@ -7,7 +7,7 @@ import Testing
 /// A message bus with a logind that a test plays.
 private final class FakeLogind {
     let address: String
-    private let busProcess = Process()
+    private let busProcess: Child
     private var bus: OpaquePointer?
     private let state = State()
 
@@ -19,12 +19,10 @@ private final class FakeLogind {
     }
 
     init() throws {
-        let output = Pipe()
-        busProcess.executableURL = URL(fileURLWithPath: "/usr/bin/dbus-daemon")
-        busProcess.arguments = ["--session", "--nofork", "--nosyslog", "--print-address=1"]
-        (busProcess.standardOutput, busProcess.standardError) = (output, FileHandle.nullDevice)
-        try busProcess.run()
-        address = output.firstLine()
+        busProcess = try Child(
+            ["/usr/bin/dbus-daemon", "--session", "--nofork", "--nosyslog", "--print-address=1"],
+            output: .collected)
+        address = busProcess.output?.next(upTo: "\n") ?? ""
         try #require(sd_bus_new(&bus) >= 0 && sd_bus_set_address(bus, address) >= 0)
         try #require(sd_bus_set_bus_client(bus, 1) >= 0 && sd_bus_start(bus) >= 0)
         let added = sd_bus_add_object(
@@ -37,9 +35,6 @@ private final class FakeLogind {
     deinit {
         sd_bus_flush_close_unref(bus)
         if state.inhibitor >= 0 { close(state.inhibitor) }
-        // Foundation starts programs with signals blocked: it would not hear a gentler one.
-        kill(busProcess.processIdentifier, SIGKILL)
-        busProcess.waitUntilExit()
     }
 
     /// Inhibit(what, who, why, mode) returns a descriptor.

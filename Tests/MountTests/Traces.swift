@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 
 extension Place {
     /// Where anyone could find a word, on the disk or among the processes, the mount itself left out: the places that

@@ -54,13 +54,8 @@ public func noise(_ count: Int, seed: Int = 1) -> [UInt8] {
     }
 }
 
-/// `obscura-worker`, built beside the test bundle that is mapped into this process.
-public let workerPath: String = {
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") } ?? ""
-    let file = String(bundle[(bundle.firstIndex(of: "/") ?? bundle.endIndex)...])
-    return URL(fileURLWithPath: file).deletingLastPathComponent().path + "/obscura-worker"
-}()
+/// The program that decodes pictures.
+public let workerPath = builtProgram("obscura-worker")
 
 private func segment(_ marker: UInt8, _ body: [UInt8]) -> [UInt8] {
     [0xFF, marker, UInt8((body.count + 2) >> 8), UInt8((body.count + 2) & 0xFF)] + body

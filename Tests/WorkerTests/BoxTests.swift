@@ -94,11 +94,7 @@ extension WorkerTests {
             // Outside each of the harmless ones works: it is the box that refuses them.
             try home.add(script(attempts(port: port)), shell: "/bin/bash")
             let output = home.root + "/output"
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: home.root + "/a.sh")
-            process.arguments = ["/dev/null", output]
-            try process.run()
-            process.waitUntilExit()
+            try Child([home.root + "/a.sh", "/dev/null", output]).wait()
             let outside = reportLines(Array(try Data(contentsOf: URL(fileURLWithPath: output))))
             #expect(outside.count == 7)
             #expect(outside.filter { $0.value != "yes" }.isEmpty)

@@ -15,6 +15,8 @@ int obscura_pidfd_open(int process);
 int obscura_enter_mount_namespace(int fd);
 /// close_range(2) from `lowest` upwards. 0, or -1 and errno.
 int obscura_close_from(int lowest);
+/// pipe2(2) with O_CLOEXEC: the end to read, then that to write. 0, or -1 and errno.
+int obscura_make_pipe(int ends[2]);
 /// environ(7).
 char **obscura_environment(void);
 /// posix_spawn_file_actions_addclosefrom_np(3) on a posix_spawn_file_actions_t. 0 or an error number.

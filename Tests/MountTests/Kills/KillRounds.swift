@@ -132,15 +132,10 @@ final class KillRounds {
 
     /// Kills the daemon while it is being unmounted.
     private func killLeaving(_ daemon: pid_t) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: obscura)
-        process.arguments = ["unmount", place.mountPoint]
-        (process.standardInput, process.standardOutput) = (FileHandle.nullDevice, FileHandle.nullDevice)
-        process.standardError = FileHandle.nullDevice
-        try process.run()
+        let process = try Child([obscura, "unmount", place.mountPoint])
         usleep(UInt32.random(in: 0...60_000, using: &dice))
         kill(daemon, SIGKILL)
-        process.waitUntilExit()
+        process.wait()
     }
 
     /// Waits until nobody holds the vault: a process that ends has no command line any more, but still its files.
