@@ -18,6 +18,8 @@ public final class FaultyCalls: ForwardingCalls {
         /// Calls of any kind left until this happens, once.
         var next: (fault: Fault, left: Int)?
         var callCount = 0
+        /// Descriptors of what comes from no disk, and always can be read.
+        var ofNoDisk: Set<Int32> = []
     }
     private let faults = Mutex(Faults())
     private let reads = Atomic(0)
@@ -79,14 +81,26 @@ public final class FaultyCalls: ForwardingCalls {
     }
 
     public func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
-        // What is read below /proc comes from no disk.
-        if case .open(let path, _) = call, path.hasPrefix("/proc/") { return }
+        if case .open(let path, _) = call, path.hasPrefix(Self.kernelsPrefix) { return }
         try count()
+    }
+
+    private static let kernelsPrefix = "/proc/"
+
+    public func open(_ d: Int32, _ path: String, flags: Int32, mode: UInt32) throws(Errno) -> Int32 {
+        try willCall(.open(path: path, flags: flags), d)
+        let opened = try real.open(d, path, flags: flags, mode: mode)
+        faults.withLock { faults in
+            faults.ofNoDisk.remove(opened)
+            if path.hasPrefix(Self.kernelsPrefix) { faults.ofNoDisk.insert(opened) }
+        }
+        return opened
     }
 
     public func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno)
         -> Int
     {
+        if faults.withLock({ $0.ofNoDisk.contains(d) }) { return try real.pread(d, bytes, at: offset) }
         let isShort = try count(canBeShort: true)
         let part = UnsafeMutableRawBufferPointer(
             rebasing: bytes.prefix(isShort ? (bytes.count + 1) / 2 : bytes.count))

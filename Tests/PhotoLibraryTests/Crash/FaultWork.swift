@@ -139,6 +139,8 @@ enum FaultWork {
                 Step("another day", ["/moments", album]) {
                     try $0.made("moments/2022-02-02")
                     try $0.moved(from, to)
+                    // Its sidecar follows when somebody looks.
+                    _ = try $0.ls("moments/2022-02-02")
                 }, soft,
             ]
         },
