@@ -62,6 +62,8 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
+        .executableTarget(
+            name: "obscura-guard", dependencies: ["LinuxIO", "CShims"], swiftSettings: settings),
         tests(
             "WorkerTests",
             uses: [
@@ -77,8 +79,9 @@ let package = Package(
         tests(
             "MountTests",
             uses: [
-                "obscura", "obscura-worker", "obscura-sleep", "PhotoLibrary", "VaultStore", "VaultCrypto",
-                "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport", "CTurboJPEG", "CSystemd",
+                "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "PhotoLibrary", "VaultStore",
+                "VaultCrypto", "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
+                "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(

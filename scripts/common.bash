@@ -58,5 +58,5 @@ obscura_mounts() {
 
 # Living processes of this program, one id a line. One that has ended but was not waited for holds nothing.
 obscura_processes() {
-    ps -eo pid=,stat=,comm= | awk '$2 !~ /^Z/ && $3 ~ /^obscura(-worker|-sleep)?$/ { print $1 }' | sort
+    ps -eo pid=,stat=,comm= | awk '$2 !~ /^Z/ && $3 ~ /^obscura(-worker|-sleep|-guard)?$/ { print $1 }' | sort
 }

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -16,6 +17,14 @@ int obscura_pidfd_open(int process) { return pidfd_open(process, 0); }
 int obscura_enter_mount_namespace(int fd) { return setns(fd, CLONE_NEWNS); }
 int obscura_close_from(int lowest) { return close_range((unsigned)lowest, ~0U, 0); }
 int obscura_make_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+int obscura_mount_fusectl(void) {
+    int context = fsopen("fusectl", FSOPEN_CLOEXEC);
+    if (context < 0) return -1;
+    int mount = fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
+    if (mount == 0) mount = fsmount(context, FSMOUNT_CLOEXEC, 0);
+    close(context);
+    return mount;
+}
 char **obscura_environment(void) { return environ; }
 int obscura_spawn_close_from(void *actions, int lowest) {
     return posix_spawn_file_actions_addclosefrom_np(actions, lowest);

@@ -7,7 +7,8 @@ internal import PhotoLibrary
 ///
 /// The kernel takes the parent's lock for each message, and a process may hold that lock while it waits for
 /// one of our answers: so no request's thread may send one, and no lock of ours is held meanwhile. Callers
-/// only enqueue. Unchecked Sendable: `lock` guards every variable.
+/// only enqueue. A process that is killed while it waits for that lock cannot end: for that there is `obscura-guard`.
+/// Unchecked Sendable: `lock` guards every variable.
 final class Notifier: LibraryObserver, @unchecked Sendable {
     private enum Message: Hashable {
         case entry(parent: UInt64, name: Name)

@@ -37,7 +37,11 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     let sweeps = CacheSweeps(daemon)
     // When the vault is free again and this process holds no key any more.
     defer { sweeps.sweepNew() }
-    let (library, session) = try openAndMount(daemon, key)
+    // Found now: once it is mounted nobody answers for it before `run`.
+    let place = realPath(daemon.directory)
+    let (library, session) = try openAndMount(daemon, key, at: place)
+    let mountGuard = MountGuard(place: place)
+    defer { mountGuard?.end() }
     // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
     var end: Failure?
     do throws(MountError) {
@@ -66,7 +70,9 @@ private func olderStateLine(_ daemon: Daemon) -> String {
         + "run `obscura check \(daemon.vault)`"
 }
 
-private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) -> (Library, MountSession) {
+private func openAndMount(
+    _ daemon: Daemon, _ key: SecretBytes, at place: String
+) throws(Failure) -> (Library, MountSession) {
     let vault = daemon.vault
     var options = daemon.words.libraryOptions(workerPath: programBeside("obscura-worker"))
     options.dataDirectories = thumbnailerDirectories()
@@ -76,7 +82,7 @@ private func openAndMount(_ daemon: Daemon, _ key: SecretBytes) throws(Failure) 
     }
     do {
         let session = try MountSession.mount(
-            library, at: realPath(daemon.directory), options: daemon.words.mountOptions)
+            library, at: place, options: daemon.words.mountOptions)
         return (library, session)
     } catch {
         // The mount's failure is what the user must hear; nothing was written that could be lost.

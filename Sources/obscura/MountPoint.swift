@@ -11,6 +11,7 @@ func makeMountPoint(_ directory: String) throws(Failure) -> Bool {
 
 /// Takes a mount away whose daemon died, which the user is told.
 func clearMountPoint(_ directory: String) throws(Failure) {
+    try freeHangingMount(directory)
     // The kernel may answer stat(2) for a dead mount from memory; statfs(2) always asks the daemon.
     var usage = statvfs()
     guard statvfs(directory, &usage) != 0, errno == ENOTCONN else { return }

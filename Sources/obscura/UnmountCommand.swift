@@ -19,6 +19,7 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     guard entry.isObscura else {
         throw Failure(.failed, directory, "the mount here is not obscura's (\(entry.type)): use umount")
     }
+    try freeHangingMount(place)
     let daemon = findDaemon(of: place)
     defer { if let daemon { close(daemon) } }
     try makeDurable(place, named: directory)
@@ -41,27 +42,6 @@ private func makeDurable(_ place: String, named directory: String) throws(Failur
     if error == .inputOutput || error.meansNoRoom {
         throw Failure(directory, "its last changes cannot be written, see to the disk and try again", error)
     }
-}
-
-/// A descriptor of the process that serves the mount at `place`; nil where it is gone already.
-private func findDaemon(of place: String) -> Int32? {
-    guard let processes = opendir("/proc") else { return nil }
-    defer { closedir(processes) }
-    while let entry = readdir(processes) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        guard let process = pid_t(name), let bytes = contents(ofFile: "/proc/\(name)/cmdline") else {
-            continue
-        }
-        let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-        guard words.count == 6, Daemon.words.contains(words[1]),
-            realPath(words[5]) == place
-        else { continue }
-        let descriptor = obscura_pidfd_open(process)
-        if descriptor >= 0 { return descriptor }
-    }
-    return nil
 }
 
 private func waitForEnd(ofDaemon descriptor: Int32, directory: String) {

@@ -17,6 +17,8 @@ int obscura_enter_mount_namespace(int fd);
 int obscura_close_from(int lowest);
 /// pipe2(2) with O_CLOEXEC: the end to read, then that to write. 0, or -1 and errno.
 int obscura_make_pipe(int ends[2]);
+/// A mount of fusectl that is at no place, to open files below; needs the rights of root. -1 and errno.
+int obscura_mount_fusectl(void);
 /// environ(7).
 char **obscura_environment(void);
 /// posix_spawn_file_actions_addclosefrom_np(3) on a posix_spawn_file_actions_t. 0 or an error number.

@@ -1,0 +1,65 @@
+import CShims
+import Glibc
+import LinuxIO
+
+/// A living mount has answered by then, unless its disk is very slow.
+private let answerMilliseconds: Int32 = 10_000
+
+/// Ends the connection to the kernel of a mount whose process was killed and cannot end. `obscura-guard` does that as a
+/// rule, and says why; where it was killed as well, whoever asks that mount for anything waits for ever.
+func freeHangingMount(_ directory: String) throws(Failure) {
+    let place = realPath(directory)
+    guard let entry = mountEntry(at: place), entry.isObscura, let connection = entry.fuseConnection,
+        !answers(place)
+    else { return }
+    if let daemon = findDaemon(of: place) {
+        close(daemon)
+        return
+    }
+    let abort = openAbort(ofConnection: connection)
+    guard abort >= 0 else {
+        throw Failure(.failed, directory, "the mount here is dead and hangs: as root, run obscura unmount")
+    }
+    defer { close(abort) }
+    guard write(abort, "1", 1) == 1 else { throw Failure(directory, "ending the dead mount here", .last) }
+}
+
+/// Whether anybody answers for what is mounted there, be it with an error. A process of its own asks: nothing ends one
+/// that waits.
+private func answers(_ place: String) -> Bool {
+    let process = shim_fork()
+    if process == 0 {
+        var usage = statvfs()
+        _ = statvfs(place, &usage)
+        _exit(0)
+    }
+    // What cannot be found out is assumed to be as usual.
+    let end = process > 0 ? obscura_pidfd_open(process) : -1
+    if end < 0 { return true }
+    defer { close(end) }
+    var wanted = pollfd(fd: end, events: Int16(POLLIN), revents: 0)
+    guard poll(&wanted, 1, answerMilliseconds) > 0 else { return false }
+    _ = waitForEnd(of: process)
+    return true
+}
+
+/// A descriptor of the process that serves the mount at `place`; nil where it is gone already.
+func findDaemon(of place: String) -> Int32? {
+    guard let processes = opendir("/proc") else { return nil }
+    defer { closedir(processes) }
+    while let entry = readdir(processes) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        guard let process = pid_t(name), let bytes = contents(ofFile: "/proc/\(name)/cmdline") else {
+            continue
+        }
+        let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+        guard words.count == 6, Daemon.words.contains(words[1]),
+            realPath(words[5]) == place
+        else { continue }
+        let descriptor = obscura_pidfd_open(process)
+        if descriptor >= 0 { return descriptor }
+    }
+    return nil
+}

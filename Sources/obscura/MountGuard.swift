@@ -1,0 +1,33 @@
+import Glibc
+import LinuxIO
+
+/// The program that aborts the connection of this process to the kernel, should this process be killed: see there.
+struct MountGuard {
+    private let process: pid_t
+
+    /// Starts it. To be called on the main thread: with that the program is told that this process died.
+    ///
+    /// Nil where that cannot be: the mount lives on without.
+    ///
+    /// - Parameter place: where it is mounted, a real path. Nobody may answer for it yet.
+    init?(place: String) {
+        guard let program = programBeside("obscura-guard"),
+            let connection = mountEntry(at: place)?.fuseConnection
+        else { return nil }
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        if null < 0 { return nil }
+        defer { close(null) }
+        let started = try? spawn(
+            [program, "\(getpid())", "\(connection)"], environment: [backtracerOff],
+            descriptors: [(null, STDIN_FILENO), (null, STDOUT_FILENO), (null, STDERR_FILENO)],
+            asSession: true)
+        guard let started else { return nil }
+        process = started
+    }
+
+    /// Ends it, when nothing is mounted any more.
+    func end() {
+        kill(process, SIGKILL)
+        _ = waitForEnd(of: process)
+    }
+}
