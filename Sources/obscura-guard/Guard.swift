@@ -9,15 +9,10 @@ internal import LinuxIO
 /// answer of the killed process, both wait for ever: the connection to the kernel lasts until the last thread of the
 /// process has ended. Aborted by somebody else it ends at once.
 ///
-/// Started by the main thread of the process that serves the mount, with that process's id and the number of the
-/// connection as arguments. Returns the exit status.
+/// Started by the main thread of the process that serves the mount, with that process's id as argument; what is written
+/// to standard input aborts the connection. Returns the exit status.
 func runGuard(_ arguments: [String]) -> Int32 {
-    guard arguments.count == 3, let daemon = pid_t(arguments[1]), let connection = Int(arguments[2]) else {
-        return 2
-    }
-    // Opened now, it never is the connection of a later mount that has got the number.
-    let abort = openAbort(ofConnection: connection)
-    if abort < 0 { return 1 }
+    guard arguments.count == 2, let daemon = pid_t(arguments[1]) else { return 2 }
     var death = sigset_t()
     sigemptyset(&death)
     sigaddset(&death, SIGUSR1)
@@ -30,7 +25,7 @@ func runGuard(_ arguments: [String]) -> Int32 {
         sigwait(&death, &signal)
         isDead = isDying(daemon)
     }
-    return write(abort, "1", 1) == 1 ? 0 : 1
+    return write(STDIN_FILENO, "1", 1) == 1 ? 0 : 1
 }
 
 /// The signal comes a moment before it can be seen of what; anybody may have sent it, too.
