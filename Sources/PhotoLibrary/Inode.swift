@@ -58,8 +58,9 @@ final class Inode: @unchecked Sendable {
         isTakenAway = false
     }
 
-    /// Throws `stale` where the thread that opens or changes it may come by a name that is another file's by now: though
-    /// another name, the right one, was looked up, by it or somebody else, the kernel may still believe the wrong one.
+    /// Throws `stale` where the thread that opens or changes it may come by a name that is another file's by now:
+    /// though another name, the right one, was looked up, by it or somebody else, the kernel may still believe the
+    /// wrong one.
     func requireMeant(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
         if !isTakenAway {
             if doubt == nil { return }
@@ -75,8 +76,8 @@ final class Inode: @unchecked Sendable {
         throw .stale
     }
 
-    /// As `requireMeant`, of what may come by a descriptor as well, which the kernel does not say: it cannot where nobody
-    /// has the file open.
+    /// As `requireMeant`, of what may come by a descriptor as well, which the kernel does not say: it cannot where
+    /// nobody has the file open.
     func requireMeantUnlessOpen(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
         if openCount == 0 { try requireMeant(by: thread, isKernelTold: isKernelTold) }
     }
