@@ -11,6 +11,10 @@ struct RootRings: Sendable {
     /// Whether a soft root may be found in its ring.
     var hasSoft: Bool
 
+    /// Of a space that writes no root.
+    static let none = RootRings(
+        durable: RootLayout.durableSlots.lowerBound, soft: RootLayout.softSlots.lowerBound, hasSoft: false)
+
     var nextDurable: Int { Self.next(durable, in: RootLayout.durableSlots) }
     var nextSoft: Int { Self.next(soft, in: RootLayout.softSlots) }
 

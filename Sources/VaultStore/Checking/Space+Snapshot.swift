@@ -11,7 +11,7 @@ extension Space {
         let (opened, options) = lock.withLock {
             held.append(current.generation)
             let opened = OpenedRoot(
-                root: current, rings: rings, newestGeneration: current.generation,
+                root: current, rings: .none, newestGeneration: current.generation,
                 releaseLimit: current.released, durableDelta: durableDelta, torn: [], unreadable: [])
             let options = SpaceOptions(
                 isReadOnly: true, grows: grows, bootHash: bootHash, segmentCountNow: segmentCountNow)

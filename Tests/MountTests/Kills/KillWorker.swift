@@ -213,7 +213,9 @@ final class KillWorker: @unchecked Sendable {
             closed[name] = .whole(content, moment: moment ?? day)
         }
         if let moment {
-            // Synced but not closed, it is filed by the next mount.
+            // What another thread starts closes a copy of the descriptor: that alone may file it. Synced but not closed,
+            // it is filed by the next mount.
+            writing[moment] = Held(allowed: [nil], writing: content)
             written[moment] = Held(allowed: [nil, content])
             closed[moment] = .whole(content)
         }
@@ -434,6 +436,8 @@ extension KillWorker {
     /// Has rsync make a tree like another: some files are new ones, some are gone.
     private func update(_ tree: String) throws {
         let source = "\(name)-\(next())"
+        // It may get nothing.
+        try place.run(["mkdir", "-p", "source/" + source])
         var (during, after) = (journal.now, journal.now)
         for (path, held) in journal.now where path.hasPrefix(tree + "/") {
             guard let old = held.allowed[0] else { continue }
