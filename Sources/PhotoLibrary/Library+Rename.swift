@@ -195,7 +195,17 @@ extension Library {
         }
         if isDirectory { return try fileBelow(ino) }
         // A photo that was just being rewritten stays one: nobody has said yet that it is to be none.
-        if isWanted { try lookAndFile(ino) { if case .media = $0 { true } else { false } } }
+        var isSeen = !isWanted
+        if isWanted {
+            try lookAndFile(ino) { verdict in
+                if case .unknown = verdict { return false }
+                isSeen = true
+                if case .media = verdict { return true }
+                return false
+            }
+        }
+        // What cannot be read now may be by the next session.
+        guard isSeen else { return }
         try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
     }
 }

@@ -44,7 +44,7 @@ final class Place {
     @discardableResult
     func shell(_ line: String, location: SourceLocation = #_sourceLocation) throws -> String {
         let ended = try run(["/bin/bash", "-ec", line])
-        #expect(ended.status == 0, "\(line): \(ended.errors)", sourceLocation: location)
+        #expect(ended.status == 0, "\(line): \(ended.errors)\(ended.output)", sourceLocation: location)
         return ended.output
     }
 
