@@ -23,11 +23,10 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     let daemon = findDaemon(of: place)
     defer { if let daemon { close(daemon) } }
     try makeDurable(place, named: directory)
+    // Mounted at a second place too (mount --bind), it goes on living. Asked before: the number may be another's at once.
+    let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
     try takeMountAway(place, lazily: false)
-    // Mounted at a second place too (mount --bind), it goes on living.
-    if let daemon, !mountTable().contains(where: { $0.device == entry.device }) {
-        waitForEnd(ofDaemon: daemon, directory: directory)
-    }
+    if let daemon, !isMountedElsewhere { waitForEnd(ofDaemon: daemon, directory: directory) }
 }
 
 /// What the disk refuses is said while the mount is still there and nothing is lost.
