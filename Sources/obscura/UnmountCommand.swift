@@ -23,7 +23,8 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     let daemon = findDaemon(of: place)
     defer { if let daemon { close(daemon) } }
     try makeDurable(place, named: directory)
-    // Mounted at a second place too (mount --bind), it goes on living. Asked before: the number may be another's at once.
+    // Mounted at a second place too (mount --bind), it goes on living. Asked before: the number may be another's at
+    // once.
     let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
     try takeMountAway(place, lazily: false)
     if let daemon, !isMountedElsewhere { waitForEnd(ofDaemon: daemon, directory: directory) }

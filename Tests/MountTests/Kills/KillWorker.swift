@@ -213,8 +213,8 @@ final class KillWorker: @unchecked Sendable {
             closed[name] = .whole(content, moment: moment ?? day)
         }
         if let moment {
-            // What another thread starts closes a copy of the descriptor: that alone may file it. Synced but not closed,
-            // it is filed by the next mount.
+            // What another thread starts closes a copy of the descriptor: that alone may file it. Synced but not
+            // closed, it is filed by the next mount.
             writing[moment] = Held(allowed: [nil], writing: content)
             written[moment] = Held(allowed: [nil, content])
             closed[moment] = .whole(content)
