@@ -92,7 +92,8 @@ public func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
 /// until it is the program that it is to be.
 public func patiently<R>(_ body: () throws -> R) throws -> R {
     for _ in 0..<10_000 {
-        do { return try body() } catch VaultError.inUse { usleep(1000) }
+        do { return try body() } catch VaultError.inUse {} catch BackupError.destination(.inUse) {}
+        usleep(1000)
     }
     return try body()
 }

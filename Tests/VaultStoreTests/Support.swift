@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import VaultCrypto
 import VaultFormat
 
@@ -53,8 +54,8 @@ func openSpace(
     _ path: String, password: String = "one", readOnly: Bool = false,
     calls: any FileSystemCalls = LinuxCalls.shared
 ) throws -> Space {
-    try Vault.unlock(path, password: secret(password), readOnly: readOnly, calls: calls).openSpace(
-        readOnly: readOnly)
+    try patiently { try Vault.unlock(path, password: secret(password), readOnly: readOnly, calls: calls) }
+        .openSpace(readOnly: readOnly)
 }
 
 func bytes(_ count: Int, seed: UInt64) -> [UInt8] {

@@ -66,7 +66,7 @@ private final class BadSectorCalls: ForwardingCalls {
     }
 
     @discardableResult private func backUp(_ path: String) throws -> BackupReport {
-        try Vault.backup(path, to: copy, calls: calls) { _, _ in }
+        try patiently { try Vault.backup(path, to: copy, calls: calls) { _, _ in } }
     }
 
     private func segment(_ run: ExtentRun) -> (path: String, offset: UInt64) {
