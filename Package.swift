@@ -63,7 +63,7 @@ let package = Package(
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         .executableTarget(
-            name: "obscura-guard", dependencies: ["LinuxIO", "CShims"], swiftSettings: settings),
+            name: "obscura-guard", dependencies: ["CShims"], swiftSettings: settings),
         tests(
             "WorkerTests",
             uses: [

@@ -127,15 +127,12 @@ extension Library {
 
     // MARK: Filing outside of close
 
-    /// Looks at a file and files it, for a thread where it is one's doing; not where what was seen is not `wanted`.
-    func lookAndFile(
-        _ ino: UInt64, by actor: Int32 = -1, if wanted: (Verdict) -> Bool = { _ in true }
-    ) throws(FileError) {
+    /// Looks at a file and files it, for a thread where it is one's doing.
+    func lookAndFile(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            let verdict = look(file)
-            if wanted(verdict) { try save(file, filedBy: verdict, for: actor) }
+            try save(file, filedBy: look(file), for: actor)
         }
     }
 
@@ -194,19 +191,24 @@ extension Library {
             return try (false, inode.isPhoto ? true : tree.fileableName(of: inode) != nil)
         }
         if isDirectory { return try fileBelow(ino) }
-        // A photo that was just being rewritten stays one: nobody has said yet that it is to be none.
-        var isSeen = !isWanted
-        if isWanted {
-            try lookAndFile(ino) { verdict in
-                if case .unknown = verdict { return false }
-                isSeen = true
-                if case .media = verdict { return true }
-                return false
+        if isWanted, try !fileIfMedia(ino) { return }
+        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
+    }
+
+    /// Files what now is a picture or a video. A photo that was just being rewritten stays one: nobody has said yet that
+    /// it is to be none. False where it cannot be read: the next session may.
+    private func fileIfMedia(_ ino: UInt64) throws(FileError) -> Bool {
+        try withState(of: ino) { file throws(FileError) in
+            file.writer.lock()
+            defer { file.writer.unlock() }
+            switch look(file) {
+            case .unknown: return false
+            case .plain: return true
+            case let seen:
+                try save(file, filedBy: seen, for: -1)
+                return true
             }
         }
-        // What cannot be read now may be by the next session.
-        guard isSeen else { return }
-        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
     }
 }
 

@@ -1,6 +1,5 @@
 internal import CShims
 internal import Glibc
-internal import LinuxIO
 
 /// Frees whoever waits for a mount whose process was killed, and cannot end.
 ///
@@ -19,28 +18,11 @@ func runGuard(_ arguments: [String]) -> Int32 {
     sigprocmask(SIG_BLOCK, &death, nil)
     guard obscura_signal_when_orphaned(SIGUSR1) == 0 else { return 1 }
     // It may have died before it was asked for.
-    var isDead = getppid() != daemon || hasDied(daemon)
+    var isDead = getppid() != daemon
     while !isDead {
-        var signal: Int32 = 0
-        sigwait(&death, &signal)
-        isDead = isDying(daemon)
+        // The dying thread itself sends the signal. Of /proc, where its state could be read, users may see nothing.
+        var info = siginfo_t()
+        isDead = sigwaitinfo(&death, &info) == SIGUSR1 && info._sifields._kill.si_pid == daemon
     }
     return write(STDIN_FILENO, "1", 1) == 1 ? 0 : 1
-}
-
-/// The signal comes a moment before it can be seen of what; anybody may have sent it, too.
-private func isDying(_ process: pid_t) -> Bool {
-    for _ in 0..<200 {
-        if hasDied(process) { return true }
-        usleep(5000)
-    }
-    return false
-}
-
-/// Whether the main thread has ended; others may be waiting in the kernel still.
-private func hasDied(_ process: pid_t) -> Bool {
-    guard let text = contents(ofFile: "/proc/\(process)/stat") else { return true }
-    // The name before it may hold anything.
-    guard let end = text.lastIndex(of: UInt8(ascii: ")")), end + 2 < text.count else { return false }
-    return [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(text[end + 2])
 }

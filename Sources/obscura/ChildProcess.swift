@@ -14,6 +14,30 @@ func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint:
     return (waitForEnd(of: process), String(decoding: complaint, as: UTF8.self))
 }
 
+/// Starts a program of ours that lies beside this one, in a session of its own and without an environment but what is
+/// named. Nil where it cannot be: nothing depends on it.
+///
+/// - Parameter output: nil: nothing of what it prints is kept.
+func startBeside(
+    _ name: String, _ words: [String] = [], environment: [String] = [], input: Int32, output: Int32? = nil
+) -> pid_t? {
+    guard let program = programBeside(name) else { return nil }
+    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+    if null < 0 { return nil }
+    defer { close(null) }
+    return try? spawn(
+        [program] + words, environment: [backtracerOff] + environment,
+        descriptors: [(input, STDIN_FILENO), (output ?? null, STDOUT_FILENO), (null, STDERR_FILENO)],
+        asSession: true)
+}
+
+/// A program of ours that lies in the directory of this one; nil where it does not.
+func programBeside(_ name: String) -> String? {
+    let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
+    let path = "/" + directory + "/" + name
+    return access(path, X_OK) == 0 ? path : nil
+}
+
 /// `makePipe` with the user told what for.
 func pipeEnds(for purpose: String) throws(Failure) -> (read: Int32, write: Int32) {
     do {

@@ -11,21 +11,12 @@ struct MountGuard {
     ///
     /// - Parameter place: where it is mounted, a real path. Nobody may answer for it yet.
     init?(place: String) {
-        guard let program = programBeside("obscura-guard"),
-            let connection = mountEntry(at: place)?.fuseConnection
-        else { return nil }
+        guard let connection = mountEntry(at: place)?.fuseConnection else { return nil }
         // Opened now, it never is the connection of a later mount that has got the number.
         let abort = openAbort(ofConnection: connection)
         if abort < 0 { return nil }
         defer { close(abort) }
-        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-        if null < 0 { return nil }
-        defer { close(null) }
-        let started = try? spawn(
-            [program, "\(getpid())"], environment: [backtracerOff],
-            descriptors: [(abort, STDIN_FILENO), (null, STDOUT_FILENO), (null, STDERR_FILENO)],
-            asSession: true)
-        guard let started else { return nil }
+        guard let started = startBeside("obscura-guard", ["\(getpid())"], input: abort) else { return nil }
         process = started
     }
 

@@ -5,24 +5,12 @@ import LinuxIO
 ///
 /// - Parameter descriptor: where it writes the number SIGPWR.
 func startSleepWatcher(tellingTo descriptor: Int32) {
-    guard let program = programBeside("obscura-sleep"), let life = try? makePipe() else { return }
-    defer { close(life.read) }
+    guard let life = try? makePipe() else { return }
     // The other end is open until this process has ended: only then may the machine sleep.
-    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-    if null < 0 { return }
-    defer { close(null) }
+    defer { close(life.read) }
     let bus = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { "DBUS_SYSTEM_BUS_ADDRESS=" + String(cString: $0) }
-    let process = try? spawn(
-        [program], environment: [backtracerOff] + [bus].compactMap(\.self),
-        descriptors: [(life.read, STDIN_FILENO), (descriptor, STDOUT_FILENO), (null, STDERR_FILENO)],
-        asSession: true)
+    let process = startBeside(
+        "obscura-sleep", environment: [bus].compactMap(\.self), input: life.read, output: descriptor)
     // It goes on in a process of its own.
     if let process { _ = waitForEnd(of: process) }
-}
-
-/// A program of ours that lies in the directory of this one; nil where it does not.
-func programBeside(_ name: String) -> String? {
-    let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
-    let path = "/" + directory + "/" + name
-    return access(path, X_OK) == 0 ? path : nil
 }

@@ -79,7 +79,9 @@ import Testing
     @Test(arguments: [true, false])
     func `whoever waits for it is freed, and the next mount serves again`(isGuarded: Bool) throws {
         let daemon = try #require(place.daemon)
-        if !isGuarded { try place.shell("kill -9 $(pgrep -P \(daemon) obscura-guard)") }
+        // What anybody may send says nothing.
+        let signal = isGuarded ? "USR1" : "KILL"
+        try place.shell("kill -\(signal) $(pgrep -P \(daemon) obscura-guard); ls D/albums/A")
         try lockAlbum()
         defer { letOtherGoOn() }
         // The kernel is told that the album's entry is gone; it was not yet locked when the first ones went.
@@ -96,6 +98,8 @@ import Testing
         // Where nobody else frees them the next mount does, but cannot have the vault yet.
         let command = try isGuarded ? nil : mount()
         #expect(eventually { answers["mount"] != nil })
+        // It has not ended even now.
+        #expect(isStuck(daemon))
         letOtherGoOn()
         var said = ""
         func isServed(_ ended: Ended) -> Bool {

@@ -12,8 +12,8 @@ import Testing
     private func makePlace() throws -> Place {
         let place = try Place()
         try place.shell(
-            "mkdir bin; cp '\(obscura)' '\(obscura)-worker' bin; printf 'one\\n' >pw; chmod 600 pw; chmod 755 ."
-        )
+            "mkdir bin; cp '\(obscura)' '\(obscura)-worker' '\(obscura)-guard' bin; "
+                + "printf 'one\\n' >pw; chmod 600 pw; chmod 755 .")
         if geteuid() == 0 { try place.shell("chown -R \(Self.user):\(Self.user) .") }
         return place
     }
@@ -31,6 +31,24 @@ import Testing
         let ended = try place.run(asUser + ["/bin/bash", "-ec", line])
         #expect(ended.status == 0, "\(line): \(ended.errors)")
         return ended.output
+    }
+
+    /// Its guard took what it could not see for dead, and cut the mount off.
+    @Test func `a user's mount lives where processes are hidden`() throws {
+        guard geteuid() == 0 else { return }
+        let place = try makePlace()
+        let connections = "/sys/fs/fuse/connections"
+        let line = """
+            mount -t proc -o hidepid=2 none /proc
+            mountpoint -q \(connections) || mount -t fusectl none \(connections)
+            as() { \(asUser.joined(separator: " ")) "$@"; }
+            as bin/obscura mount V D --password-file pw
+            pgrep -P $(pgrep -f "^obscura --daemon .*$PWD/V ") obscura-guard >guard
+            for n in {1..100}; do as ls D/albums; sleep 0.01; done
+            as bin/obscura unmount D
+            """
+        let ended = try place.run(["unshare", "-m", "/bin/bash", "-ec", line])
+        #expect(ended.status == 0, "\(ended.errors)")
     }
 
     @Test func `a user makes a vault, mounts, copies and unmounts`() throws {
