@@ -195,8 +195,8 @@ extension Library {
         try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
     }
 
-    /// Files what now is a picture or a video. A photo that was just being rewritten stays one: nobody has said yet that
-    /// it is to be none. False where it cannot be read: the next session may.
+    /// Files what now is a picture or a video. A photo that was just being rewritten stays one: nobody has said yet
+    /// that it is to be none. False where it cannot be read: the next session may.
     private func fileIfMedia(_ ino: UInt64) throws(FileError) -> Bool {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
