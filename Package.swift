@@ -136,7 +136,12 @@ if Context.environment["OBSCURA_FUZZ"] != nil {
                 "obscura", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto",
                 "VaultFormat", "LinuxIO", "TestSupport",
             ],
-            path: "Tests", sources: ["Fuzz/Targets", "PhotoLibraryTests/Crash/MemoryVault.swift"],
+            path: "Tests",
+            sources: [
+                "Fuzz/Targets", "PhotoLibraryTests/Crash/MemoryVault.swift",
+                "PhotoImagingTests/PictureBuilder.swift", "PhotoImagingTests/TIFFBuilder.swift",
+                "PhotoImagingTests/Samples.swift", "PhotoImagingTests/Support.swift",
+            ],
             swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])],
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),
     ]

@@ -83,7 +83,7 @@ import Testing
     /// Inputs that libFuzzer made to reach as much as it could (`scripts/fuzz metadata corpus`).
     @Test func theFuzzersCorpusIsSurvived() throws {
         let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../Fuzz/Corpus").standardized
+            .appendingPathComponent("../Fuzz/Corpus/metadata").standardized
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
         #expect(!names.isEmpty)
         for name in names {

@@ -10,10 +10,12 @@ private let targets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "records": { fuzzRecords($0) },
     "words": { fuzzWords($0) },
     "texts": { fuzzTexts($0) },
+    "metadata": { fuzzMetadata($0) },
 ]
 
+private let name = ProcessInfo.processInfo.environment["OBSCURA_FUZZ"] ?? ""
+
 private let target: @Sendable (UnsafeRawBufferPointer) -> Void = {
-    let name = ProcessInfo.processInfo.environment["OBSCURA_FUZZ"] ?? ""
     guard let found = targets[name] else {
         preconditionFailure("OBSCURA_FUZZ is one of \(targets.keys.sorted().joined(separator: " "))")
     }
@@ -34,6 +36,7 @@ private func runDriver(
 public func main(
     _ count: CInt, _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 ) -> CInt {
+    if name == "metadata" { seedMetadata() }
     var (count, words) = (count, words)
     return runDriver(&count, &words) { start, count in
         target(UnsafeRawBufferPointer(start: start, count: count))

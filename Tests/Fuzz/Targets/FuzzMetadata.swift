@@ -1,27 +1,18 @@
 import Foundation
 import PhotoImaging
 
-// Built by `scripts/fuzz metadata` as one module with Sources/PhotoImaging, never by SwiftPM.
-
-/// What libFuzzer calls before it begins: writes the tests' generated pictures, as seeds, into the directory that
-/// `OBSCURA_FUZZ_SEEDS` names.
-@_cdecl("LLVMFuzzerInitialize")
-public func initialize(
-    _: UnsafeMutablePointer<CInt>?,
-    _: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>?
-) -> CInt {
-    guard let directory = ProcessInfo.processInfo.environment["OBSCURA_FUZZ_SEEDS"] else { return 0 }
+/// Writes the tests' generated pictures, as seeds, into the directory that `OBSCURA_FUZZ_SEEDS` names.
+func seedMetadata() {
+    guard let directory = ProcessInfo.processInfo.environment["OBSCURA_FUZZ_SEEDS"] else { return }
     for sample in Samples.all {
         let path = "\(directory)/\(sample.name)"
         precondition(FileManager.default.createFile(atPath: path, contents: Data(sample.bytes)), path)
     }
-    return 0
 }
 
-/// Everything the package does with one untrusted file, within its bounds: what libFuzzer calls with each input.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func test(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-    let bytes = [UInt8](UnsafeBufferPointer(start: start, count: count))
+/// Everything PhotoImaging does with one untrusted file, within its bounds.
+func fuzzMetadata(_ input: UnsafeRawBufferPointer) {
+    let bytes = Array(input)
     let source = CountingSource(bytes)
     let type = identifyMedia(source)
     precondition(source.reads <= 20, "too many reads to know the type")
@@ -29,11 +20,11 @@ public func test(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     precondition(source.reads <= 20 + 64 && source.bytesRead <= 1024 * 1024 + 128 * 1024, "too many reads")
     precondition(type == facts?.type, "two opinions of the type")
     let sidecar = readSidecar(MemoryByteSource(bytes))
-    guard let facts else { return 0 }
+    guard let facts else { return }
     precondition((1...8).contains(facts.orientation), "no orientation")
     precondition(facts.width >= 0 && facts.height >= 0, "a size below nothing")
     for preview in [facts.embeddedPreview, facts.largestPreview].compactMap(\.self) {
-        precondition(preview.upperBound <= UInt64(count), "a preview outside the file")
+        precondition(preview.upperBound <= UInt64(bytes.count), "a preview outside the file")
     }
     for sidecar in [sidecar, nil] {
         let answer = captured(
@@ -41,5 +32,4 @@ public func test(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
             localOffset: { _ in 5 * 3600 })
         precondition((1826...2027).contains(answer.time.year), "a day that is none of moments")
     }
-    return 0
 }
