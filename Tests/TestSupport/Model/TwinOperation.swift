@@ -106,7 +106,7 @@ struct TwinSide: Sendable {
         switch operation {
         case .write(let slot, let offset, let bytes):
             return on(slot) { outcome(pwrite($0, bytes, bytes.count, offset)) }
-        case .writeOn(let slot, let bytes): return on(slot) { outcome(Glibc.write($0, bytes, bytes.count)) }
+        case .writeOn(let slot, let bytes): return on(slot) { writeOn($0, bytes) }
         case .read(let slot, let offset, let count): return on(slot) { read($0, offset, count) }
         case .resize(let slot, let size): return on(slot) { outcome(ftruncate($0, size)) }
         case .allocate(let slot, let mode, let offset, let count):
@@ -123,6 +123,14 @@ struct TwinSide: Sendable {
     }
 
     private func on(_ slot: Int, _ body: (Int32) -> String) -> String { slots[slot].map(body) ?? "" }
+
+    private func writeOn(_ descriptor: Int32, _ bytes: [UInt8]) -> String {
+        let result = outcome(Glibc.write(descriptor, bytes, bytes.count))
+        var status = stat()
+        // The kernel keeps what is in a FIFO, and tells no FUSE daemon that it was written.
+        let isFIFO = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+        return isFIFO ? result + still(descriptor) : result
+    }
 
     /// Sets a time of change, where file systems differ in whether a call sets it.
     private func still(_ descriptor: Int32) -> String {
