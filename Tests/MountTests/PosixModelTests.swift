@@ -16,13 +16,17 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: known) }
         try place.mount()
         try place.shell("mkdir '\(known)' D/albums/x")
+        let common = CommonInodes()
         let seats = (0..<Self.threads).map {
-            Seat(TwinPlayer(known: known, tried: place.albums + "/x", number: $0, seed: seed))
+            Seat(
+                TwinPlayer(
+                    known: known, tried: place.albums + "/x", number: $0, seed: seed, common: common))
         }
-        try inTurns(seats) { try $0.perform(.makeDirectory($0.home, 0o755)) }
+        for seat in seats { try seat.player.makeHome() }
         for turn in 0..<4 {
             try work(seats, steps: 150)
             for seat in seats { seat.player.closeAll() }
+            seats[0].player.forgetOpenFiles()
             try seats[0].player.compare()
             if turn % 2 == 1 { try place.killAndMount(syncing: place.albums) } else { try place.mountAnew() }
             try seats[0].player.compare("mounted anew: ")
@@ -35,11 +39,8 @@ import Testing
         init(_ player: TwinPlayer) { self.player = player }
     }
 
-    private func inTurns(_ seats: [Seat], _ body: (inout TwinPlayer) throws -> Void) throws {
-        for seat in seats { try body(&seat.player) }
-    }
-
-    /// Everybody works in a directory of their own; now and then one reaches into others' while these wait.
+    /// Everybody works in a directory of their own; now and then one reaches into others', or works on what they have
+    /// in common, while these wait.
     private func work(_ seats: [Seat], steps: Int) throws {
         let gate = Gate()
         let failures = Failures()
@@ -49,12 +50,22 @@ import Testing
                     if step % 10 == 9 {
                         try gate.alone { try seats[number].player.reachOver(players: seats.count) }
                     } else {
-                        try gate.together { try seats[number].player.step() }
+                        try self.step(seats[number], gate)
                     }
                 }
             } catch { failures.add(error) }
         }
         if let first = failures.first { throw first }
+    }
+
+    private func step(_ seat: Seat, _ gate: Gate) throws {
+        let operation = seat.player.choose()
+        let isDone = try gate.together {
+            if seat.player.isCommon(operation) { return false }
+            try seat.player.perform(operation)
+            return true
+        }
+        if !isDone { try gate.alone { try seat.player.perform(operation) } }
     }
 
     /// A lock that many have together or one alone; pthread_rwlock_wrlock(3). Unchecked Sendable: that is its nature.
@@ -65,10 +76,10 @@ import Testing
             pthread_rwlock_destroy(lock)
             lock.deallocate()
         }
-        func together(_ body: () throws -> Void) rethrows {
+        func together<R>(_ body: () throws -> R) rethrows -> R {
             pthread_rwlock_rdlock(lock)
             defer { pthread_rwlock_unlock(lock) }
-            try body()
+            return try body()
         }
         func alone(_ body: () throws -> Void) rethrows {
             pthread_rwlock_wrlock(lock)

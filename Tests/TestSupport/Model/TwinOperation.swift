@@ -31,6 +31,31 @@ enum TwinOperation: CustomStringConvertible {
     case setAttribute(String, String, Int, Int32)
     case removeAttribute(String, String)
 
+    /// The paths it names.
+    var paths: [String] {
+        switch self {
+        case .open(_, let path, _), .truncate(let path, _), .makeDirectory(let path, _),
+            .removeDirectory(let path), .unlink(let path), .symbolicLink(_, let path), .node(let path, _),
+            .setMode(let path, _), .setOwner(let path, _, _), .touch(let path, _, _),
+            .setAttribute(let path, _, _, _), .removeAttribute(let path, _):
+            [path]
+        case .link(let from, let to), .rename(let from, let to, _): [from, to]
+        default: []
+        }
+    }
+
+    /// The slots it uses.
+    var slots: [Int] {
+        switch self {
+        case .open(let slot, _, _), .close(let slot), .write(let slot, _, _), .writeOn(let slot, _),
+            .read(let slot, _, _), .resize(let slot, _), .allocate(let slot, _, _, _), .map(let slot, _, _),
+            .holes(let slot):
+            [slot]
+        case .copy(let from, let to, _, _, _): [from, to]
+        default: []
+        }
+    }
+
     var description: String {
         switch self {
         case .write(let slot, let offset, let bytes):
@@ -185,6 +210,44 @@ struct TwinSide: Sendable {
             position = end
         }
         return outcome(lseek(descriptor, size, seekHole))
+    }
+
+    // MARK: Inodes
+
+    /// The inodes that an operation may have to do with: those open in its slots, those that its paths lead to, and the
+    /// directories of these.
+    func inodes(of operation: TwinOperation) -> [ino_t] {
+        var status = Glibc.stat()
+        var inodes: [ino_t] = []
+        for slot in operation.slots {
+            if let descriptor = slots[slot], fstat(descriptor, &status) == 0 { inodes.append(status.st_ino) }
+        }
+        for path in operation.paths {
+            let whole = full(path)
+            let directory = whole.lastIndex(of: "/").map { String(whole[..<$0]) } ?? ""
+            for (path, flags) in [(whole, 0), (whole, AT_SYMLINK_NOFOLLOW), (directory, 0)]
+            where fstatat(AT_FDCWD, path, &status, flags) == 0 {
+                inodes.append(status.st_ino)
+            }
+        }
+        return inodes
+    }
+
+    /// That path's, and all below it.
+    func inodes(below path: String) -> [ino_t] {
+        let below = FileManager.default.subpathsInOrder(atPath: full(path)).map { path + "/" + $0 }
+        return ([path] + below).compactMap { status($0)?.st_ino }
+    }
+
+    /// Those of all files that have more than one name.
+    func linkedInodes() -> [ino_t] {
+        FileManager.default.subpathsInOrder(atPath: root).compactMap { status($0) }
+            .filter { $0.st_nlink > 1 && $0.st_mode & S_IFMT != S_IFDIR }.map(\.st_ino)
+    }
+
+    private func status(_ path: String) -> stat? {
+        var status = Glibc.stat()
+        return lstat(full(path), &status) == 0 ? status : nil
     }
 
     // MARK: Showing

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 
 /// One who does the same random POSIX calls in two directories and compares what they answer and what is there.
 struct TwinPlayer {
@@ -9,11 +10,13 @@ struct TwinPlayer {
     private var dice: Dice
     private let seed: UInt64
     private let number: Int
+    private let common: CommonInodes
     private var done: [String] = []
     private static let fileBytesMax = 400_000
     private static let slotCount = 4
 
-    init(known: String, tried: String, number: Int, seed: UInt64) {
+    init(known: String, tried: String, number: Int, seed: UInt64, common: CommonInodes) {
+        self.common = common
         self.known = TwinSide(root: known)
         self.tried = TwinSide(root: tried)
         self.number = number
@@ -21,8 +24,19 @@ struct TwinPlayer {
         dice = Dice(seed &* 64 &+ UInt64(number))
     }
 
-    /// Where this player works, below both directories.
-    var home: String { "d\(number)" }
+    /// Where this player works, below both directories. Two deep, so that a link to `../a` leads to nobody else's.
+    var home: String { Self.home(number) }
+
+    private static func home(_ number: Int) -> String { "d\(number)/e" }
+
+    mutating func makeHome() throws {
+        for path in ["d\(number)", home] { try perform(.makeDirectory(path, 0o755)) }
+    }
+
+    /// Whether it has to do with what other players may be working on: both sides must see these in the same order.
+    func isCommon(_ operation: TwinOperation) -> Bool {
+        !common.isDisjoint(with: known.inodes(of: operation))
+    }
 
     mutating func perform(_ operation: TwinOperation) throws {
         done.append("\(operation)")
@@ -83,46 +97,44 @@ struct TwinPlayer {
         return kind | more[roll(9)]
     }
 
-    /// Does something in this player's own directory.
-    mutating func step() throws {
+    /// Something to do in this player's own directory.
+    mutating func choose() -> TwinOperation {
         let slot = roll(Self.slotCount)
         switch roll(100) {
-        case ..<14: try perform(.open(slot: slot, path(), flags()))
-        case ..<17: try perform(.close(slot: slot))
-        case ..<30: try perform(.write(slot: slot, offset: offset(), bytes()))
-        case ..<35: try perform(.writeOn(slot: slot, bytes()))
-        case ..<41: try perform(.read(slot: slot, offset: offset(), count: 1 + roll(100_000)))
-        case ..<44: try perform(.resize(slot: slot, offset()))
+        case ..<14: return .open(slot: slot, path(), flags())
+        case ..<17: return .close(slot: slot)
+        case ..<30: return .write(slot: slot, offset: offset(), bytes())
+        case ..<35: return .writeOn(slot: slot, bytes())
+        case ..<41: return .read(slot: slot, offset: offset(), count: 1 + roll(100_000))
+        case ..<44: return .resize(slot: slot, offset())
         case ..<47:
             // Punching holes is all that tmpfs and we both do beside making room.
             let mode: Int32 = [0, 1, 3][roll(3)]
-            try perform(.allocate(slot: slot, mode: mode, offset: offset(), count: 1 + roll(100_000)))
-        case ..<51: try perform(.map(slot: slot, offset: offset(), bytes()))
+            return .allocate(slot: slot, mode: mode, offset: offset(), count: 1 + roll(100_000))
+        case ..<51: return .map(slot: slot, offset: offset(), bytes())
         case ..<54:
-            try perform(
-                .copy(
-                    from: slot, to: roll(Self.slotCount), offset: offset(), target: offset(),
-                    count: roll(90_000)))
-        case ..<57: try perform(.holes(slot: slot))
-        default: try changeNames()
+            return .copy(
+                from: slot, to: roll(Self.slotCount), offset: offset(), target: offset(), count: roll(90_000))
+        case ..<57: return .holes(slot: slot)
+        default: return chooseNames()
         }
     }
 
-    private mutating func changeNames() throws {
+    private mutating func chooseNames() -> TwinOperation {
         switch roll(46) {
-        case ..<3: try perform(.truncate(path(), offset()))
-        case ..<10: try perform(.makeDirectory(path(), [0o755, 0o2770, 0o1777, 0o700][roll(4)]))
-        case ..<13: try perform(.removeDirectory(path()))
-        case ..<18: try perform(.unlink(path()))
-        case ..<22: try perform(.link(path(), path()))
-        case ..<24: try perform(.symbolicLink(["a", "b/a", "../a", "nowhere"][roll(4)], path()))
-        case ..<25: try perform(.node(path(), [S_IFIFO, S_IFCHR, S_IFREG, S_IFSOCK][roll(4)] | 0o640))
-        case ..<34: try perform(.rename(path(), path(), way()))
-        case ..<37: try perform(.setMode(path(), UInt32(roll(0o10000))))
-        case ..<39: try perform(.setOwner(path(), UInt32(roll(3)), UInt32(roll(3))))
-        case ..<42: try perform(.touch(path(), roll(900_000_000), roll(1_000_000_000)))
-        case ..<45: try perform(.setAttribute(path(), "user.\(roll(3))", roll(2000), Int32(roll(3))))
-        default: try perform(.removeAttribute(path(), "user.\(roll(3))"))
+        case ..<3: .truncate(path(), offset())
+        case ..<10: .makeDirectory(path(), [0o755, 0o2770, 0o1777, 0o700][roll(4)])
+        case ..<13: .removeDirectory(path())
+        case ..<18: .unlink(path())
+        case ..<22: .link(path(), path())
+        case ..<24: .symbolicLink(["a", "b/a", "../a", "nowhere"][roll(4)], path())
+        case ..<25: .node(path(), [S_IFIFO, S_IFCHR, S_IFREG, S_IFSOCK][roll(4)] | 0o640)
+        case ..<34: .rename(path(), path(), way())
+        case ..<37: .setMode(path(), UInt32(roll(0o10000)))
+        case ..<39: .setOwner(path(), UInt32(roll(3)), UInt32(roll(3)))
+        case ..<42: .touch(path(), roll(900_000_000), roll(1_000_000_000))
+        case ..<45: .setAttribute(path(), "user.\(roll(3))", roll(2000), Int32(roll(3)))
+        default: .removeAttribute(path(), "user.\(roll(3))")
         }
     }
 
@@ -130,7 +142,20 @@ struct TwinPlayer {
 
     /// Moves or links something from one player's directory to another's, while nobody works there.
     mutating func reachOver(players: Int) throws {
-        let (from, to) = (path(in: "d\(roll(players))"), path(in: "d\(roll(players))"))
+        let (from, to) = (path(in: Self.home(roll(players))), path(in: Self.home(roll(players))))
         if roll(4) == 0 { try perform(.link(from, to)) } else { try perform(.rename(from, to, way())) }
+        // Whoever had it before may have it open, or have another name of it.
+        for path in [from, to] { common.insert(known.inodes(below: path)) }
     }
+
+    /// To be called when nobody has a file open: only names are had in common from then on.
+    func forgetOpenFiles() { common.replace(by: known.linkedInodes()) }
+}
+
+/// What more than one player may reach, of the side that is known. Guarded by its lock.
+final class CommonInodes: Sendable {
+    private let inodes = Mutex<Set<ino_t>>([])
+    func insert(_ more: [ino_t]) { inodes.withLock { $0.formUnion(more) } }
+    func replace(by others: [ino_t]) { inodes.withLock { $0 = Set(others) } }
+    func isDisjoint(with others: [ino_t]) -> Bool { inodes.withLock { $0.isDisjoint(with: others) } }
 }
