@@ -136,6 +136,20 @@ extension Tree {
         try sql(tables.moveCopies(of: photo.ino, to: copy.ino))
     }
 
+    /// Where a photo is saved with the bytes that it had, its copies stand for the new file, which shares its content.
+    /// False where the bytes are others, or nothing stands for them.
+    func handOver(
+        _ photo: Inode, toEqual new: Inode, _ seen: Sighting?, _ space: Space
+    ) throws(FileError) -> Bool {
+        let equals = seen?.equals ?? []
+        guard equals.contains(where: { $0.ino == photo.ino && $0.version == photo.row.version }),
+            photo.row.size == new.row.size, try !copies(of: photo).isEmpty, photo.state?.share() ?? true
+        else { return false }
+        try shareContent(of: photo, with: new, space)
+        try sql(tables.moveCopies(of: photo.ino, to: new.ino))
+        return true
+    }
+
     /// The inode's content is no longer used by it: its extents go, unless others have them.
     func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
         let content = inode.row.content

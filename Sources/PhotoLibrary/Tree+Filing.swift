@@ -39,8 +39,8 @@ extension Tree {
             let staying = try staying(of: backup, savedAs: place.name, in: directory)
         {
             try takeOver(
-                from: backup, to: inode, row, besides: staying, in: directory, named: place.name, space,
-                now: now)
+                from: backup, to: inode, row, besides: staying, in: directory, named: place.name,
+                seen: sighting, space, now: now)
             return
         }
         if try becomeCopy(inode, sighting, named: place.name, in: directory, space, now: now) { return }
@@ -119,10 +119,11 @@ extension Tree {
 
     /// Lets a photo's moment and memberships mean another file, which is the photo from now on: `new`, saved
     /// as `name` in `place`. The names `staying` keep the old file: a plain one where they are backups alone, else a
-    /// photo of its own. `row` is what is known of the new file. What it had as a moment of its own goes.
+    /// photo of its own. `row` is what is known of the new file, `seen` what a look at it found, where one was needed.
+    /// What it had as a moment of its own goes.
     func takeOver(
         from old: Inode, to new: Inode, _ row: PhotoRow, besides staying: Set<UInt64>, in place: Inode,
-        named name: [UInt8], _ space: Space, now: Timestamp
+        named name: [UInt8], seen: Sighting? = nil, _ space: Space, now: Timestamp
     ) throws(FileError) {
         if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
         {
@@ -151,7 +152,7 @@ extension Tree {
         if let link {
             try addMoment(old, day: previous.day, name: link, now: now)
         } else {
-            try promoteCopy(of: old, now: now)
+            if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
             try deletePhoto(old, space)
         }
         var row = row

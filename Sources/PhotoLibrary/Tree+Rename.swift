@@ -316,11 +316,12 @@ extension Tree {
         else { return false }
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
+        let sighting: Sighting? = if case .media(let seen) = request.verdict { seen } else { nil }
         try takeOver(
             from: target.inode, to: request.source, row, besides: staying, in: request.to,
-            named: request.newName, space, now: request.now)
+            named: request.newName, seen: sighting, space, now: request.now)
         // Saved as what another photo is.
-        if case .media(let sighting) = request.verdict {
+        if let sighting {
             _ = try becomeCopy(
                 request.source, sighting, named: request.newName, in: request.to, space, now: request.now)
         }

@@ -120,6 +120,25 @@ private func big(_ day: String, _ count: Int) -> [UInt8] {
         #expect(try rig.get("albums/z.jpg") == jpeg("2024-05-01", more: 1))
     }
 
+    /// Its first copy became a photo beside it, and moments had it twice.
+    @Test(arguments: [[".t"], ["x.jpg~", "x.jpg"], ["x.jpg_original", ".t"]])
+    func aPhotoThatIsSavedAsItWasKeepsItsCopies(way: [String]) throws {
+        let rig = try Rig()
+        let picture = big("2024-05-01", 300_000)
+        for name in ["x.jpg", "y.jpg", "z.jpg"] { try rig.put("albums/" + name, picture) }
+        let used = rig.usedBytes
+        if way.count > 1 { try rig.mv("albums/x.jpg", "albums/" + way[0]) }
+        let written = way.last ?? ""
+        try rig.put("albums/" + written, picture)
+        if written != "x.jpg" { try rig.mv("albums/" + written, "albums/x.jpg") }
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.ino("moments/2024-05-01/x.jpg") == rig.ino("albums/x.jpg"))
+        for name in way.dropLast() { try rig.rm("albums/" + name) }
+        #expect(rig.usedBytes == used)
+        try rig.rm("moments/2024-05-01/x.jpg")
+        #expect(try rig.ls("albums").isEmpty)
+    }
+
     @Test func aBackupWithTheSameBytesIsNoCopy() throws {
         let rig = try Rig()
         try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))

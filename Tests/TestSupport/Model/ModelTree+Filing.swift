@@ -70,7 +70,9 @@ extension ModelTree {
         if let backup = backup(of: place.name, in: place.directory, besides: node),
             let staying = staying(of: backup, savedAs: place.name, in: place.directory)
         {
-            takeOver(from: backup, to: node, photo, besides: staying, in: place.directory, named: place.name)
+            takeOver(
+                from: backup, to: node, photo, besides: staying, in: place.directory, named: place.name,
+                isLookedAt: true)
             return
         }
         if becomeCopy(node, place.directory) { return }
@@ -240,7 +242,7 @@ extension ModelTree {
     /// A photo's moment and memberships mean another file from now on.
     func takeOver(
         from old: ModelNode, to new: ModelNode, _ photo: ModelNode.Photo, besides staying: Set<Int>,
-        in place: ModelNode, named name: String
+        in place: ModelNode, named name: String, isLookedAt: Bool = false
     ) {
         guard let previous = old.photo else { return }
         if new.isPhoto, let own = new.moment, !own.isOf(place, name) { drop(own, of: new) }
@@ -259,6 +261,10 @@ extension ModelTree {
         if let link {
             addMoment(old, day: previous.day, name: link)
         } else {
+            if isLookedAt && old.bytes == new.bytes {
+                for copy in old.copies { join(copy, new) }
+                old.copies = []
+            }
             promoteCopy(of: old)
             forgetPhoto(old)
             endIfNameless(old)

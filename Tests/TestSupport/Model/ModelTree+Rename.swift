@@ -278,7 +278,9 @@ extension ModelTree {
         it.from.entries[it.row.name] = nil
         it.source.names.removeAll { $0.id == it.row.id }
         let wasLookedAt = !it.source.isPhoto || isLookedAtAgain(it)
-        takeOver(from: target, to: it.source, photo, besides: staying, in: it.to, named: it.newName)
+        takeOver(
+            from: target, to: it.source, photo, besides: staying, in: it.to, named: it.newName,
+            isLookedAt: wasLookedAt)
         if wasLookedAt { _ = becomeCopy(it.source, it.to) }
         return true
     }
