@@ -114,7 +114,8 @@ extension Library {
             let inode = try tree.inode(ino)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
-            try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold }
+            // Also where it is open: few link by a descriptor, and they are told so only until the kernel knows.
+            try inode.requireMeant(by: caller.pid) { isKernelTold }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }

@@ -152,6 +152,8 @@ private let files = ".Trash-0/files"
         #expect(try lookUp(5) == moved)
         let handle = try rig.library.open(moved, flags: O_RDWR, caller(5))
         try changes[0](6)
+        // A link is to a name, but where it is made by a descriptor that a few milliseconds later would do.
+        expectError(.stale) { try changes[3](6) }
         rig.library.release(handle)
         rig.observer.hasUnsent = false
         #expect(try open(3) == moved)
