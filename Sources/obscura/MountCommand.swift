@@ -49,18 +49,19 @@ func mount(_ request: MountRequest) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
     if request.creation == nil { try requireVault(vault) }
     try checkApart(vault: vault, directory: directory)
-    try clearMountPoint(directory)
+    let wasDead = try clearMountPoint(directory)
     let isDirectoryMade = request.creation != nil ? try makeMountPoint(directory) : false
     do {
         try checkMayMount(directory, request.words)
-        try unlockAndMount(request)
+        try unlockAndMount(request, wasDead: wasDead)
     } catch {
         if isDirectoryMade { rmdir(directory) }
         throw error
     }
 }
 
-private func unlockAndMount(_ request: MountRequest) throws(Failure) {
+/// - Parameter wasDead: whether a dead mount was there, whose daemon may still be ending.
+private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
     let passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
     let password: SecretBytes
@@ -70,10 +71,27 @@ private func unlockAndMount(_ request: MountRequest) throws(Failure) {
         password = try passwords.toOpen(vault)
     }
     let space = try onVault(vault) { () throws(VaultError) in
-        try Vault.unlock(
-            vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
+        try patiently(wasDead) { () throws(VaultError) in
+            try Vault.unlock(
+                vault, password: password, readOnly: request.words.readOnly, stretcher: ChildStretcher())
+        }
     }
     let daemon = Daemon(words: request.words, vault: realPath(vault), directory: absolutePath(directory))
     if request.inForeground { try daemon.replaceThisProcess(space) }
     try daemon.start(space)
 }
+
+/// A daemon that was killed has its vault until the last of its threads has ended, which a slow disk may delay.
+private func patiently(
+    _ isPatient: Bool, _ unlock: () throws(VaultError) -> UnlockedSpace
+) throws(VaultError) -> UnlockedSpace {
+    for _ in 0..<(isPatient ? endingSeconds * 50 : 0) {
+        do throws(VaultError) { return try unlock() } catch {
+            guard case .inUse = error else { throw error }
+        }
+        usleep(1_000_000 / 50)
+    }
+    return try unlock()
+}
+
+private let endingSeconds = 10

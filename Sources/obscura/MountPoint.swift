@@ -9,18 +9,19 @@ func makeMountPoint(_ directory: String) throws(Failure) -> Bool {
     throw Failure(directory, "making the directory", .last)
 }
 
-/// Takes a mount away whose daemon died, which the user is told.
-func clearMountPoint(_ directory: String) throws(Failure) {
+/// Takes a mount away whose daemon died, which the user is told; false where there was none.
+func clearMountPoint(_ directory: String) throws(Failure) -> Bool {
     try freeHangingMount(directory)
     // The kernel may answer stat(2) for a dead mount from memory; statfs(2) always asks the daemon.
     var usage = statvfs()
-    guard statvfs(directory, &usage) != 0, errno == ENOTCONN else { return }
+    guard statvfs(directory, &usage) != 0, errno == ENOTCONN else { return false }
     let place = realPath(directory)
     guard let entry = mountEntry(at: place), entry.isObscura else {
         throw Failure(.failed, directory, "a dead mount of another program is there: unmount it first")
     }
     try takeMountAway(place, lazily: true)
     note("obscura: \(directory): a dead mount was left here; it has been unmounted")
+    return true
 }
 
 /// A vault inside its own mount, or a mount inside its vault, would wait for itself or be taken for ciphertext.

@@ -174,6 +174,27 @@ final class CommandPlace {
         #expect(try run("unmount", "D").status == 0)
     }
 
+    /// A killed daemon may hold its vault a moment longer than its mount.
+    @Test func `waits for a vault whose daemon is ending`() throws {
+        try makeVault(spaces: 1)
+        #expect(try run("mount", "V", "D", "--password-stdin", input: "one\n").status == 0)
+        kill(try #require(daemon()), SIGKILL)
+        var usage = statvfs()
+        while statvfs(directory + "/D", &usage) == 0 { usleep(10_000) }
+        // Holds the vault as the daemon did, until it is told of the dead mount and a little longer.
+        let header = open(directory + "/V/obscura.vault", O_RDWR | O_CLOEXEC)
+        defer { close(header) }
+        #expect(eventually { flock(header, LOCK_EX | LOCK_NB) == 0 })
+        let mounting = try Child(
+            [Program.path, "mount", "V", "D", "--password-stdin"], directory: directory,
+            input: .text("one\n"), errors: .collected)
+        while statvfs(directory + "/D", &usage) != 0 { usleep(10_000) }
+        usleep(500_000)
+        flock(header, LOCK_UN)
+        #expect(try mounting.finish().status == 0)
+        #expect(try run("unmount", "D").status == 0)
+    }
+
     @Test func `the foreground ends with a signal, unmounted`() throws {
         try makeVault(spaces: 1)
         let process = try Child(
