@@ -95,9 +95,11 @@ func isModelWorkingName(_ name: String) -> Bool {
     name.hasPrefix(".") || ["~", ".part", ".tmp", ".crdownload"].contains { name.hasSuffix($0) }
 }
 
-/// `NAME (2).jpg`. Names of the model are too short to be cut.
+/// `NAME (2).jpg`. Names of the model are too short to be cut; what is longer than extensions are is none.
 func modelNumbered(_ name: String, _ number: Int) -> String {
-    guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return "\(name) (\(number))" }
+    guard let dot = name.lastIndex(of: "."), dot > name.startIndex, name[dot...].utf8.count <= 16 else {
+        return "\(name) (\(number))"
+    }
     return "\(name[..<dot]) (\(number))\(name[dot...])"
 }
 

@@ -17,7 +17,6 @@ extension ModelTree {
         let trash = privateDirectory(trashName, in: top)
         let files = privateDirectory("files", in: trash)
         let infos = privateDirectory("info", in: trash)
-        let day = node.photo?.day ?? ""
         var (kept, number) = (name, 2)
         while files.entries[kept] != nil || infos.entries[kept + ".trashinfo"] != nil {
             kept = modelNumbered(name, number)
@@ -25,6 +24,7 @@ extension ModelTree {
         }
         add(files, kept, node)
         takeOut(node, named: name)
+        let day = directory.day ?? ""
         let info = make(.file, mode: 0o600)
         let encoded = name.utf8.map { byte in
             byte == UInt8(ascii: " ") || byte == UInt8(ascii: "(") || byte == UInt8(ascii: ")")

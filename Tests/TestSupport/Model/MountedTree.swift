@@ -64,8 +64,15 @@ struct MountedTree: Sendable {
 
     /// By a thread of its own, as `ln` is a process of its own: by its thread the mount tells which name a link is
     /// made from.
+    ///
+    /// The kernel counts down a file's names where it saw one removed, though the file is in the trash now or its name
+    /// another's. Told otherwise, it takes no count from answers that this crosses, and links nothing that has none: so
+    /// that is tried again.
     private func link(_ from: String, _ to: String) -> Int32 {
-        inNewThread { error(Glibc.link(full(from), full(to))) }
+        inNewThread {
+            let failed = error(Glibc.link(full(from), full(to)))
+            return failed == ENOENT && exists(from) ? error(Glibc.link(full(from), full(to))) : failed
+        }
     }
 
     // MARK: Showing

@@ -104,7 +104,7 @@ struct TwinSide: Sendable {
             if descriptor >= 0 { slots[slot] = descriptor }
             return descriptor >= 0 ? "open" : outcome(descriptor)
         case .close(let slot): return slots.removeValue(forKey: slot).map { outcome(Glibc.close($0)) } ?? ""
-        case .truncate(let path, let size): return outcome(Glibc.truncate(full(path), size))
+        case .truncate(let path, let size): return truncate(path, size)
         case .makeDirectory(let path, let mode): return outcome(mkdir(full(path), mode))
         case .removeDirectory(let path): return outcome(rmdir(full(path)))
         case .unlink(let path): return outcome(Glibc.unlink(full(path)))
@@ -148,6 +148,15 @@ struct TwinSide: Sendable {
     }
 
     private func on(_ slot: Int, _ body: (Int32) -> String) -> String { slots[slot].map(body) ?? "" }
+
+    private func truncate(_ path: String, _ size: Int) -> String {
+        var status = Glibc.stat()
+        let isSame = stat(full(path), &status) == 0 && status.st_size == size
+        let result = outcome(Glibc.truncate(full(path), size))
+        // Where the size stays, tmpfs leaves the time of change; ext4, for one, does not.
+        let times = [timespec](repeating: timespec(tv_sec: 500_000_000, tv_nsec: 5), count: 2)
+        return isSame ? result + outcome(utimensat(AT_FDCWD, full(path), times, 0)) : result
+    }
 
     private func writeOn(_ descriptor: Int32, _ bytes: [UInt8]) -> String {
         let result = outcome(Glibc.write(descriptor, bytes, bytes.count))
