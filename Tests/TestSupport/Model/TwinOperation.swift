@@ -151,7 +151,7 @@ struct TwinSide: Sendable {
 
     private func truncate(_ path: String, _ size: Int) -> String {
         var status = Glibc.stat()
-        let isSame = stat(full(path), &status) == 0 && status.st_size == size
+        let isSame = stat(full(path), &status) == 0 && status.st_size == size && kind(path) == S_IFREG
         let result = outcome(Glibc.truncate(full(path), size))
         // Where the size stays, tmpfs leaves the time of change; ext4, for one, does not.
         let times = [timespec](repeating: timespec(tv_sec: 500_000_000, tv_nsec: 5), count: 2)
