@@ -205,6 +205,21 @@ final class Statement {
     @inline(__always)
     func count(_ column: Int32) -> UInt64 { UInt64(integer(column, in: 0...Self.countMax)) }
 
+    /// Notes whether a row lies behind the last one that was seen, in the order that was asked for. In a damaged table
+    /// it may not, and who goes on behind it would never come to an end.
+    @inline(__always)
+    func require(_ isBehind: Bool) {
+        if !isBehind { isPlausible = false }
+    }
+
+    /// An id that must be above the last one that was seen; see `require`.
+    @inline(__always)
+    func count(_ column: Int32, above last: UInt64) -> UInt64 {
+        let value = count(column)
+        require(value > last)
+        return value
+    }
+
     /// Ids from here on are those of what is in no table, and no vault has so many bytes.
     private static let countMax: Int64 = 1 << 62 - 1
 

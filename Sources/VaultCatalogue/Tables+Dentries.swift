@@ -119,9 +119,11 @@ extension Tables {
     ) throws(CatalogueError) {
         dentries.list.bind(1, parent)
         dentries.list.bind(2, cookie)
-        try dentries.list.each {
-            visit(DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2)))
-        }
+        try dentries.list.each { visit(listed($0, in: parent, after: cookie)) }
+    }
+
+    private func listed(_ row: Statement, in parent: UInt64, after cookie: UInt64) -> DentryRow {
+        DentryRow(parent: parent, id: row.count(0, above: cookie), name: row.name(1), ino: row.count(2))
     }
 
     /// As `eachDentry`, with the inodes' rows. A row is nil where the inode is not stored yet.
@@ -131,9 +133,7 @@ extension Tables {
         dentries.listInodes.bind(1, parent)
         dentries.listInodes.bind(2, cookie)
         try dentries.listInodes.each {
-            visit(
-                DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2)),
-                $0.isNull(3) ? nil : InodeRow($0, from: 3))
+            visit(listed($0, in: parent, after: cookie), $0.isNull(3) ? nil : InodeRow($0, from: 3))
         }
     }
 
@@ -143,9 +143,7 @@ extension Tables {
     ) throws(CatalogueError) {
         dentries.listPhotos.bind(1, parent)
         dentries.listPhotos.bind(2, cookie)
-        try dentries.listPhotos.each {
-            visit(DentryRow(parent: parent, id: $0.count(0), name: $0.name(1), ino: $0.count(2)))
-        }
+        try dentries.listPhotos.each { visit(listed($0, in: parent, after: cookie)) }
     }
 
     /// Whether a photo lies in the directory.

@@ -43,7 +43,11 @@ extension Tables {
     ) throws(CatalogueError) -> [(id: UInt64, run: ExtentRun)] {
         identities.list.bind(1, last)
         identities.list.bind(2, Int64(limit))
-        return try identities.list.all { ($0.unsigned(4), Self.identityRun($0)) }
+        return try identities.list.all { row in
+            let id = row.unsigned(4)
+            row.require(id > last)
+            return (id, Self.identityRun(row))
+        }
     }
 
     private static func identityRun(_ row: Statement) -> ExtentRun {
@@ -83,7 +87,11 @@ extension Tables {
     public func unrecorded(after last: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         identities.marked.bind(1, last)
         identities.marked.bind(2, Int64(limit))
-        return try identities.marked.all { $0.unsigned(0) }
+        return try identities.marked.all { row in
+            let id = row.unsigned(0)
+            row.require(id > last)
+            return id
+        }
     }
 
     /// Epoch and generation of the newest records; zeros where there are none.

@@ -228,7 +228,7 @@ extension Tables {
     public func orphans(after last: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         inodes.orphans.bind(1, last)
         inodes.orphans.bind(2, Int64(limit))
-        return try inodes.orphans.all { $0.count(0) }
+        return try inodes.orphans.all { $0.count(0, above: last) }
     }
 
     public func addUnfiled(_ ino: UInt64) throws(CatalogueError) {

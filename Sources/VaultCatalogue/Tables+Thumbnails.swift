@@ -107,7 +107,7 @@ extension Tables {
     public func photosWithThumbnails(after ino: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         thumbnails.owners.bind(1, ino)
         thumbnails.owners.bind(2, Int64(limit))
-        return try thumbnails.owners.all { $0.count(0) }
+        return try thumbnails.owners.all { $0.count(0, above: ino) }
     }
 
     /// The photos of a directory that were taken last, at most `limit` of them, the newest first. Only the

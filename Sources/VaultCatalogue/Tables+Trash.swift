@@ -117,7 +117,11 @@ extension Tables {
         trash.oldestPhotos.bind(1, last?.since ?? Int64.min)
         trash.oldestPhotos.bind(2, last?.ino ?? 0)
         trash.oldestPhotos.bind(3, Int64(limit))
-        return try trash.oldestPhotos.all { TrashRow($0) }
+        return try trash.oldestPhotos.all { statement in
+            let row = TrashRow(statement)
+            statement.require(last.map { (row.since, row.ino) > ($0.since, $0.ino) } ?? true)
+            return row
+        }
     }
 
     // MARK: Age
@@ -144,7 +148,11 @@ extension Tables {
         trash.due.bind(2, last?.ino ?? 0)
         trash.due.bind(3, last?.id ?? 0)
         trash.due.bind(4, Int64(limit))
-        return try trash.due.all { TrashRow($0) }
+        return try trash.due.all { statement in
+            let row = TrashRow(statement)
+            statement.require(last.map { (row.ino, row.id) > ($0.ino, $0.id) } ?? true)
+            return row
+        }
     }
 
     /// Gives all that came between two times, by a clock that was wrong, another age.

@@ -77,7 +77,12 @@ extension Tables {
         query.bind(1, content)
         query.bind(2, min(offset, UInt64(Int64.max)))
         query.bind(3, Int64(limit))
-        return try query.all(Self.checkedRun)
+        return try query.all { row in
+            let found = Self.checkedRun(row)
+            let end = min(found.run.offset, 1 << 62) + min(max(found.run.length, 1), 1 << 62)
+            row.require((found.content, end) > (content, offset))
+            return found
+        }
     }
 
     /// All runs that have sectors in a range, by sector.
