@@ -220,6 +220,14 @@ final class Statement {
         return value
     }
 
+    /// As `count`, of numbers of any size.
+    @inline(__always)
+    func unsigned(_ column: Int32, above last: UInt64) -> UInt64 {
+        let value = unsigned(column)
+        require(value > last)
+        return value
+    }
+
     /// Ids from here on are those of what is in no table, and no vault has so many bytes.
     private static let countMax: Int64 = 1 << 62 - 1
 

@@ -43,11 +43,7 @@ extension Tables {
     ) throws(CatalogueError) -> [(id: UInt64, run: ExtentRun)] {
         identities.list.bind(1, last)
         identities.list.bind(2, Int64(limit))
-        return try identities.list.all { row in
-            let id = row.unsigned(4)
-            row.require(id > last)
-            return (id, Self.identityRun(row))
-        }
+        return try identities.list.all { ($0.unsigned(4, above: last), Self.identityRun($0)) }
     }
 
     private static func identityRun(_ row: Statement) -> ExtentRun {
@@ -87,11 +83,7 @@ extension Tables {
     public func unrecorded(after last: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         identities.marked.bind(1, last)
         identities.marked.bind(2, Int64(limit))
-        return try identities.marked.all { row in
-            let id = row.unsigned(0)
-            row.require(id > last)
-            return id
-        }
+        return try identities.marked.all { $0.unsigned(0, above: last) }
     }
 
     /// Epoch and generation of the newest records; zeros where there are none.

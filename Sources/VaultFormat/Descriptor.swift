@@ -81,6 +81,9 @@ public struct ExtentRun: Sendable, Hashable {
         self.epoch = epoch
     }
 
+    /// The offset behind it; farther on than its own, whatever a row says that makes no sense.
+    public var following: UInt64 { min(offset, 1 << 62) + min(max(length, 1), 1 << 62) }
+
     public var chunkCount: Int {
         let (whole, rest) = length.quotientAndRemainder(dividingBy: UInt64(Geometry.chunkBytes))
         return Int(whole) + (rest > 0 ? 1 : 0)

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxIO
 import VaultCrypto
 import VaultStore
 
@@ -85,13 +86,14 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
 private func patiently(
     _ isPatient: Bool, _ unlock: () throws(VaultError) -> UnlockedSpace
 ) throws(VaultError) -> UnlockedSpace {
-    for _ in 0..<(isPatient ? endingSeconds * 50 : 0) {
+    let end = MonotonicClock.milliseconds + endingMilliseconds
+    while isPatient, MonotonicClock.milliseconds < end {
         do throws(VaultError) { return try unlock() } catch {
             guard case .inUse = error else { throw error }
         }
-        usleep(1_000_000 / 50)
+        usleep(20_000)
     }
     return try unlock()
 }
 
-private let endingSeconds = 10
+private let endingMilliseconds: Int64 = 10_000

@@ -181,11 +181,6 @@ extension Library {
     }
 }
 
-extension ExtentRun {
-    /// The offset behind it; farther on, whatever a row says that makes no sense.
-    fileprivate var following: UInt64 { min(offset, 1 << 62) + min(max(length, 1), 1 << 62) }
-}
-
 extension CheckedRun {
     /// Whether a row still says the same of the part of a run.
     fileprivate func covers(_ part: CheckedRun) -> Bool {

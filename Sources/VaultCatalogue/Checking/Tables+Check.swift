@@ -79,8 +79,7 @@ extension Tables {
         query.bind(3, Int64(limit))
         return try query.all { row in
             let found = Self.checkedRun(row)
-            let end = min(found.run.offset, 1 << 62) + min(max(found.run.length, 1), 1 << 62)
-            row.require((found.content, end) > (content, offset))
+            row.require((found.content, found.run.following) > (content, offset))
             return found
         }
     }

@@ -154,8 +154,7 @@ struct TwinSide: Sendable {
         let isSame = stat(full(path), &status) == 0 && status.st_size == size && kind(path) == S_IFREG
         let result = outcome(Glibc.truncate(full(path), size))
         // Where the size stays, tmpfs leaves the time of change; ext4, for one, does not.
-        let times = [timespec](repeating: timespec(tv_sec: 500_000_000, tv_nsec: 5), count: 2)
-        return isSame ? result + outcome(utimensat(AT_FDCWD, full(path), times, 0)) : result
+        return isSame ? result + outcome(utimensat(AT_FDCWD, full(path), Self.stillTimes, 0)) : result
     }
 
     private func writeOn(_ descriptor: Int32, _ bytes: [UInt8]) -> String {
@@ -168,9 +167,10 @@ struct TwinSide: Sendable {
 
     /// Sets a time of change, where file systems differ in whether a call sets it.
     private func still(_ descriptor: Int32) -> String {
-        let times = [timespec](repeating: timespec(tv_sec: 500_000_000, tv_nsec: 5), count: 2)
-        return " " + outcome(futimens(descriptor, times))
+        " " + outcome(futimens(descriptor, Self.stillTimes))
     }
+
+    private static let stillTimes = [timespec](repeating: timespec(tv_sec: 500_000_000, tv_nsec: 5), count: 2)
 
     private func read(_ descriptor: Int32, _ offset: Int, _ count: Int) -> String {
         var bytes = [UInt8](repeating: 0, count: count)
