@@ -40,6 +40,29 @@ func numberedName(_ name: [UInt8], _ number: Int, bytesMax: Int = nameBytesMax) 
     return stem + tail
 }
 
+/// The name, or a numbered form of it that is free: the lowest, where few are taken. It must fit `bytesMax` too.
+func firstFreeName(
+    _ name: [UInt8], bytesMax: Int = nameBytesMax, isFree: ([UInt8]) throws(FileError) -> Bool
+) throws(FileError) -> [UInt8] {
+    if name.count <= bytesMax, try isFree(name) { return name }
+    func isFreeNumber(_ number: Int) throws(FileError) -> Bool {
+        try isFree(numberedName(name, number, bytesMax: bytesMax))
+    }
+    var number = 2
+    while number < 32 {
+        if try isFreeNumber(number) { return numberedName(name, number, bytesMax: bytesMax) }
+        number += 1
+    }
+    // In growing steps, then between the last two by halves: no camera roll may make this slow.
+    var taken = number - 1
+    while try !isFreeNumber(number) { (taken, number) = (number, number * 2) }
+    while number - taken > 1 {
+        let middle = (taken + number) / 2
+        if try isFreeNumber(middle) { number = middle } else { taken = middle }
+    }
+    return numberedName(name, number, bytesMax: bytesMax)
+}
+
 /// Whether `shown` is `name` or a numbered form of it.
 func isNumberedForm(_ shown: [UInt8], of name: [UInt8]) -> Bool {
     if shown == name { return true }

@@ -74,24 +74,16 @@ extension Tree {
         touch(inode)
     }
 
-    /// The name, or the first numbered form of it that is free. Where very many are taken, some free one.
+    /// The name, or a numbered form of it that is free, as `firstFreeName` has it.
     ///
     /// - Parameter suits: what else a free name must be good for.
     func freeName(
         _ directory: Inode, _ name: [UInt8],
         suits: ([UInt8]) throws(FileError) -> Bool = { _ throws(FileError) in true }
     ) throws(FileError) -> [UInt8] {
-        func isFree(_ candidate: [UInt8]) throws(FileError) -> Bool {
+        try firstFreeName(name) { candidate throws(FileError) in
             guard try !has(directory, candidate) else { return false }
             return try suits(candidate)
-        }
-        if try isFree(name) { return name }
-        var number = 2
-        while true {
-            let candidate = numberedName(name, number)
-            if try isFree(candidate) { return candidate }
-            // One by one at first, then in growing steps: no camera roll may make this slow.
-            number += number < 32 ? 1 : number / 8
         }
     }
 

@@ -196,20 +196,13 @@ extension Tree {
         return made
     }
 
-    /// The name, or the first numbered form of it, that neither directory has yet.
+    /// The name, or a numbered form of it, that neither directory has yet.
     private func freeTrashName(
         _ name: [UInt8], _ files: Inode, _ infos: Inode
     ) throws(FileError) -> [UInt8] {
-        let bytesMax = nameBytesMax - infoSuffix.count
-        var number = 1
-        while true {
-            let candidate = number == 1 ? name : numberedName(name, number, bytesMax: bytesMax)
-            if candidate.count <= bytesMax, try sql(tables.dentry(files.ino, candidate)) == nil,
-                try sql(tables.dentry(infos.ino, candidate + infoSuffix)) == nil
-            {
-                return candidate
-            }
-            number += number < 32 ? 1 : number / 8
+        try firstFreeName(name, bytesMax: nameBytesMax - infoSuffix.count) { candidate throws(FileError) in
+            guard try sql(tables.dentry(files.ino, candidate)) == nil else { return false }
+            return try sql(tables.dentry(infos.ino, candidate + infoSuffix)) == nil
         }
     }
 

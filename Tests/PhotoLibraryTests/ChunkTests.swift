@@ -53,6 +53,21 @@ import VaultFormat
         #expect(!isNumberedForm(Array("b (2).jpg".utf8), of: Array("a.jpg".utf8)))
     }
 
+    /// Numbers that grew by an eighth each time came to an end after some hundred names, and the daemon with them.
+    @Test(arguments: ["a.jpg", String(repeating: "é", count: 127)]) func thousandsHaveOneName(name: String) throws {
+        var taken: Set<[UInt8]> = []
+        for _ in 0..<3000 {
+            var tries = 0
+            let free = try firstFreeName(Array(name.utf8)) { candidate in
+                tries += 1
+                return !taken.contains(candidate)
+            }
+            #expect(tries < 64)
+            #expect(free.count <= 255)
+            #expect(taken.insert(free).inserted)
+        }
+    }
+
     @Test func daysAreNamedAndRead() {
         #expect(dayName(20_240_501) == Array("2024-05-01".utf8))
         #expect(dayName(10_101) == Array("0001-01-01".utf8))

@@ -51,6 +51,20 @@ extension Rig {
         }
     }
 
+    @Test func hundredsOfPhotosOfOneNameHavePlacesInADayAndInTheTrash() throws {
+        let rig = try Rig(trashDays: 30)
+        let count = 500
+        for number in 0..<count {
+            try rig.mkdir("albums/\(number)")
+            try rig.put("albums/\(number)/x.jpg", jpeg("2024-05-01", more: number))
+        }
+        let photos = try rig.moments()
+        #expect(photos.count == count)
+        for photo in photos { try rig.rm("moments/" + photo) }
+        #expect(try rig.ls(files).count == count)
+        #expect(try rig.ls(trash + "/info").count == count)
+    }
+
     @Test func onlyATrashCanBeMadeAtTheRoot() throws {
         let rig = try Rig()
         for name in [".Trash-0", ".Trash-1000", ".Trash-4294967295"] {
