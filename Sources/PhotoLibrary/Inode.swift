@@ -21,9 +21,8 @@ final class Inode: @unchecked Sendable {
     /// A name of it went, or became another's, by more than that name's own removal or renaming: the kernel may still
     /// believe it. Until it is looked up anew.
     var isTakenAway = false
-    /// Who asks for it by which name, where it has been looked up anew before the kernel was told of the names that it
-    /// lost. Nil: whoever asks for it means it.
-    private var doubt: Doubt?
+    /// It was looked up anew before the kernel was told of the names that it lost; see `Library.meant`.
+    var isInDoubt = false
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
     /// What it adds to the bytes of all photos, as they were counted last.
@@ -34,56 +33,10 @@ final class Inode: @unchecked Sendable {
         countedBytes = row.flags.contains(.photo) ? row.countedBytes : 0
     }
 
-    /// Threads, by their ids.
-    private struct Doubt {
-        /// Told that it is stale: the kernel then asks for the name again, in the same thread.
-        var refused: Set<Int32> = []
-        /// Of those, the ones whose name led here again: they may use it, once.
-        var confirmed: Set<Int32> = []
-    }
-
-    /// A name of it was looked up.
-    ///
-    /// - Parameter isKernelTold: the kernel believes no name that is another file's by now.
-    func noteLookedUp(by thread: Int32, isKernelTold: () -> Bool) {
-        guard isTakenAway || doubt != nil else { return }
-        if isKernelTold() {
-            doubt = nil
-        } else {
-            var doubt = doubt ?? Doubt()
-            if isTakenAway { doubt.confirmed = [] }
-            if doubt.refused.remove(thread) != nil { doubt.confirmed.insert(thread) }
-            self.doubt = doubt
-        }
-        isTakenAway = false
-    }
-
-    /// Throws `stale` where the thread that opens or changes it may come by a name that is another file's by now:
-    /// though another name, the right one, was looked up, by it or somebody else, the kernel may still believe the
-    /// wrong one.
-    func requireMeant(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
-        if !isTakenAway {
-            if doubt == nil { return }
-            if isKernelTold() {
-                doubt = nil
-                return
-            }
-            if doubt?.confirmed.remove(thread) != nil { return }
-        }
-        var doubt = doubt ?? Doubt()
-        doubt.refused.insert(thread)
-        self.doubt = doubt
-        throw .stale
-    }
-
-    /// As `requireMeant`, of what may come by a descriptor as well, which the kernel does not say: it cannot where
-    /// nobody has the file open.
-    func requireMeantUnlessOpen(by thread: Int32, isKernelTold: () -> Bool) throws(FileError) {
-        if openCount == 0 { try requireMeant(by: thread, isKernelTold: isKernelTold) }
-    }
-
     var ino: UInt64 { row.ino }
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
+    /// A directory or a symbolic link: who looks it up goes on from there.
+    var leadsOn: Bool { isDirectory || row.mode & fileTypeMask == linkType }
     var isRegular: Bool { row.mode & fileTypeMask == regularType }
     var isPhoto: Bool { row.flags.contains(.photo) }
     /// A photo that was taken out of moments: it has no names but in the trash.

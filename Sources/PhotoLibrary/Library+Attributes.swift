@@ -13,18 +13,14 @@ extension Library {
                 try truncate(file, to: size, caller)
             } else {
                 // Without a handle a new size comes by a name; all else may be about a descriptor as well.
-                try locked { tree throws(FileError) in
-                    try tree.inode(ino).requireMeant(by: caller.pid) { isKernelTold }
-                }
+                _ = try locked { tree throws(FileError) in try meant(ino, tree, by: caller) }
                 try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
             }
         }
         var isUndated = false
         let result = try changing { tree throws(FileError) in
-            let inode = try tree.inode(ino, handle)
-            if handle == nil, changes.size == nil {
-                try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold }
-            }
+            let isByName = handle == nil && changes.size == nil
+            let inode = try isByName ? meantUnlessOpen(ino, tree, by: caller) : tree.inode(ino, handle)
             try tree.set(changes, on: inode, now: .now())
             if changes.modified != nil, inode.isPhoto {
                 let photo = try tree.photo(inode)
@@ -89,8 +85,7 @@ extension Library {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try changing { tree throws(FileError) in
-            let inode = try tree.inode(ino)
-            if let caller { try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold } }
+            let inode = try meantUnlessOpen(ino, tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -120,8 +115,7 @@ extension Library {
     ) throws(FileError) {
         try checkAttribute(ino, name)
         try changing { tree throws(FileError) in
-            let inode = try tree.inode(ino)
-            if let caller { try inode.requireMeantUnlessOpen(by: caller.pid) { isKernelTold } }
+            let inode = try meantUnlessOpen(ino, tree, by: caller)
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

@@ -59,12 +59,10 @@ extension Library {
         let isWriting = flags & O_ACCMODE != O_RDONLY
         if options.readOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try locked { tree throws(FileError) in
-            let inode = try tree.inode(ino)
+            // What is written must not go into a file that nobody will find.
+            let inode = try meant(ino, tree, by: caller)
             guard !inode.isDirectory else { throw .isDirectory }
             guard inode.isRegular else { throw .noSuchDeviceOrAddress }
-            // The kernel still believes a name that is being taken from it. Told that it is stale it asks again:
-            // what is written must not go into a file that nobody will find.
-            try inode.requireMeant(by: caller.pid) { isKernelTold }
             return try openedHandle(inode, tree, flags: flags)
         }
         if flags & O_TRUNC != 0, let file = handle.state {

@@ -25,7 +25,7 @@ extension Library {
             let found = try tree.find(directory, name.bytes)
             if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
             guard let found else { throw .noEntry }
-            found.inode.noteLookedUp(by: caller.pid) { isKernelTold }
+            noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
             return tree.entry(found.inode, in: directory.area)
         }
@@ -111,11 +111,10 @@ extension Library {
         try check(newName)
         if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
         let (entry, wantsLook) = try changing { tree throws(FileError) in
-            let inode = try tree.inode(ino)
+            // Also where it is open: few link by a descriptor, and they are told so only until the kernel knows.
+            let inode = try meant(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
-            // Also where it is open: few link by a descriptor, and they are told so only until the kernel knows.
-            try inode.requireMeant(by: caller.pid) { isKernelTold }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }

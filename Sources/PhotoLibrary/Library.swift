@@ -128,7 +128,7 @@ public final class Library: @unchecked Sendable {
     @inline(__always)
     func locked<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { _ throws(FileError) in
-            tree.trim()
+            tree.trim(isKernelTold: isKernelTold)
             return try body(tree)
         }
     }
@@ -147,7 +147,7 @@ public final class Library: @unchecked Sendable {
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
-            tree.trim()
+            tree.trim(isKernelTold: isKernelTold)
             let changeCount = tables.changeCount
             defer {
                 tree.actor = -1
@@ -164,7 +164,7 @@ public final class Library: @unchecked Sendable {
     func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
-            tree.trim()
+            tree.trim(isKernelTold: isKernelTold)
             return try body(tree)
         }
     }

@@ -24,6 +24,8 @@ final class Tree {
     var notices: [Notice] = []
     /// What is to follow a photo to another day, by inode; see `Follower`.
     var followers: [UInt64: Follower] = [:]
+    /// Threads that were told that what they use is stale.
+    var retries: [Int32: Library.Retry] = [:]
     /// The thread whose request is served; -1 where it is nobody's.
     var actor: Int32 = -1
     /// Orphans that the kernel may not know of, so that it will not say that it forgot them.
@@ -80,17 +82,18 @@ final class Tree {
     private func remember(_ inode: Inode) { inodes[inode.ino] = inode }
 
     /// Lets go of inodes nobody uses, where there are many. Called between operations, never within one: an
-    /// operation must not come to hold an inode twice.
+    /// operation must not come to hold an inode twice. Those that the kernel may believe by a wrong name stay.
     @inline(__always)
-    func trim() {
-        if inodes.count > Self.cachedInodesMax { dropHalf() }
+    func trim(isKernelTold: @autoclosure () -> Bool) {
+        if inodes.count > Self.cachedInodesMax { dropHalf(isKernelTold()) }
     }
 
-    private func dropHalf() {
+    private func dropHalf(_ isKernelTold: Bool) {
         // Half goes, whichever: a cache that misses now and then, rather than a list to keep in order.
         var spare = Self.cachedInodesMax / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
+            if !isKernelTold && (inode.isTakenAway || inode.isInDoubt) { return true }
             spare -= 1
             return false
         }

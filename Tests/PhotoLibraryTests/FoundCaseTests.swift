@@ -161,6 +161,59 @@ private let files = ".Trash-0/files"
         #expect(try open(3) == moved)
     }
 
+    /// The kernel asks once more for the name of what was stale: twice stale is an error to the program.
+    @Test func whatIsFoundByANameAskedForAgainIsNotStale() throws {
+        let rig = try Rig()
+        try rig.mkdir("moments/2020-01-01")
+        let (thread, other) = (Caller(uid: 0, gid: 0, pid: 1), Caller(uid: 0, gid: 0, pid: 2))
+        func open(_ ino: UInt64, _ caller: Caller) throws {
+            rig.library.release(try rig.library.open(ino, flags: O_RDWR, caller))
+        }
+        rig.observer.hasUnsent = true
+        let photos = try (0..<3).map { number in
+            let photo = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: number))
+            try rig.mv("albums/x.jpg", "moments/2020-01-01/x.jpg")
+            return photo
+        }
+        let day = try rig.library.lookup(Place.moments, Name("2020-01-01"), other).attributes.ino
+        func lookUp(_ name: String) throws -> UInt64 {
+            try rig.library.lookup(day, Name(name), thread).attributes.ino
+        }
+        // The kernel believes the newest to be the one of that name; the one that is was never asked for since it came.
+        expectError(.stale) { try open(photos[2], thread) }
+        #expect(try lookUp("x.jpg") == photos[0])
+        try open(photos[0], thread)
+        // Moved away while the kernel comes back: what it asked for was this.
+        expectError(.stale) { try open(photos[0], thread) }
+        #expect(try lookUp("x.jpg") == photos[0])
+        for album in ["a", "b"] { try rig.mkdir("albums/" + album) }
+        try rig.mv("moments/2020-01-01/x.jpg", "albums/a/x.jpg")
+        try rig.mv("albums/a/x.jpg", "moments/2020-01-01/x.jpg")
+        try open(photos[0], thread)
+        // What is gone is stale too.
+        expectError(.stale) { try open(1 << 40, thread) }
+        #expect(try lookUp("x (2).jpg") == photos[1])
+        try open(photos[1], thread)
+        expectError(.stale) { try open(photos[1], other) }
+    }
+
+    @Test func whatIsStaleStaysSoThoughManyInodesPassThroughMemory() throws {
+        let rig = try Rig()
+        let caller = Caller(uid: 0, gid: 0, pid: 1)
+        rig.observer.hasUnsent = true
+        try rig.mkdir("moments/2020-01-01")
+        let moved = try (0..<16).map { number in
+            let photo = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: number))
+            try rig.mv("albums/x.jpg", "moments/2020-01-01/x.jpg")
+            return photo
+        }
+        let albums = try rig.ino("albums")
+        for number in 0...Tree.cachedInodesMax {
+            _ = try rig.library.makeNode(albums, Name("\(number)"), mode: S_IFIFO | 0o600, rdev: 0, rig.caller)
+        }
+        for photo in moved { expectError(.stale) { _ = try rig.library.open(photo, flags: O_RDWR, caller) } }
+    }
+
     /// A plain file may have names in days and albums; once it is a photo, moments has it once.
     @Test func aFileThatLiesInADayAndInAnAlbumHasOnePlaceInMoments() throws {
         let rig = try Rig()

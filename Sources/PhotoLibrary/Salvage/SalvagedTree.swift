@@ -58,7 +58,7 @@ struct SalvagedTree {
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
-                tree.trim()
+                tree.trim(isKernelTold: true)
             }
         }
         try settleCopies()

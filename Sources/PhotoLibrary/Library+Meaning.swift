@@ -1,0 +1,52 @@
+/// Which file a request means. The kernel asks by inode, and goes on believing a name that came to mean another file
+/// until it is told. Told that what it uses is stale, it asks for the name again, in the same thread: but once.
+extension Library {
+    /// What became of a thread that was told that what it uses is stale.
+    enum Retry {
+        /// It is to ask for the name again.
+        case refused
+        /// It did: the name means this inode.
+        case found(UInt64)
+    }
+
+    /// Threads that come back, kept at most: those that end meanwhile never do.
+    private static let retriesMax = 1024
+
+    /// The inode that a thread opens or changes by a name. Throws `stale` where that name may be another file's by now:
+    /// though another name, the right one, was looked up, by it or somebody else, the kernel may still believe the
+    /// wrong one. Under the catalogue's lock.
+    func meant(_ ino: UInt64, _ tree: Tree, by caller: Caller) throws(FileError) -> Inode {
+        let retry = tree.retries.isEmpty ? nil : tree.retries.removeValue(forKey: caller.pid)
+        do throws(FileError) {
+            let inode = try tree.inode(ino)
+            // It was asked for just now. Where its name went since, this came first.
+            if case .found(ino) = retry { return inode }
+            if inode.isInDoubt && isKernelTold { inode.isInDoubt = false }
+            if inode.isTakenAway || inode.isInDoubt { throw .stale }
+            return inode
+        } catch {
+            if error == .stale {
+                if tree.retries.count >= Self.retriesMax { tree.retries = [:] }
+                tree.retries[caller.pid] = .refused
+            }
+            throw error
+        }
+    }
+
+    /// As `meant`, of what may come by a descriptor as well, which the kernel does not say: it cannot where nobody has
+    /// the file open. `caller` is nil where this program itself asks.
+    func meantUnlessOpen(_ ino: UInt64, _ tree: Tree, by caller: Caller?) throws(FileError) -> Inode {
+        guard let caller, tree.cached(ino)?.openCount ?? 0 == 0 else { return try tree.inode(ino) }
+        return try meant(ino, tree, by: caller)
+    }
+
+    /// A name of it was looked up.
+    func noteLookedUp(_ inode: Inode, _ tree: Tree, by caller: Caller) {
+        if !tree.retries.isEmpty, !inode.leadsOn, tree.retries[caller.pid] != nil {
+            tree.retries[caller.pid] = .found(inode.ino)
+        }
+        guard inode.isTakenAway || inode.isInDoubt else { return }
+        inode.isInDoubt = !isKernelTold
+        inode.isTakenAway = false
+    }
+}
