@@ -54,7 +54,8 @@ import VaultFormat
     }
 
     /// Numbers that grew by an eighth each time came to an end after some hundred names, and the daemon with them.
-    @Test(arguments: ["a.jpg", String(repeating: "é", count: 127)]) func thousandsHaveOneName(name: String) throws {
+    @Test(arguments: ["a.jpg", String(repeating: "é", count: 127)])
+    func thousandsHaveOneName(name: String) throws {
         var taken: Set<[UInt8]> = []
         for _ in 0..<3000 {
             var tries = 0

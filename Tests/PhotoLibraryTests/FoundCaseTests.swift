@@ -209,9 +209,12 @@ private let files = ".Trash-0/files"
         }
         let albums = try rig.ino("albums")
         for number in 0...Tree.cachedInodesMax {
-            _ = try rig.library.makeNode(albums, Name("\(number)"), mode: S_IFIFO | 0o600, rdev: 0, rig.caller)
+            let name = Name("\(number)")
+            _ = try rig.library.makeNode(albums, name, mode: S_IFIFO | 0o600, rdev: 0, rig.caller)
         }
-        for photo in moved { expectError(.stale) { _ = try rig.library.open(photo, flags: O_RDWR, caller) } }
+        for photo in moved {
+            expectError(.stale) { _ = try rig.library.open(photo, flags: O_RDWR, caller) }
+        }
     }
 
     /// A plain file may have names in days and albums; once it is a photo, moments has it once.
