@@ -40,6 +40,15 @@ extension Library {
         return try meant(ino, tree, by: caller)
     }
 
+    /// The inode whose attributes are asked for. Throws `stale` where it is asked for by a name that it lost: who just
+    /// saved a photo would see what the old one was like. The answer to the name holds the attributes as well, so that
+    /// nobody is told so twice.
+    func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: Tree) throws(FileError) -> Inode {
+        let inode = try tree.inode(ino, handle)
+        if inode.isTakenAway, handle == nil, inode.openCount == 0, !isKernelTold { throw .stale }
+        return inode
+    }
+
     /// A name of it was looked up.
     func noteLookedUp(_ inode: Inode, _ tree: Tree, by caller: Caller) {
         if !tree.retries.isEmpty, !inode.leadsOn, tree.retries[caller.pid] != nil {

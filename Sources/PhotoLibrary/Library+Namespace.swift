@@ -39,7 +39,7 @@ extension Library {
             return (try virtualAttributes(ino, unless: asker), Timeout.none)
         }
         return try locked { tree throws(FileError) in
-            let inode = try tree.inode(ino, handle)
+            let inode = try shown(ino, handle, tree)
             return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
     }

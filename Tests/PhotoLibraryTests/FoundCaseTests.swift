@@ -197,6 +197,25 @@ private let files = ".Trash-0/files"
         expectError(.stale) { try open(photos[1], other) }
     }
 
+    /// `ln` failed: the kernel had counted the old photo's names down to none, and was told so again.
+    @Test func attributesAreNotThoseOfAPhotoThatLostTheName() throws {
+        let rig = try Rig()
+        let old = try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        rig.observer.hasUnsent = true
+        let handle = try rig.open("albums/x.jpg")
+        let new = try rig.put("albums/.x", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/.x", "moments/2024-05-01/x.jpg")
+        // The kernel believes the name in the album to be the old one's. Who has that open may ask for it.
+        #expect(try rig.library.attributes(old, handle: handle).0.nlink == 0)
+        #expect(try rig.library.attributes(old).0.nlink == 0)
+        try rig.close(handle)
+        expectError(.stale) { _ = try rig.library.attributes(old) }
+        #expect(try rig.ino("albums/x.jpg") == new)
+        #expect(try rig.library.attributes(new).0.nlink == 2)
+        rig.observer.hasUnsent = false
+        #expect(try rig.library.attributes(old).0.nlink == 0)
+    }
+
     @Test func whatIsStaleStaysSoThoughManyInodesPassThroughMemory() throws {
         let rig = try Rig()
         let caller = Caller(uid: 0, gid: 0, pid: 1)
