@@ -28,7 +28,7 @@ public struct LocalStretcher: PasswordStretcher {
 }
 
 extension KDFParameters {
-    /// Refuses what this machine can only do by swapping: a header may ask for 4 GiB.
+    /// Refuses what this machine can only do by swapping.
     func checkMachine() throws(VaultError) {
         let bytes =
             UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))

@@ -73,7 +73,7 @@ extension Vault {
         guard
             kdf.memoryBytes >= KDFLimits.memoryBytesMin, kdf.memoryBytes <= KDFLimits.memoryBytesMax,
             kdf.passes >= KDFLimits.passesMin, kdf.passes <= KDFLimits.passesMax
-        else { throw .invalidSize("the KDF takes 8M to 4G of memory and 1 to 64 passes") }
+        else { throw .invalidSize("the KDF takes 8M to 448M of memory and 1 to 64 passes") }
         var made = MadeFiles(calls: calls, path: path)
         do throws(VaultError) {
             let directory = try made.openRoot()

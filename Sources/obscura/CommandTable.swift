@@ -47,8 +47,8 @@ enum Option: String, CaseIterable {
         switch self {
         case .spaces: "how many spaces, 1 to 8 (default 2); 1 is an ordinary encrypted vault"
         case .size: "size of each space; not needed with --spaces 1"
-        case .kdfMemory: "memory that trying one password takes (default 256M, at least 8M)"
-        case .kdfPasses: "passes over that memory (default 3)"
+        case .kdfMemory: "memory that trying one password takes (default 256M; 8M to 448M)"
+        case .kdfPasses: "passes over that memory (default 3; 1 to 64)"
         case .create: "make the vault first where there is none (takes the options of create)"
         case .passwordFD: "read the password from file descriptor N"
         case .passwordFile: "read it from file F, which only its owner may read"

@@ -20,18 +20,19 @@ struct CreateSettings {
         if let text = arguments[.size] { bytesPerSpace = try size(text, "--size") }
         if let text = arguments[.kdfMemory] {
             kdf.memoryBytes = try size(text, "--kdf-memory")
-            guard kdf.memoryBytes >= KDFParameters.memoryBytesMin else {
+            let (least, most) = (KDFParameters.memoryBytesMin, KDFParameters.memoryBytesMax)
+            guard (least...most).contains(kdf.memoryBytes) else {
                 throw Failure(
                     .usage, "--kdf-memory \(text)",
-                    "too little: at least \(KDFParameters.memoryBytesMin >> 20)M")
+                    "must be from \(least >> 20)M to \(most >> 20)M: beyond that, --kdf-passes makes guesses dearer")
             }
         }
         if let text = arguments[.kdfPasses] {
+            let (least, most) = (KDFParameters.passesMin, KDFParameters.passesMax)
             guard let number = parseDigits(text), let passes = UInt32(exactly: number),
-                passes >= KDFParameters.passesMin
+                (least...most).contains(passes)
             else {
-                throw Failure(
-                    .usage, "--kdf-passes \(text)", "must be a number, at least \(KDFParameters.passesMin)")
+                throw Failure(.usage, "--kdf-passes \(text)", "must be a number from \(least) to \(most)")
             }
             kdf.passes = passes
         }

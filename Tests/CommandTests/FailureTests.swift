@@ -18,7 +18,7 @@ import VaultStore
         (.noUnusedSpace, 7, "remove one"),
         (.singleSpace, 1, "made for one space"),
         (.foreignHeader("it is that of another vault"), 1, "another vault"),
-        (.kdfMemory(4 << 30), 1, "4 GiB of memory"),
+        (.kdfMemory(448 << 20), 1, "448 MiB of memory"),
         (.noRoom, 7, "free some"),
         (.notEmpty("/v"), 1, "a new or an empty one"),
         (.unfinishedCopy, 3, "run the same command again"),

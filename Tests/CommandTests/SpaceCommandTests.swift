@@ -77,8 +77,8 @@ import VaultCrypto
                 for byte in 0..<8 { copy[offset + byte] = UInt8(truncatingIfNeeded: number >> (8 * byte)) }
             }
         }
-        // 1 TiB, 4 GiB and a byte, a byte under 8 MiB, no memory; and passes without end.
-        for memory in [1 << 40, 4 << 30 + 1, 8 << 20 - 1, 0] as [UInt64] {
+        // 1 TiB, a GiB, 448 MiB and a byte, a byte under 8 MiB, no memory; and passes without end.
+        for memory in [1 << 40, 1 << 30, 448 << 20 + 1, 8 << 20 - 1, 0] as [UInt64] {
             try setNumber(memory, at: 24)
             let ended = try run("mount", "V", "D", "--password-stdin", input: "one\n")
             #expect(ended.status == 6 && ended.errors.contains("header"), "\(ended.errors)")
@@ -91,13 +91,13 @@ import VaultCrypto
         try setNumber(1, at: 32)
         #expect(try run("passwd", "V", "--password-stdin", input: "one\nuno\n").status == 0)
         // What is allowed, and more than this process may have.
-        try setNumber(4 << 30, at: 24)
-        let ended = try shell("ulimit -v 3000000; obscura mount V D --password-stdin", input: "uno\n")
-        #expect(ended.status == 1 && ended.errors.contains("4 GiB of memory"), "\(ended.errors)")
+        try setNumber(448 << 20, at: 24)
+        let ended = try shell("ulimit -v 400000; obscura mount V D --password-stdin", input: "uno\n")
+        #expect(ended.status == 1 && ended.errors.contains("448 MiB of memory"), "\(ended.errors)")
         #expect(ended.errors.split(separator: "\n").count == 1)
         let created = try shell(
-            "ulimit -v 3000000; obscura create W --size=16M --kdf-memory=4G --password-stdin", input: "one\n")
-        #expect(created.status == 1 && created.errors.contains("4 GiB of memory"))
+            "ulimit -v 400000; obscura create W --size=16M --kdf-memory=448M --password-stdin", input: "one\n")
+        #expect(created.status == 1 && created.errors.contains("448 MiB of memory"))
         #expect(!FileManager.default.fileExists(atPath: directory + "/W"))
     }
 
