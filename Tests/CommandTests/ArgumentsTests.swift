@@ -105,7 +105,8 @@ import VaultStore
 
     @Test(arguments: [
         "--spaces=0", "--spaces=9", "--spaces=two", "--spaces=+2", "--size=0", "--size=1X", "--size=",
-        "--kdf-memory=7M", "--kdf-memory=449M", "--kdf-passes=0", "--kdf-passes=65", "--kdf-passes=4294967296", "--kdf-passes=-1",
+        "--kdf-memory=7M", "--kdf-memory=449M", "--kdf-passes=0", "--kdf-passes=65",
+        "--kdf-passes=4294967296", "--kdf-passes=-1",
     ])
     func `refuses settings that cannot be`(option: String) throws {
         let arguments = try parsed("create", "V", option)
