@@ -1,8 +1,10 @@
+import VaultCatalogue
+
 /// Which file a request means. The kernel asks by inode, and goes on believing a name that came to mean another file
 /// until it is told. Told that what it uses is stale, it asks for the name again, in the same thread: but once.
 extension Library {
     /// What became of a thread that was told that what it uses is stale.
-    enum Retry {
+    enum Retry: Equatable {
         /// It is to ask for the name again.
         case refused
         /// It did: the name means this inode.
@@ -19,10 +21,8 @@ extension Library {
         let retry = tree.retries.isEmpty ? nil : tree.retries.removeValue(forKey: caller.pid)
         do throws(FileError) {
             let inode = try tree.inode(ino)
-            // It was asked for just now. Where its name went since, this came first.
-            if case .found(ino) = retry { return inode }
             if inode.isInDoubt && isKernelTold { inode.isInDoubt = false }
-            if inode.isTakenAway || inode.isInDoubt { throw .stale }
+            if inode.isTakenAway || inode.isInDoubt && retry != .found(ino) { throw .stale }
             return inode
         } catch {
             if error == .stale {
@@ -40,22 +40,28 @@ extension Library {
         return try meant(ino, tree, by: caller)
     }
 
-    /// The inode whose attributes are asked for. Throws `stale` where it is asked for by a name that it lost: who just
-    /// saved a photo would see what the old one was like. The answer to the name holds the attributes as well, so that
-    /// nobody is told so twice.
+    /// The inode whose attributes are asked for. Throws `stale` where it has no name any more, but is asked for by one:
+    /// the kernel makes no link to what it counts no names of, and shows what a photo was like before it was saved.
     func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: Tree) throws(FileError) -> Inode {
         let inode = try tree.inode(ino, handle)
-        if inode.isTakenAway, handle == nil, inode.openCount == 0, !isKernelTold { throw .stale }
+        if inode.isTakenAway, inode.row.nlink == 0, inode.openCount == 0, !isKernelTold { throw .stale }
         return inode
     }
 
     /// A name of it was looked up.
     func noteLookedUp(_ inode: Inode, _ tree: Tree, by caller: Caller) {
-        if !tree.retries.isEmpty, !inode.leadsOn, tree.retries[caller.pid] != nil {
-            tree.retries[caller.pid] = .found(inode.ino)
-        }
+        if !tree.retries.isEmpty { noteRetry(inode, tree, by: caller) }
         guard inode.isTakenAway || inode.isInDoubt else { return }
         inode.isInDoubt = !isKernelTold
         inode.isTakenAway = false
+    }
+
+    private func noteRetry(_ inode: Inode, _ tree: Tree, by caller: Caller) {
+        let found = Retry.found(inode.ino)
+        // Who found it before may have done so by the name that it lost then.
+        if inode.isTakenAway { tree.retries = tree.retries.filter { $0.value != found } }
+        guard !inode.leadsOn, let retry = tree.retries[caller.pid] else { return }
+        // The kernel may ask twice for the name; then it uses what it found, or never.
+        tree.retries[caller.pid] = retry == .refused || retry == found ? found : nil
     }
 }

@@ -24,7 +24,7 @@ struct CreateSettings {
             guard (least...most).contains(kdf.memoryBytes) else {
                 throw Failure(
                     .usage, "--kdf-memory \(text)",
-                    "must be from \(least >> 20)M to \(most >> 20)M: beyond that, --kdf-passes makes guesses dearer")
+                    "must be from \(least >> 20)M to \(most >> 20)M; passes make guesses dearer too")
             }
         }
         if let text = arguments[.kdfPasses] {

@@ -96,7 +96,8 @@ import VaultCrypto
         #expect(ended.status == 1 && ended.errors.contains("448 MiB of memory"), "\(ended.errors)")
         #expect(ended.errors.split(separator: "\n").count == 1)
         let created = try shell(
-            "ulimit -v 400000; obscura create W --size=16M --kdf-memory=448M --password-stdin", input: "one\n")
+            "ulimit -v 400000; obscura create W --size=16M --kdf-memory=448M --password-stdin",
+            input: "one\n")
         #expect(created.status == 1 && created.errors.contains("448 MiB of memory"))
         #expect(!FileManager.default.fileExists(atPath: directory + "/W"))
     }
