@@ -41,7 +41,8 @@ extension Library {
     }
 
     /// The inode whose attributes are asked for. Throws `stale` where it has no name any more, but is asked for by one:
-    /// the kernel makes no link to what it counts no names of, and shows what a photo was like before it was saved.
+    /// the kernel makes no link to what it counts no names of, and shows what a photo was like before it was saved. Not
+    /// where it has others: the kernel also asks before it opens, and then may be told so twice.
     func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: Tree) throws(FileError) -> Inode {
         let inode = try tree.inode(ino, handle)
         if inode.isTakenAway, inode.row.nlink == 0, inode.openCount == 0, !isKernelTold { throw .stale }
