@@ -348,12 +348,12 @@ extension Tree {
         return source.isPhoto ? try photo(source) : nil
     }
 
-    /// Notes a name that was moved, where it came into a day.
+    /// Notes a name that was moved, where it came into a day: also from another where the kernel had not heard yet that
+    /// it came into that, and what it will hear is about a name that is gone.
     func noteArrival(_ request: RenameRequest) {
-        guard request.to.area == .day || request.to.area == .moments, request.from.area == .album else {
-            return
-        }
-        noteArrival(of: request.source, as: request.newName, in: request.to)
+        let (source, isInDay) = (request.source, request.to.area == .day || request.to.area == .moments)
+        guard isInDay, request.from.area == .album || source.isTakenAway || source.isInDoubt else { return }
+        noteArrival(of: source, as: request.newName, in: request.to)
     }
 
     /// The kernel keeps the node of a name that it moved for as long as it was told where that lay before; of what

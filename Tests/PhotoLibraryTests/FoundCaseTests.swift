@@ -99,6 +99,24 @@ private let files = ".Trash-0/files"
         #expect(try rig.library.open(moved, flags: O_RDONLY, rig.caller).ino == moved)
     }
 
+    /// It was told of the name that the file had in the restored day, too late, and believed the next one for an hour.
+    @Test func theKernelIsToldOfANameThatIsMovedOnAtOnce() throws {
+        let rig = try Rig(trashDays: 30)
+        try rig.makeTrash()
+        for day in ["2020-01-01", "2024-05-01"] { try rig.mkdir("moments/" + day) }
+        try rig.put("moments/2024-05-01/n.txt", [1])
+        try rig.mv("moments/2024-05-01", ".Trash-0/files/d")
+        rig.observer.hasUnsent = true
+        try rig.mv(".Trash-0/files/d", "moments/2024-05-01")
+        try rig.mv("moments/2024-05-01/n.txt", "moments/2020-01-01/m.txt")
+        let day = try rig.ino("moments/2020-01-01")
+        #expect(rig.observer.entries.contains { $0 == (day, "m.txt") })
+        rig.observer.hasUnsent = false
+        _ = try rig.ino("moments/2020-01-01/m.txt")
+        try rig.mv("moments/2020-01-01/m.txt", "moments/2024-05-01/o.txt")
+        #expect(!rig.observer.entries.contains { $0.1 == "o.txt" })
+    }
+
     /// Looked up by its new name it was no longer stale by the old one, and what was written there fell on it.
     @Test func whatWasLookedUpAnewIsStaleToTheKernelUntilThatIsTold() throws {
         let rig = try Rig()
