@@ -38,7 +38,11 @@ let package = Package(
         .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
-        layer("VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"]),
+        // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
+        .target(
+            name: "VaultCrypto", dependencies: ["CSodium", "COpenSSL", "VaultFormat"],
+            swiftSettings: settings,
+            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
         layer("VaultCatalogue", uses: ["CSQLite", "VaultStore", "VaultFormat", "LinuxIO"]),
         .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
