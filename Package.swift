@@ -10,8 +10,8 @@ let settings: [SwiftSetting] = [
 ]
 
 /// A Swift target of this package; targets may import only what stands in `uses`.
-func layer(_ name: String, uses: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: uses, swiftSettings: settings)
+func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetting] = []) -> Target {
+    .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
 func tests(_ name: String, uses: [Target.Dependency]) -> Target {
@@ -39,10 +39,9 @@ let package = Package(
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
-        .target(
-            name: "VaultCrypto", dependencies: ["CSodium", "COpenSSL", "VaultFormat"],
-            swiftSettings: settings,
-            linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
+        layer(
+            "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
+            linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
         layer("VaultCatalogue", uses: ["CSQLite", "VaultStore", "VaultFormat", "LinuxIO"]),
         .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),

@@ -45,22 +45,15 @@ func firstFreeName(
     _ name: [UInt8], bytesMax: Int = nameBytesMax, isFree: ([UInt8]) throws(FileError) -> Bool
 ) throws(FileError) -> [UInt8] {
     if name.count <= bytesMax, try isFree(name) { return name }
-    func isFreeNumber(_ number: Int) throws(FileError) -> Bool {
-        try isFree(numberedName(name, number, bytesMax: bytesMax))
+    func candidate(_ number: Int) -> [UInt8] { numberedName(name, number, bytesMax: bytesMax) }
+    // One by one, in growing steps, then between the last two by halves: no camera roll may make this slow.
+    var (taken, free) = (1, 2)
+    while try !isFree(candidate(free)) { (taken, free) = (free, free < 32 ? free + 1 : free * 2) }
+    while free - taken > 1 {
+        let middle = (taken + free) / 2
+        if try isFree(candidate(middle)) { free = middle } else { taken = middle }
     }
-    var number = 2
-    while number < 32 {
-        if try isFreeNumber(number) { return numberedName(name, number, bytesMax: bytesMax) }
-        number += 1
-    }
-    // In growing steps, then between the last two by halves: no camera roll may make this slow.
-    var taken = number - 1
-    while try !isFreeNumber(number) { (taken, number) = (number, number * 2) }
-    while number - taken > 1 {
-        let middle = (taken + number) / 2
-        if try isFreeNumber(middle) { number = middle } else { taken = middle }
-    }
-    return numberedName(name, number, bytesMax: bytesMax)
+    return candidate(free)
 }
 
 /// Whether `shown` is `name` or a numbered form of it.

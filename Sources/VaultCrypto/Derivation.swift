@@ -11,11 +11,9 @@ public struct KDFParameters: Sendable, Hashable {
         self.passes = passes
     }
 
-    /// The least a vault may ask for.
-    public static let memoryBytesMin = KDFLimits.memoryBytesMin
-    public static let memoryBytesMax = KDFLimits.memoryBytesMax
-    public static let passesMin = KDFLimits.passesMin
-    public static let passesMax = KDFLimits.passesMax
+    /// What a vault may ask for.
+    public static let memoryBytesRange = KDFLimits.memoryBytes
+    public static let passesRange = KDFLimits.passes
 
     /// 256 MiB and 3 passes: 0.6 s on the machines we measure on.
     public static let standard = KDFParameters(memoryBytes: 256 << 20, passes: 3)

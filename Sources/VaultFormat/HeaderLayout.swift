@@ -34,8 +34,6 @@ public enum HeaderLayout {
 /// Bounds of what a header may ask of the machine that opens it: nothing tells whose it is before that is done. With
 /// what the program itself takes a password costs less than 512 MB and, here, 20 s.
 public enum KDFLimits {
-    public static let memoryBytesMin: UInt64 = 8 << 20
-    public static let memoryBytesMax: UInt64 = 448 << 20
-    public static let passesMin: UInt32 = 1
-    public static let passesMax: UInt32 = 64
+    public static let memoryBytes: ClosedRange<UInt64> = 8 << 20...448 << 20
+    public static let passes: ClosedRange<UInt32> = 1...64
 }

@@ -93,8 +93,7 @@ struct Header: Sendable {
             let isPlausible =
                 spaces >= 1 && spaces <= Geometry.spacesMax
                 && Geometry.isPlausible(segmentBytes: bytes.number(HeaderLayout.segmentBytesOffset))
-                && memory >= KDFLimits.memoryBytesMin && memory <= KDFLimits.memoryBytesMax
-                && passes >= KDFLimits.passesMin && passes <= KDFLimits.passesMax
+                && KDFLimits.memoryBytes.contains(memory) && KDFLimits.passes.contains(passes)
             return isPlausible ? .valid : .damaged
         }
     }

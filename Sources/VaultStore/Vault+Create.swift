@@ -70,10 +70,9 @@ extension Vault {
     ) throws(VaultError) {
         let segmentBytes = try checkedSegmentBytes(path, spaces: spaces, bytesPerSpace: bytesPerSpace)
         let segments = spaces == 1 ? 0 : Int(((bytesPerSpace ?? 0) + segmentBytes - 1) / segmentBytes)
-        guard
-            kdf.memoryBytes >= KDFLimits.memoryBytesMin, kdf.memoryBytes <= KDFLimits.memoryBytesMax,
-            kdf.passes >= KDFLimits.passesMin, kdf.passes <= KDFLimits.passesMax
-        else { throw .invalidSize("the KDF takes 8M to 448M of memory and 1 to 64 passes") }
+        guard KDFLimits.memoryBytes.contains(kdf.memoryBytes), KDFLimits.passes.contains(kdf.passes) else {
+            throw .invalidSize("the KDF takes 8M to 448M of memory and 1 to 64 passes")
+        }
         var made = MadeFiles(calls: calls, path: path)
         do throws(VaultError) {
             let directory = try made.openRoot()

@@ -20,19 +20,21 @@ struct CreateSettings {
         if let text = arguments[.size] { bytesPerSpace = try size(text, "--size") }
         if let text = arguments[.kdfMemory] {
             kdf.memoryBytes = try size(text, "--kdf-memory")
-            let (least, most) = (KDFParameters.memoryBytesMin, KDFParameters.memoryBytesMax)
-            guard (least...most).contains(kdf.memoryBytes) else {
+            let range = KDFParameters.memoryBytesRange
+            guard range.contains(kdf.memoryBytes) else {
+                let (least, most) = (range.lowerBound >> 20, range.upperBound >> 20)
                 throw Failure(
                     .usage, "--kdf-memory \(text)",
-                    "must be from \(least >> 20)M to \(most >> 20)M; passes make guesses dearer too")
+                    "must be from \(least)M to \(most)M; passes make guesses dearer too")
             }
         }
         if let text = arguments[.kdfPasses] {
-            let (least, most) = (KDFParameters.passesMin, KDFParameters.passesMax)
-            guard let number = parseDigits(text), let passes = UInt32(exactly: number),
-                (least...most).contains(passes)
+            let range = KDFParameters.passesRange
+            guard let number = parseDigits(text), let passes = UInt32(exactly: number), range.contains(passes)
             else {
-                throw Failure(.usage, "--kdf-passes \(text)", "must be a number from \(least) to \(most)")
+                throw Failure(
+                    .usage, "--kdf-passes \(text)",
+                    "must be a number from \(range.lowerBound) to \(range.upperBound)")
             }
             kdf.passes = passes
         }

@@ -14,7 +14,7 @@ final class Player: HistoryPlayer {
     private let stretcher: RememberingStretcher
     private var visitors: [Int: Visitor] = [:]
 
-    static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesMin, passes: 1)
+    static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
     init(
         vault: String, history: History, world: World, leaks: Set<Leak>, stretcher: RememberingStretcher

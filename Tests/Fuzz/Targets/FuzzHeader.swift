@@ -7,7 +7,7 @@ import VaultFormat
 func fuzzHeader(_ bytes: UnsafeRawBufferPointer) {
     var copy = Header(
         spaces: 2, segmentBytes: Geometry.segmentBytesUsual,
-        kdf: KDFParameters(memoryBytes: KDFLimits.memoryBytesMin, passes: 1)
+        kdf: KDFParameters(memoryBytes: KDFLimits.memoryBytes.lowerBound, passes: 1)
     ).image()
     var input = Input(bytes)
     let isSealed = input.number(UInt8.self) & 1 == 0
@@ -16,7 +16,7 @@ func fuzzHeader(_ bytes: UnsafeRawBufferPointer) {
     guard let header = try? Header.read(image: copy) else { return }
     precondition((1...Geometry.spacesMax).contains(header.spaceCount))
     precondition(Geometry.isPlausible(segmentBytes: header.segmentBytes))
-    precondition(header.kdf.memoryBytes <= KDFLimits.memoryBytesMax)
+    precondition(KDFLimits.memoryBytes.contains(header.kdf.memoryBytes))
     _ = header.openSlots(SecretBytes(count: 32))
     var again = header
     again.setSlot(0, key: SecretBytes(count: 32), stretched: SecretBytes(count: 32))

@@ -13,7 +13,7 @@ final class MemoryVault: Sendable {
     static let path = "/vault"
     static let segmentBytes: UInt64 = 4 << 20
     private static let bootPath = "/proc/sys/kernel/random/boot_id"
-    private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesMin, passes: 1)
+    private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
     let spaceCount: Int
     let key = SecretBytes.random(count: Geometry.keyBytes)
