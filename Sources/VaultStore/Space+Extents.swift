@@ -22,7 +22,7 @@ extension Space {
         purpose: WritePurpose = .user
     ) throws(StoreError) -> [ExtentRun] {
         precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
-        guard !isReadOnly else { throw .readOnly }
+        try requireWritable()
         guard grows else { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         do throws(StoreError) {
             let isFresh = try takeFresh(bytes.count, purpose)

@@ -20,6 +20,7 @@ extension Space {
         // One at a time: nobody may still be writing random bytes where another has freed the sectors.
         overwriting.lock()
         defer { overwriting.unlock() }
+        guard (try? requireWritable()) != nil else { return }
         var left = bytes / UInt64(Geometry.sectorBytes) + 1
         while left > 0 {
             let most = min(left, UInt64(chunkBuffers.bufferBytes / Geometry.sectorBytes))

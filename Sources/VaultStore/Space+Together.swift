@@ -14,7 +14,7 @@ extension Space {
     public func writeTogether(
         role: ExtentRole, _ contents: [(content: UInt64, bytes: [UInt8])]
     ) throws(StoreError) -> [ExtentRun] {
-        guard !isReadOnly else { throw .readOnly }
+        try requireWritable()
         var runs: [ExtentRun] = []
         do throws(StoreError) {
             var rest = contents[...]

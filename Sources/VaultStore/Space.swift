@@ -109,6 +109,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// What the host said last, and until when, by the monotonic clock, that serves.
     let hostKnown = Mutex<(bytes: UInt64, until: Int64)?>(nil)
 
+    /// Why writing has stopped; see `writeStop`.
+    let stop = Mutex<WriteStop?>(nil)
+
     /// Held by whoever overwrites; taken before `lock`.
     let overwriting = Lock()
     let randomStream = RandomStream()
