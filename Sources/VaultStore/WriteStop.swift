@@ -1,4 +1,5 @@
 public import LinuxIO
+import Synchronization
 
 /// Why a space that was opened for writing takes no more writes, until it is opened again.
 public enum WriteStop: Sendable, Hashable {
