@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -12,6 +13,10 @@ const int obscura_path_only = O_PATH;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {
     return openat(directory, path, flags, mode);
+}
+
+int obscura_rename(int directory, const char *from, const char *to, int isExchange) {
+    return renameat2(directory, from, directory, to, isExchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
 }
 
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length) {

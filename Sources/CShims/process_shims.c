@@ -14,6 +14,7 @@ int obscura_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 int obscura_set_process_name(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
 int obscura_end_with_parent(void) { return prctl(PR_SET_PDEATHSIG, SIGKILL); }
 int obscura_pidfd_open(int process) { return pidfd_open(process, 0); }
+int obscura_pidfd_send_signal(int process, int number) { return pidfd_send_signal(process, number, NULL, 0); }
 int obscura_enter_mount_namespace(int fd) { return setns(fd, CLONE_NEWNS); }
 int obscura_close_from(int lowest) { return close_range((unsigned)lowest, ~0U, 0); }
 int obscura_make_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }

@@ -119,8 +119,10 @@ public final class MountSession: @unchecked Sendable {
                 takeDown(within: Self.graceMilliseconds)
                 return .requested
             case .signal(let number):
-                takeDown(
-                    within: number == SIGPWR ? Self.sleepGraceMilliseconds : Self.graceMilliseconds)
+                // Before all else: a request that waits for the disk holds up whoever waits for its end.
+                if number == SIGUSR1 { library.giveUp() }
+                let isShort = number == SIGPWR || number == SIGUSR1
+                takeDown(within: isShort ? Self.sleepGraceMilliseconds : Self.graceMilliseconds)
                 return .signal(number)
             case nil:
                 guard idle.isOver(uses: bridge.useCount, open: bridge.openCount) else { continue }

@@ -107,8 +107,9 @@ enum RequestWeight {
         }
         let operation = bytes.load(fromByteOffset: Header.operationOffset, as: UInt32.self)
         let node = bytes.load(fromByteOffset: Header.nodeOffset, as: UInt64.self)
-        // Virtual inodes have high numbers: what is asked of them may have to be made first.
-        if node >= 1 << 60 {
+        // Virtual inodes have high numbers: what is asked of them may have to be made first. Attributes of the root are
+        // how `obscura check` and `obscura unmount` ask for their work.
+        if node >= 1 << 60 || node == Header.rootNode && operation == Header.getAttribute {
             self = .lasting
         } else if Header.slowOperations.contains(operation) {
             self = .slow
@@ -122,6 +123,9 @@ enum RequestWeight {
         static let bytes = 40
         static let operationOffset = 4
         static let nodeOffset = 16
+        static let rootNode: UInt64 = 1
+        /// GETXATTR.
+        static let getAttribute: UInt32 = 22
         /// READ, FSYNC, FSYNCDIR, FALLOCATE, COPY_FILE_RANGE.
         static let slowOperations: [UInt32] = [15, 20, 30, 43, 47]
         /// SETATTR, UNLINK, RENAME, WRITE, FLUSH, READDIR, READDIRPLUS, RENAME2.

@@ -4,13 +4,13 @@ internal import Synchronization
 /// The pipe the signal handler writes to, or -1. A process has one set of signal handlers, hence a global.
 private let signalDescriptor = Atomic<Int32>(-1)
 
-/// While it exists, SIGTERM, SIGINT, SIGHUP and SIGPWR (the machine is about to sleep) become control events, and
-/// SIGPIPE nothing.
+/// While it exists, SIGTERM, SIGINT, SIGHUP, SIGPWR (the machine is about to sleep) and SIGUSR1 (what is not written is
+/// given up) become control events, and SIGPIPE nothing.
 ///
 /// Handlers rather than blocked signals: the library has threads of its own, started before, that would take
 /// an unblocked signal and end the process.
 final class SignalWatch {
-    private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGPWR]
+    private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGPWR, SIGUSR1]
     private var previous: [(number: Int32, action: sigaction)] = []
 
     init(_ control: ControlPipe) {

@@ -20,9 +20,17 @@ public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertib
     public static let wouldBlock = Errno(EWOULDBLOCK)
     public static let readOnlyFileSystem = Errno(EROFS)
     public static let notSupported = Errno(EOPNOTSUPP)
+    public static let accessDenied = Errno(EACCES)
+    public static let notPermitted = Errno(EPERM)
+    public static let stale = Errno(ESTALE)
 
     /// True where the host has no room left: ENOSPC and EDQUOT.
     public var meansNoRoom: Bool { self == .noSpace || self == .quotaExceeded }
+
+    /// True where the host does not let this process write there, whatever it writes: EROFS, EACCES and EPERM.
+    public var refusesWriting: Bool {
+        self == .readOnlyFileSystem || self == .accessDenied || self == .notPermitted
+    }
 
     /// The text of strerror(3).
     public var description: String { String(cString: strerror(rawValue)) }

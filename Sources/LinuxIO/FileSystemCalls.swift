@@ -69,6 +69,12 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func changeTime() -> Timestamp
     func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno)
     func unlink(_ directory: Int32, _ path: String) throws(Errno)
+    /// Gives a file of a directory another name there. With `isExchange` both names must exist and are exchanged in
+    /// one step (RENAME_EXCHANGE of renameat2(2)); else the new one must not (RENAME_NOREPLACE). EINVAL where the host
+    /// cannot.
+    func rename(_ directory: Int32, _ from: String, _ to: String, isExchange: Bool) throws(Errno)
+    /// Throws why names cannot be made in a directory by this process: faccessat(2) with W_OK and AT_EACCESS.
+    func checkWritable(_ directory: Int32) throws(Errno)
     /// The names in a directory, "." and ".." left out, in no order.
     func list(_ directory: Int32) throws(Errno) -> [String]
     /// flock(2), exclusive, not waiting: EWOULDBLOCK where another holds it.

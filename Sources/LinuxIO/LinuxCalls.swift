@@ -89,6 +89,16 @@ public final class LinuxCalls: FileSystemCalls {
         _ = try retryingInterrupts { unlinkat(directory, path, 0) }
     }
 
+    public func rename(
+        _ directory: Int32, _ from: String, _ to: String, isExchange: Bool
+    ) throws(Errno) {
+        _ = try retryingInterrupts { obscura_rename(directory, from, to, isExchange ? 1 : 0) }
+    }
+
+    public func checkWritable(_ directory: Int32) throws(Errno) {
+        _ = try retryingInterrupts { faccessat(directory, ".", W_OK, AT_EACCESS) }
+    }
+
     public func list(_ directory: Int32) throws(Errno) -> [String] {
         // fdopendir takes the descriptor over, so it is given one of its own.
         let own = try open(directory, ".", flags: O_RDONLY | O_DIRECTORY, mode: 0)

@@ -36,6 +36,8 @@ final class Committer: @unchecked Sendable {
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
     private var failure: FileError?
+    /// Commits that failed since the last durable one.
+    private var failures = CommitFailures()
     /// Since when identity records have been left for the next durable commit, if some have.
     private var recordsSince: Int64?
     /// When identity records are written next: a program that calls fsync(2) again and again does not pay for them.
@@ -96,10 +98,32 @@ final class Committer: @unchecked Sendable {
         defer { lock.unlock() }
         guard isRunning else { return }
         if softSince == nil && durableSince == nil && answered == asked && !isCommitting { return }
+        if isStopped {
+            if softSince == nil && !isCommitting && library?.space.isClean == true { return }
+            throw .readOnly
+        }
         try waitForDurable()
     }
 
+    /// Whether the space takes no more writes: nothing is tried any more.
+    private var isStopped: Bool { library?.space.writeStop != nil }
+
+    /// Whether changes are in no durable root yet, or never will be. The space's own state tells of the others.
+    var hasPending: Bool { lock.withLock { softSince != nil || isCommitting } }
+
+    /// Forgets commits that failed, as the space takes writes again.
+    func noteResumed() {
+        lock.withLock {
+            failures = CommitFailures()
+            retryAt = 0
+            softSince = softSince ?? MonotonicClock.milliseconds
+            durableSince = durableSince ?? softSince
+            wake.signalAll()
+        }
+    }
+
     private func waitForDurable() throws(FileError) {
+        if isStopped { throw .readOnly }
         // One that is under way may have begun before the change: only the next counts.
         asked += 1
         let ticket = asked
@@ -116,7 +140,7 @@ final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         // The committer itself, saving a file, must not wait for the committer.
-        guard isRunning, pthread_equal(thread, pthread_self()) == 0 else { return false }
+        guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0 else { return false }
         // Also what an earlier session freed waits for two durable commits of this one.
         guard let library else { return false }
         library.space.giveUpCopies()
@@ -174,6 +198,10 @@ final class Committer: @unchecked Sendable {
         expiryAt = MonotonicClock.milliseconds + Self.expiryMilliseconds
         while !isStopping {
             let now = MonotonicClock.milliseconds
+            if isStopped {
+                rest(now)
+                continue
+            }
             if let since = unsavedSince, now >= since + Self.unsavedMilliseconds {
                 unsavedSince = nil
                 lock.unlock()
@@ -202,6 +230,16 @@ final class Committer: @unchecked Sendable {
         isRunning = false
         done.signalAll()
         lock.unlock()
+    }
+
+    /// Answers all that wait for a commit, as none will come, and waits for the end. `lock` is held.
+    private func rest(_ now: Int64) {
+        if asked > answered {
+            failure = .readOnly
+            answered = asked
+            done.signalAll()
+        }
+        wake.wait(lock, untilMilliseconds: now + Self.expiryMilliseconds)
     }
 
     /// Goes on overwriting destroyed photos. `lock` is held, and given up meanwhile.
@@ -267,19 +305,21 @@ final class Committer: @unchecked Sendable {
         if durable { durableSince = nil }
         isCommitting = true
         lock.unlock()
-        var failed: FileError?
+        var failed: StoreError?
         var isBehind = durable && records == 0
-        do throws(FileError) {
+        do throws(StoreError) {
             if let library {
                 if records > 0 { isBehind = library.recordIdentities(most: records) }
-                let frozen = try library.freeze()
-                try stored(library.space.publish(frozen, durable: durable))
+                let frozen = try library.freezeForStore()
+                try library.space.publish(frozen, durable: durable)
+                if durable { library.noteDurable() }
             }
         } catch {
             failed = error
         }
         lock.lock()
         isCommitting = false
+        note(failed, durable: durable)
         if failed != nil {
             // What was to be published still is; fsync(2) is told, the rest is tried again.
             softSince = softSince ?? soft ?? MonotonicClock.milliseconds
@@ -292,10 +332,23 @@ final class Committer: @unchecked Sendable {
             if durable { recordsSince = isBehind ? MonotonicClock.milliseconds : nil }
         }
         if durable {
-            if failed != nil { failure = failed }
+            if let failed { failure = isStopped ? .readOnly : FileError(failed) }
             answered = max(answered, ticket)
             done.signalAll()
         }
+    }
+
+    /// Counts a commit that failed or succeeded, and ends writing where it failed for good. `lock` is held.
+    private func note(_ failed: StoreError?, durable: Bool) {
+        guard let library else { return }
+        guard let failed else {
+            if durable { failures = CommitFailures() }
+            return
+        }
+        let now = library.options.clocks.monotonic()
+        guard let reason = failures.note(failed, now: now, library.options.commitRetries) else { return }
+        // The host may say of a file what it did not say of the commit.
+        library.space.stopWriting(reason == .io(.inputOutput) ? library.space.obstacle ?? reason : reason)
     }
 }
 

@@ -62,8 +62,9 @@ public enum FileError: Error, Sendable, Equatable {
     init(_ error: StoreError) {
         switch error {
         case .noRoom: self = .noRoom
-        case .damaged: self = .damaged
+        case .damaged, .segmentMissing, .segmentShort: self = .damaged
         case .readOnly: self = .readOnly
+        case .io(let number) where number.refusesWriting: self = .readOnly
         case .io(let number): self = number.meansNoRoom ? .noRoom : .damaged
         }
     }

@@ -35,7 +35,7 @@ extension Library {
 
     /// Cuts or lengthens a file and saves it. Without a writer whose close will do so, it is also filed.
     func truncate(_ file: FileState, to size: UInt64, _ caller: Caller) throws(FileError) {
-        guard !options.readOnly else { throw .readOnly }
+        guard !isReadOnly else { throw .readOnly }
         file.writer.lock()
         defer { file.writer.unlock() }
         try file.truncate(to: size, now: .now())

@@ -57,7 +57,7 @@ extension Library {
     ) throws(FileError) -> FileHandle {
         if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags, unless: asker) }
         let isWriting = flags & O_ACCMODE != O_RDONLY
-        if options.readOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
+        if isReadOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try locked { tree throws(FileError) in
             // What is written must not go into a file that nobody will find.
             let inode = try meant(ino, tree, by: caller)
@@ -145,6 +145,7 @@ extension Library {
         _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller
     ) throws(FileError) -> Int {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
+        try requireWritable()
         file.writer.lock()
         defer { file.writer.unlock() }
         if caller.uid != 0 { try dropPrivileges(file) }

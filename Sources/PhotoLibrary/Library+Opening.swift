@@ -5,7 +5,11 @@ extension Library {
     /// Opens the library of a space whose password was right.
     public static func open(_ unlocked: UnlockedSpace, options: LibraryOptions) throws(VaultError) -> Library
     {
-        let space = try unlocked.openSpace(readOnly: options.readOnly)
+        let access =
+            options.readOnly ? SpaceAccess.reading : options.allowsReadOnly ? .writingIfPossible : .writing
+        let space = try unlocked.openSpace(access)
+        var options = options
+        options.readOnly = space.isReadOnly
         let catalogue: Catalogue
         do throws(CatalogueError) {
             catalogue = try Catalogue(storage: space, readOnly: options.readOnly && space.pageCount > 0)

@@ -13,7 +13,7 @@ extension Library {
     public func allocate(_ handle: FileHandle, mode: Int32, offset: UInt64, length: UInt64) throws(FileError)
     {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
-        guard !options.readOnly else { throw .readOnly }
+        guard !isReadOnly else { throw .readOnly }
         guard length > 0 else { throw .invalid }
         guard offset <= FileState.sizeMax, length <= FileState.sizeMax - offset else { throw .fileTooBig }
         let keepsSize = mode & FallocateMode.keepSize != 0
@@ -49,7 +49,7 @@ extension Library {
         count: UInt64
     ) throws(FileError) -> Int {
         guard let from = source.state, let to = target.state, target.isWritable else { throw .badHandle }
-        guard !options.readOnly else { throw .readOnly }
+        guard !isReadOnly else { throw .readOnly }
         let wanted = Int(min(count, UInt64(Self.copiedBytesMax)))
         if from === to {
             let (low, high) = (min(offset, targetOffset), max(offset, targetOffset))

@@ -9,7 +9,7 @@ extension Library {
     /// What is to be written beside a photo whose name this is in its day; nil where the name's removal wants
     /// nothing of the kind. Whoever gets it calls `giveUp` at last.
     func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
-        guard !options.readOnly else { return nil }
+        guard !isReadOnly else { return nil }
         let day = try locked { tree throws(FileError) -> Int64? in
             let directory = try tree.directory(parent)
             return try tree.isForTrash(directory, name.bytes) ? directory.row.day : nil
@@ -254,6 +254,11 @@ public struct Clocks: Sendable {
         clock_gettime(CLOCK_BOOTTIME, &time)
         return Int64(time.tv_sec)
     }
+
+    /// Milliseconds of the monotonic clock.
+    public var monotonic: @Sendable () -> Int64 = { MonotonicClock.milliseconds }
+    /// Waits for so many milliseconds.
+    public var sleep: @Sendable (Int64) -> Void = { usleep(UInt32(clamping: $0 * 1000)) }
 
     public init() {}
 }

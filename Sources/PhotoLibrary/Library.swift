@@ -84,7 +84,7 @@ public final class Library: @unchecked Sendable {
     /// To be called once the mount is live: takes up what an earlier session left undone, on the calling
     /// thread.
     public func didGoLive() {
-        guard !options.readOnly else { return }
+        guard !isReadOnly else { return }
         // Nothing of this is needed for an answer: what fails now is tried again at the next mount.
         try? reapOrphans(ofThisSession: false)
         try? dropEmptyDays()
@@ -99,10 +99,14 @@ public final class Library: @unchecked Sendable {
 
     /// Saves all files, drops what nobody can reach any more, and makes everything durable. All of it is
     /// tried, even where some fails; the first error is thrown.
-    public func close() throws(FileError) {
+    ///
+    /// - Parameter isPatient: what fails is tried again within the bounds of the options.
+    public func close(isPatient: Bool = false) throws(FileError) {
         // Before all else: what is only made ahead must not be waited for.
         endThumbnails()
         guard !options.readOnly else { return }
+        if isPatient { settlePatiently() }
+        if isReadOnly { return try closeStopped() }
         var failed: FileError?
         func attempt(_ body: () throws(FileError) -> Void) {
             do throws(FileError) { try body() } catch { failed = failed ?? error }
@@ -136,7 +140,7 @@ public final class Library: @unchecked Sendable {
     /// Runs `body`, which changes the tree, with the catalogue's lock held; tells committer and observer
     /// after.
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
-        guard !options.readOnly else { throw .readOnly }
+        guard !isReadOnly else { throw .readOnly }
         var notices: [Tree.Notice] = []
         var abandoned: [UInt64] = []
         var isChanged = false
@@ -173,7 +177,11 @@ public final class Library: @unchecked Sendable {
     func freeze() throws(FileError) -> FrozenCommit {
         try sql(
             catalogue.commitTransaction(
-                before: { _ throws(CatalogueError) in try tree.storeChanges() }, freeze: { space.freeze() }))
+                before: { _ throws(CatalogueError) in try tree.storeChanges() },
+                freeze: {
+                    tree.unwritten.freeze()
+                    return space.freeze()
+                }))
     }
 
     /// Whether the kernel has heard of all changes that it did not ask for. Under the catalogue's lock.

@@ -90,7 +90,7 @@ extension Library {
     /// To be called before a day, or moments, is listed.
     func followAll() throws(FileError) {
         let isWaiting = try locked { tree throws(FileError) in !tree.followers.isEmpty }
-        guard isWaiting, !options.readOnly else { return }
+        guard isWaiting, !isReadOnly else { return }
         try changing { tree throws(FileError) in try tree.follow(now: .now()) }
     }
 }

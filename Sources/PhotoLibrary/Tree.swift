@@ -38,6 +38,8 @@ final class Tree {
     var newlyDead = NewlyDead()
     /// The newest records there were when the library was opened.
     let recorder: (epoch: UInt64, generation: UInt64)
+    /// Files that changed since the newest durable root.
+    var unwritten = UnwrittenFiles()
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
@@ -137,6 +139,11 @@ final class Tree {
     /// Whether something is still only in memory.
     var hasChanges: Bool { !dirty.isEmpty || counters != storedCounters }
 
+    /// Files that changed since the newest durable root, those in memory among them.
+    var unwrittenInodes: Set<UInt64> {
+        unwritten.inodes.union(dirty.filter { $0.isDirty && $0.isRegular }.map(\.ino))
+    }
+
     /// Drops an inode that is no more.
     func forgetDestroyed(_ inode: Inode) throws(FileError) {
         inode.isDirty = false
@@ -156,6 +163,7 @@ final class Tree {
     /// query that reads the rows of inodes by other things than their number.
     func storeChanges() throws(CatalogueError) {
         for inode in dirty where inode.isDirty {
+            if inode.isRegular { unwritten.note(inode.ino) }
             try tables.store(inode.row)
             inode.isDirty = false
             count(inode, asPhotoOf: inode.isPhoto ? inode.row.countedBytes : 0)

@@ -152,6 +152,10 @@ public enum ThumbnailOption: String, Sendable {
 /// How a library is opened.
 public struct LibraryOptions: Sendable {
     public var readOnly = false
+    /// Where the space cannot be written, open it read-only; else opening it fails.
+    public var allowsReadOnly = false
+    /// How long a commit that fails is tried again.
+    public var commitRetries = RetryBounds()
     /// The mounting user: owner of all that has no owner of its own.
     public var owner: (uid: UInt32, gid: UInt32)
     /// Whether owners are kept and can be set.

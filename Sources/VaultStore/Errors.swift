@@ -33,6 +33,8 @@ public enum VaultError: Error, Sendable, Equatable {
     case damaged(String)
     /// Why a size cannot be.
     case invalidSize(String)
+    /// The space, or the vault, cannot be written: why.
+    case notWritable(WriteStop)
     /// Whoever asked for it wants it no more: what `progress` throws to end a long piece of work.
     case interrupted
     /// A failed system call and what was being done, in words without a photo's name.
@@ -47,6 +49,10 @@ public enum StoreError: Error, Sendable, Equatable {
     case damaged
     case io(Errno)
     case readOnly
+    /// A segment that is to be written has no file, or another has its name: its number.
+    case segmentMissing(Int)
+    /// The file of a segment that is to be written ends too early: its number.
+    case segmentShort(Int)
 
     init(_ error: Errno) { self = error.meansNoRoom ? .noRoom : .io(error) }
 }

@@ -6,13 +6,19 @@ import VaultFormat
 /// An open segment; closed when its last user lets go.
 final class OpenSegment: Sendable {
     let descriptor: Int32
+    /// False where the host let it be opened for reading only.
+    let isWritable: Bool
     private let calls: any FileSystemCalls
     private let stream = Mutex(WriteStream())
 
-    init(descriptor: Int32, calls: any FileSystemCalls) {
+    init(descriptor: Int32, isWritable: Bool = true, calls: any FileSystemCalls) {
         self.descriptor = descriptor
+        self.isWritable = isWritable
         self.calls = calls
     }
+
+    /// Where the last write ended.
+    var writtenEnd: UInt64 { stream.withLock { $0.end } }
 
     deinit { calls.close(descriptor) }
 
@@ -27,7 +33,7 @@ final class OpenSegment: Sendable {
 /// read from the disk, and wait for, before it could change a part of it: it is asked to have read it by then.
 private struct WriteStream {
     /// Where the last write ended.
-    private var end: UInt64 = 0
+    private(set) var end: UInt64 = 0
     /// Up to where the kernel was asked to read.
     private var asked: UInt64 = 0
 
@@ -58,8 +64,15 @@ private struct WriteStream {
 final class SegmentFiles: @unchecked Sendable {
     let segmentBytes: UInt64
     let sectorsPerSegment: Int
-    private let calls: any FileSystemCalls
-    private let directory: Int32
+    let calls: any FileSystemCalls
+    let directory: Int32
+    /// Told of an error with which the host refuses writing as such. Set by the space.
+    var noteRefusal: @Sendable (Errno) -> Void = { _ in }
+    /// What every segment has at least: all its bytes in a vault that does not grow. Set by the space.
+    var leastBytes: UInt64 = 0
+    /// The numbers in the names of segments whose files have another's name; see `SegmentExchange`. Only for reading,
+    /// and set before anything is opened.
+    var exchanged: [Int: Int] = [:]
     private let lock = Lock()
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
@@ -93,14 +106,23 @@ final class SegmentFiles: @unchecked Sendable {
         return Int(digits)
     }
 
-    private func segment(_ number: Int, creating: Bool = false) throws(StoreError) -> OpenSegment {
-        if let found = lock.withLock({ open[number] }) { return found }
+    /// What a segment is opened for. All are opened for writing where the host lets them be.
+    enum Use {
+        case reading, writing
+        /// As `writing`, and made where there is none.
+        case creating
+    }
+
+    /// A segment's file. For writing it throws `segmentMissing` where there is none; for reading, `damaged`.
+    func segment(_ number: Int, for use: Use = .reading) throws(StoreError) -> OpenSegment {
+        if let found = lock.withLock({ open[number] }), found.isWritable || use == .reading { return found }
         let descriptor: Int32
         do throws(Errno) {
-            let flags = O_RDWR | O_NOFOLLOW | (creating ? O_CREAT : 0)
-            descriptor = try calls.openTraceless(directory, Self.name(number), flags: flags, mode: 0o600)
+            let flags = O_RDWR | O_NOFOLLOW | (use == .creating ? O_CREAT : 0)
+            descriptor = try calls.openTraceless(directory, fileName(number), flags: flags, mode: 0o600)
         } catch {
-            if error == .readOnlyFileSystem || error == Errno(EACCES) { return try readOnlySegment(number) }
+            if use != .reading { throw refused(error, number) }
+            if error.refusesWriting { return try readOnlySegment(number) }
             throw error == .noEntry ? .damaged : StoreError(error)
         }
         return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
@@ -109,16 +131,30 @@ final class SegmentFiles: @unchecked Sendable {
     private func readOnlySegment(_ number: Int) throws(StoreError) -> OpenSegment {
         do throws(Errno) {
             let flags = O_RDONLY | O_NOFOLLOW
-            let descriptor = try calls.openTraceless(directory, Self.name(number), flags: flags, mode: 0)
-            return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
+            let descriptor = try calls.openTraceless(directory, fileName(number), flags: flags, mode: 0)
+            return remember(
+                number, OpenSegment(descriptor: descriptor, isWritable: false, calls: calls))
         } catch {
             throw error == .noEntry ? .damaged : StoreError(error)
         }
     }
 
+    /// What a failed call that was to write a segment means.
+    private func refused(_ error: Errno, _ number: Int) -> StoreError {
+        if error == .noEntry { return .segmentMissing(number) }
+        if error.refusesWriting { noteRefusal(error) }
+        return StoreError(error)
+    }
+
+    func fileName(_ number: Int) -> String { Self.name(exchanged[number] ?? number) }
+
     private func remember(_ number: Int, _ segment: OpenSegment) -> OpenSegment {
         lock.withLock {
-            if let found = open[number] { return found }
+            if let found = open[number] {
+                if found.isWritable || !segment.isWritable { return found }
+                open[number] = segment
+                return segment
+            }
             if order.count >= Self.openMax { open[order.removeFirst()] = nil }
             open[number] = segment
             order.append(number)
@@ -126,15 +162,24 @@ final class SegmentFiles: @unchecked Sendable {
         }
     }
 
+    /// Lets go of all files, which are opened again by their names when they are needed.
+    func reopenAll() {
+        lock.withLock {
+            open = [:]
+            order = []
+            hasNewFiles = true
+        }
+    }
+
     /// Makes an empty segment (a vault of one space grows by them).
     func create(_ number: Int) throws(StoreError) {
-        _ = try segment(number, creating: true)
+        _ = try segment(number, for: .creating)
         lock.withLock { hasNewFiles = true }
     }
 
     /// Gives the first `bytes` of a segment disk blocks of their own, where the host can.
     func preallocate(_ number: Int, bytes: UInt64) throws(StoreError) {
-        let segment = try segment(number)
+        let segment = try segment(number, for: .writing)
         do throws(Errno) {
             try calls.allocate(segment.descriptor, offset: 0, length: bytes)
         } catch  where error == .notSupported {
@@ -161,12 +206,12 @@ final class SegmentFiles: @unchecked Sendable {
 
     func write(_ sector: UInt64, _ bytes: UnsafeRawBufferPointer) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)
-        let segment = try segment(number)
+        let segment = try segment(number, for: .writing)
         lock.withLock { _ = unsynced.insert(number) }
         segment.willWrite(offset..<offset + UInt64(bytes.count))
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
-        } catch { throw StoreError(error) }
+        } catch { throw refused(error, number) }
     }
 
     /// Says that others have made segments, and may not have synced the directory.
@@ -191,6 +236,7 @@ final class SegmentFiles: @unchecked Sendable {
             do throws(StoreError) {
                 let segment = try segment(number)
                 do throws(Errno) { try calls.dataSync(segment.descriptor) } catch { throw StoreError(error) }
+                try checkPresence(of: number, segment)
             } catch { failure = error }
         }
         if isDirectoryNew {

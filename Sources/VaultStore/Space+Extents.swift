@@ -337,13 +337,18 @@ extension Space {
     }
 
     /// Opens an extent's descriptor from its first 80 bytes; nil where it is none of this space.
+    func openDescriptor(_ extent: UnsafeRawBufferPointer) -> Descriptor? { keys.openDescriptor(extent) }
+}
+
+extension SpaceKeys {
+    /// As `Space.openDescriptor`.
     func openDescriptor(_ extent: UnsafeRawBufferPointer) -> Descriptor? {
         withUnsafeTemporaryAllocation(byteCount: Geometry.descriptorBytes + 2, alignment: 8) { plain in
             plain.setNumber(formatVersion, 0)
             let bytes = plain.slice(2, Geometry.descriptorBytes)
             let tagOffset = Geometry.nonceBytes + Geometry.descriptorBytes
             guard
-                keys.descriptor.open(
+                descriptor.open(
                     extent.slice(Geometry.nonceBytes, Geometry.descriptorBytes), into: bytes,
                     tag: extent.slice(tagOffset, Geometry.tagBytes),
                     nonce: extent.slice(0, Geometry.nonceBytes),

@@ -74,6 +74,9 @@ extension Space {
         let found = findRoots(files: files, codec: PageCodec(key: keys.page))
         let space = try open(found, files: files, keys: keys, options: options)
         space.hasLostNewestRoot = space.isNewestRootLost(of: found)
+        space.missingRootCopy = (0..<2).first { copy in
+            found.allSatisfy { $0.tornCopy == copy && !$0.isHalfWritten }
+        }
         return space
     }
 

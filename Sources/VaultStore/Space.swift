@@ -91,6 +91,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var tornRoots: [TornRoot]
     /// Generations of newer states than the one that was opened, which could not be read.
     public let unreadableStates: [UInt64]
+    /// Segments that are read under other names than their own.
+    public internal(set) var exchange: SegmentExchange?
+    /// The copy of all roots, 0 or 1, of which none opens where it should lie.
+    var missingRootCopy: Int?
     /// A root is lost, and a commit after all others tells that it was the newest when the space was closed.
     public internal(set) var hasLostNewestRoot = false
     /// Whether a newer state than the one that was opened was there once.
@@ -149,6 +153,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
         slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [], backed: 0)
         sectors = SectorAllocator(sectorsPerSegment: files.sectorsPerSegment, usedCounts: [])
+        files.leastBytes = grows ? 0 : files.segmentBytes
+        files.noteRefusal = { [weak self] in self?.stopWriting(.io($0)) }
         try loadAllocation(releaseLimit: opened.releaseLimit)
     }
 

@@ -6,7 +6,8 @@ import VaultFormat
 /// A space whose password was right: the vault's lock and the space's key, to be opened here or handed on to the
 /// daemon, so that password and KDF memory never get there.
 public final class UnlockedSpace: Sendable {
-    let path: String
+    /// The vault's path, as it was opened.
+    public let path: String
     let vault: VaultDirectory
     let key: SecretBytes
     let index: Int
@@ -58,11 +59,10 @@ public final class UnlockedSpace: Sendable {
     }
 
     /// Opens the space in its newest state.
+    ///
+    /// - Parameter readOnly: where false, throws `notWritable` unless it can be written.
     public func openSpace(readOnly: Bool) throws(VaultError) -> Space {
-        let (files, keys, options) = try parts(readOnly: readOnly)
-        do throws(StoreError) {
-            return try Space.open(files: files, keys: keys, options: options)
-        } catch { throw VaultError(error, doing: "no state of the space can be read") }
+        try openSpace(readOnly ? .reading : .writing)
     }
 
     /// What a space is opened with.

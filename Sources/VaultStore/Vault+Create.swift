@@ -258,6 +258,8 @@ extension Vault {
         } catch {
             // Without room the spaces stay as large as the smallest; with another at work it will do this.
             if error == .inUse || error == .noRoom { return }
+            // Nor where it cannot be written to at all, which who opens a space is told.
+            if case .notWritable = error { return }
             throw error
         }
     }
@@ -347,7 +349,8 @@ private final class Segment {
     }
 
     private static func failure(_ error: Errno) -> VaultError {
-        error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's segments")
+        if error.refusesWriting { return .notWritable(.io(error)) }
+        return error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's segments")
     }
 }
 

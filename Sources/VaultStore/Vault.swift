@@ -78,7 +78,12 @@ public enum Vault {
         let vault = try VaultDirectory.open(path, calls: calls)
         try vault.lockHeader()
         let header = try readHeader(vault, mayRepair: !readOnly)
-        if !readOnly { try CopyLog.remove(from: vault) }
+        if !readOnly {
+            // Who opens the space for writing looks whether it is still there.
+            do throws(VaultError) { try CopyLog.remove(from: vault) } catch {
+                guard case .notWritable = error else { throw error }
+            }
+        }
         let stretched = try header.stretched(password, by: stretcher)
         guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
         if !readOnly && header.spaceCount > 1 { try levelSegments(vault, header) }
@@ -158,6 +163,7 @@ public enum Vault {
         _ path: String, _ calls: any FileSystemCalls
     ) throws(VaultError) -> (VaultDirectory, Header) {
         let vault = try VaultDirectory.open(path, calls: calls)
+        try vault.requireWritableHeader()
         try vault.lockHeader()
         let header = try readHeader(vault, mayRepair: true)
         try CopyLog.remove(from: vault)
@@ -225,6 +231,8 @@ extension VaultError {
         case .damaged: self = .damaged(what)
         case .io(let errno): self = .system(errno, what)
         case .readOnly: self = .system(.readOnlyFileSystem, what)
+        case .segmentMissing(let number): self = .notWritable(.segmentMissing(number))
+        case .segmentShort(let number): self = .notWritable(.segmentShort(number))
         }
     }
 }

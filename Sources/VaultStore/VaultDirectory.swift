@@ -59,6 +59,7 @@ final class VaultDirectory: Sendable {
         } catch {
             calls.close(directory)
             if error == .noEntry || error == .notDirectory { throw .notAVault(path) }
+            if error.refusesWriting { throw .notWritable(.io(error)) }
             throw .system(error, "cannot open \(path)/\(headerName)")
         }
     }
@@ -77,8 +78,19 @@ final class VaultDirectory: Sendable {
     private static func openHeader(_ directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> Int32 {
         do throws(Errno) {
             return try calls.open(directory, headerName, flags: O_RDWR | O_NOFOLLOW, mode: 0)
-        } catch  where error == .readOnlyFileSystem || error == Errno(EACCES) {
+        } catch  where error.refusesWriting {
             return try calls.open(directory, headerName, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+        }
+    }
+
+    /// Throws `notWritable` where the host lets the header only be read.
+    func requireWritableHeader() throws(VaultError) {
+        do throws(Errno) {
+            let flags = O_RDWR | O_NOFOLLOW
+            calls.close(try calls.open(directory, Self.headerName, flags: flags, mode: 0))
+        } catch {
+            if error.refusesWriting { throw .notWritable(.io(error)) }
+            throw .system(error, "cannot open \(Self.headerName)")
         }
     }
 

@@ -62,7 +62,9 @@ private func check(
 private func repair(
     _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport
 ) throws(Failure) {
-    let salvage = report.plan.mustSalvage ? try survey(unlocked, vault) : nil
+    let isExchange = report.plan.exchange != nil
+    // What is found lies elsewhere once files have their own names.
+    let salvage = report.plan.mustSalvage && !isExchange ? try survey(unlocked, vault) : nil
     let found = salvage.map { ["keep what was found: \($0.report.summary)"] } ?? []
     let steps =
         report.plan.lines + found + (files.isEmpty ? [] : ["even out the vault's own files as a mount does"])
@@ -80,9 +82,20 @@ private func repair(
     try onVault(vault) { () throws(VaultError) in
         try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
     }
+    if isExchange { return try goOn(unlocked, vault, files) }
     let left = try remaining(unlocked, vault, report)
     if left == 0 { return say("\(vault): repaired; nothing is damaged now") }
     throw Failure(.damaged, vault, "repaired, but for what is lost: \(counted(left, "line")) above")
+}
+
+/// What is to be done when files have their own names again.
+private func goOn(_ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage]) throws(Failure) {
+    let report = try check(unlocked, vault, readsContent: true)
+    guard !report.findings.isEmpty || !files.isEmpty else {
+        return say("\(vault): repaired; nothing is damaged now")
+    }
+    for finding in report.findings { say(finding.text) }
+    try repair(unlocked, vault, files, report)
 }
 
 /// Looks for photos where the catalogue cannot tell of them any more.

@@ -20,6 +20,8 @@ enum Option: String, CaseIterable {
     case move
     case quiet
     case repair
+    case discard
+    case json
     case mountOptions = "o"
     case foreground = "f"
     case help
@@ -38,7 +40,7 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair: nil
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .json: nil
         }
     }
 
@@ -62,6 +64,8 @@ enum Option: String, CaseIterable {
         case .move: "remove each source once its bytes are on the disk and were read back equal"
         case .quiet: "show no progress"
         case .repair: "say what can be set right, and do it; nothing that can be read is lost"
+        case .discard: "give up what cannot be written; what can be is written first"
+        case .json: "print JSON, an object for each mount on a line of its own"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
         case .help: "show this help"
@@ -132,7 +136,9 @@ enum Command: String, CaseIterable {
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
         case .backup: [.quiet, .help]
         case .check: [.repair] + Option.passwordOptions + [.help]
-        case .unmount, .grow, .headerExport, .headerRestore, .info, .status, .speed: [.help]
+        case .unmount: [.discard, .help]
+        case .status: [.json, .help]
+        case .grow, .headerExport, .headerRestore, .info, .speed: [.help]
         }
     }
 
@@ -169,9 +175,14 @@ enum Command: String, CaseIterable {
             """
         case .mount:
             """
-            Returns once the mount is live. Mount options: \(MountWords.helpList).
+            Returns once the mount is live. A vault that cannot be written is mounted read-only, and a line says why;
+            with -o rw it is not mounted. Mount options: \(MountWords.helpList).
             """
-        case .unmount: "fusermount3 -u DIR works as well, but does not wait."
+        case .unmount:
+            """
+            What cannot be written is named, and the mount stays, unless --discard is given. fusermount3 -u DIR works as
+            well, but does not wait: what cannot be written for half a minute is lost then.
+            """
         case .passwd:
             """
             From a file, command or descriptor: the old password on a line, then the new one. The new one takes the

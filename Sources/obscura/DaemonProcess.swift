@@ -46,7 +46,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     var end: Failure?
     do throws(MountError) {
         try session.run {
-            status.reportLive(library.isOlderState ? olderStateLine(daemon) : nil)
+            status.reportLive(notices(library, daemon))
             library.didGoLive()
             sweeps.sweepOld()
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
@@ -54,15 +54,31 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     } catch {
         end = failure(error, directory: daemon.directory)
     }
-    do throws(FileError) { try library.close() } catch {
+    do throws(FileError) { try library.close(isPatient: true) } catch {
+        let reason = library.writeStop.map { "\($0.reason): some changes are lost" }
         throw Failure(
             .failed, daemon.directory,
-            "not all could be written to the vault's disk: look for room or faults there")
+            reason ?? "not all could be written to the vault's disk: look for room or faults there")
     }
     if let end { throw end }
     if !status.isLive {
         throw Failure(.failed, daemon.directory, "unmounted before it was live: mount it again")
     }
+}
+
+/// What the user should know of a mount that is live, a line each; nil where there is nothing.
+private func notices(_ library: Library, _ daemon: Daemon) -> String? {
+    var lines: [String] = []
+    if library.isOlderState { lines.append(olderStateLine(daemon)) }
+    if let stop = library.writeStop { lines.append(readOnlyLine(stop, daemon)) }
+    return lines.isEmpty ? nil : lines.joined(separator: "\n")
+}
+
+private func readOnlyLine(_ stop: WriteStop, _ daemon: Daemon) -> String {
+    var advice = stop.advice(vault: daemon.vault, isMounted: true).map { ": \($0)" } ?? ""
+    // A disk that is read-only may be meant to be.
+    if stop == .io(.readOnlyFileSystem) { advice = "" }
+    return "obscura: \(daemon.directory): mounted read-only: \(stop.reason)\(advice)"
 }
 
 private func olderStateLine(_ daemon: Daemon) -> String {
@@ -76,13 +92,19 @@ private func openAndMount(
     let vault = daemon.vault
     var options = daemon.words.libraryOptions(workerPath: programBeside("obscura-worker"))
     options.dataDirectories = thumbnailerDirectories()
-    let library = try onVault(vault) { () throws(VaultError) in
+    let library: Library
+    do throws(VaultError) {
         let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)
-        return try Library.open(space, options: options)
+        library = try Library.open(space, options: options)
+    } catch {
+        // `rw` was asked for by name.
+        guard case .notWritable(let stop) = error else { throw failure(error, vault: vault) }
+        throw Failure(.failed, vault, "cannot be written: \(stop.reason): mount it with -o ro")
     }
     do {
-        let session = try MountSession.mount(
-            library, at: place, options: daemon.words.mountOptions)
+        var mountOptions = daemon.words.mountOptions
+        mountOptions.readOnly = library.isReadOnly
+        let session = try MountSession.mount(library, at: place, options: mountOptions)
         return (library, session)
     } catch {
         // The mount's failure is what the user must hear; nothing was written that could be lost.

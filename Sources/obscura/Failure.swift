@@ -85,6 +85,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(.failed, vault, "another vault is there: name a new or an empty directory for the copy")
     case .damaged(let part):
         Failure(.damaged, vault, "damage found: \(part)")
+    case .notWritable(let stop): failure(stop, vault: vault)
     case .invalidSize(let reason):
         Failure(.usage, vault, "this size cannot be had: \(reason)")
     case .interrupted:
@@ -92,6 +93,18 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .system(let code, let doing):
         Failure(vault, doing, code)
     }
+}
+
+/// What the user is told about a vault that cannot be written.
+func failure(_ stop: WriteStop, vault: String) -> Failure {
+    let status: ExitStatus
+    switch stop {
+    case .segmentMissing, .segmentShort, .segmentsExchanged: status = .damaged
+    case .claimLost: status = .inUse
+    case .io, .givenUp: status = .failed
+    }
+    let advice = stop.advice(vault: vault, isMounted: false).map { ": \($0)" } ?? ""
+    return Failure(status, vault, "cannot be written: \(stop.reason)\(advice)")
 }
 
 /// What the user is told about a mount that failed.

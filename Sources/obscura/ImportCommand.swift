@@ -70,6 +70,8 @@ func failure(_ error: FileError, vault: String) -> Failure {
     case .noRoom:
         failure(.noRoom, vault: vault, why: "no room is left in the vault: make some, then run this again")
     case .damaged: failure(.damaged, vault: vault, why: "damage found: what it touches cannot be read")
+    case .readOnly:
+        failure(.failed, vault: vault, why: "it can be written no more: see to its disk, then run this again")
     case .notDirectory:
         failure(.failed, vault: vault, why: "a file has the name of an album: choose another name")
     default: failure(.failed, vault: vault, why: "the vault refused (\(error)): try again")

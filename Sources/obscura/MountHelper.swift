@@ -60,6 +60,8 @@ func runMountHelper(_ words: [String]) throws(Failure) {
     let arguments = try HelperArguments(words)
     var options = MountWords()
     for list in arguments.optionLists { try options.apply(list, sloppy: arguments.isSloppy) }
+    // mount(8) says rw to its helpers where nobody said ro.
+    options.mustWrite = false
     if let namespace = arguments.namespace { try enterMountNamespace(namespace) }
     if arguments.isFake { return }
     let (vault, directory) = (arguments.operands[0], arguments.operands[1])

@@ -5,6 +5,8 @@ import PhotoLibrary
 /// The mount options of `-o`, understood.
 struct MountWords: Equatable {
     var readOnly = false
+    /// `rw` was asked for by name: a vault that cannot be written is not mounted.
+    var mustWrite = false
     var allowOther = false
     var noExec = false
     /// Device nodes and set-user-ID bits count only where root asks for it by name.
@@ -64,8 +66,8 @@ struct MountWords: Equatable {
 
     private mutating func set(_ name: String) -> Bool {
         switch name {
-        case "ro": readOnly = true
-        case "rw": readOnly = false
+        case "ro": (readOnly, mustWrite) = (true, false)
+        case "rw": (readOnly, mustWrite) = (false, true)
         case "allow_other": allowOther = true
         case "exec": noExec = false
         case "noexec": noExec = true
@@ -138,7 +140,8 @@ struct MountWords: Equatable {
 
     /// The list from which the daemon makes an equal value, without where the password came from.
     var daemonList: String {
-        var words = [readOnly ? "ro" : "rw"]
+        // Never an empty one: it would not be seen among the words of the command line.
+        var words = [readOnly ? "ro" : mustWrite ? "rw" : "defaults"]
         if allowOther { words.append("allow_other") }
         if noExec { words.append("noexec") }
         if allowDev { words.append("dev") }
@@ -174,6 +177,7 @@ struct MountWords: Equatable {
     func libraryOptions(workerPath: String?) -> LibraryOptions {
         var options = LibraryOptions.forThisUser
         options.readOnly = readOnly
+        options.allowsReadOnly = !mustWrite
         options.uid = uid
         options.gid = gid
         options.umask = umask

@@ -9,7 +9,7 @@ final class MountedSpace {
     private let descriptor: Int32
 
     /// XATTR_SIZE_MAX.
-    private static let answerBytesMax = 65_536
+    static let answerBytesMax = 65_536
 
     /// Keeps the mount from being unmounted as long as this is there.
     init(_ directory: String) throws(Failure) {
@@ -26,7 +26,12 @@ final class MountedSpace {
         let count = Int(
             obscura_get_attribute(descriptor, "user.obscura.\(name)", &bytes, UInt(bytes.count)))
         guard count >= 0 else { throw Self.refusal(.last, what, directory) }
-        return String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n").map { line in
+        return Self.parse(String(decoding: bytes[..<count], as: UTF8.self))
+    }
+
+    /// The lines of an answer.
+    static func parse(_ text: String) -> [(key: String, value: String)] {
+        text.split(separator: "\n").map { line in
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
         }

@@ -8,16 +8,19 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
             throw Failure(
                 .failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
         }
-        return say(try statusText(directory))
+        return say(try statusText(directory, isJSON: arguments.has(.json)))
     }
     let directories = spacesMounted(mountTable())
-    if directories.isEmpty { return say("nothing is mounted") }
+    if directories.isEmpty {
+        if !arguments.has(.json) { say("nothing is mounted") }
+        return
+    }
     // Those of others do not answer, which is no failure.
     var failed: Failure?
     var isAnswered = false
     for directory in directories {
         do throws(Failure) {
-            say(try statusText(directory))
+            say(try statusText(directory, isJSON: arguments.has(.json)))
             isAnswered = true
         } catch { failed = error }
     }
@@ -33,9 +36,40 @@ func spacesMounted(_ table: [MountEntry]) -> [String] {
     return directories
 }
 
-private func statusText(_ directory: String) throws(Failure) -> String {
+private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> String {
     let answer = try MountedSpace(directory).ask("status", doing: "asking for its status")
-    return statusText(directory, Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 }))
+    let values = Dictionary(answer.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
+    return isJSON ? statusJSON(directory, values) : statusText(directory, values)
+}
+
+/// What `obscura status --json` prints of one mount: an object in one line.
+func statusJSON(_ directory: String, _ values: [String: String]) -> String {
+    var members = [("mounted_at", jsonText(directory))]
+    for key in ["total", "free", "available", "photos", "trashed", "thumbnails", "unsaved"] {
+        members.append((key, "\(values[key].flatMap { UInt64($0) } ?? 0)"))
+    }
+    for (key, name) in [
+        ("committed", "committed"), ("durable", "durable"), ("readonly", "read_only"), ("unwritten", "unwritten"),
+    ] {
+        members.append((name, values[key] == "yes" ? "true" : "false"))
+    }
+    for key in ["reason", "advice"] { members.append((key, values[key].map { jsonText($0) } ?? "null")) }
+    return "{" + members.map { "\"\($0.0)\": \($0.1)" }.joined(separator: ", ") + "}"
+}
+
+/// A text as a string of JSON (RFC 8259).
+func jsonText(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"", "\\": result += "\\" + String(scalar)
+        case _ where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value):
+            let digits = String(scalar.value, radix: 16)
+            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result + "\""
 }
 
 /// What `obscura status` prints of one mount.
@@ -43,13 +77,16 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
     func number(_ key: String) -> UInt64 { values[key].flatMap { UInt64($0) } ?? 0 }
     let used = number("total") - min(number("free"), number("total"))
     let unsaved = Int(number("unsaved"))
+    let isStopped = values["unwritten"] == "yes" && values["reason"] != nil
     let pending =
-        unsaved > 0
+        isStopped
+        ? "some changes are not written, and cannot be: unmounting it names them"
+        : unsaved > 0
         ? "\(counted(unsaved, "file")) in memory"
         : values["durable"] == "yes"
             ? "none, everything is safe on disk" : "written, not yet synced to the disk"
     let trashed = number("trashed") > 0 ? ", \(number("trashed")) more in the trash" : ""
-    let rows = [
+    var rows = [
         ("Mounted at", directory + (values["readonly"] == "yes" ? " (read-only)" : "")),
         (
             "Size",
@@ -59,6 +96,9 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         ("Thumbnails", "\(number("thumbnails"))"),
         ("Pending writes", pending),
     ]
+    if let reason = values["reason"] {
+        rows.append(("Read-only", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
+    }
     return rows.map { label, value in
         label + String(repeating: " ", count: 16 - label.utf8.count) + printable(value)
     }.joined(separator: "\n")

@@ -4,7 +4,7 @@ import LinuxIO
 import VaultStore
 
 /// Time after which the user is told why it takes long.
-private let patienceMilliseconds: Int32 = 3000
+let patienceMilliseconds: Int32 = 3000
 
 /// Ends the mount and returns when its process is gone: everything is on disk and the vault is free.
 func runUnmount(_ arguments: Arguments) throws(Failure) {
@@ -22,7 +22,14 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     try freeHangingMount(place)
     let daemon = findDaemon(of: place)
     defer { if let daemon { close(daemon) } }
-    try makeDurable(place, named: directory)
+    if arguments.has(.discard) {
+        let changes = settle(place, named: directory, within: discardMilliseconds)
+        if changes == nil || changes?.isAny == true {
+            return try discard(place, named: directory, changes, daemon)
+        }
+    } else {
+        try writeOut(place, named: directory)
+    }
     // Mounted at a second place too (mount --bind), it goes on living. Asked before: the number may be another's at
     // once.
     let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
@@ -30,28 +37,28 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     if let daemon, !isMountedElsewhere { waitForEnd(ofDaemon: daemon, directory: directory) }
 }
 
-/// What the disk refuses is said while the mount is still there and nothing is lost.
-///
-/// Whoever may not enter it (root, without allow_other), or a dead mount, unmounts without.
-private func makeDurable(_ place: String, named directory: String) throws(Failure) {
-    let descriptor = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    if descriptor < 0 { return }
-    defer { close(descriptor) }
-    if fsync(descriptor) == 0 { return }
-    let error = Errno.last
-    if error == .inputOutput || error.meansNoRoom {
-        throw Failure(directory, "its last changes cannot be written, see to the disk and try again", error)
-    }
+/// What cannot be written is named while the mount is still there and nothing is lost.
+private func writeOut(_ place: String, named directory: String) throws(Failure) {
+    guard let changes = settle(place, named: directory, within: nil), changes.isAny else { return }
+    // On the terminal of who mounted it, and nowhere where it might be kept.
+    if isatty(STDOUT_FILENO) == 1 { for line in changes.lines { say(line) } }
+    throw Failure(
+        changes.isFull ? .noRoom : .failed, directory,
+        "\(changes.summary): \(changes.reason), and try again; or give that up: obscura unmount --discard \(directory)")
 }
 
 private func waitForEnd(ofDaemon descriptor: Int32, directory: String) {
-    var patience = patienceMilliseconds
+    if hasEnded(descriptor, within: patienceMilliseconds) { return }
+    note("obscura: \(directory): unmounted; waiting until everything is written")
+    _ = hasEnded(descriptor, within: -1)
+}
+
+/// Whether a process has ended, or does so within a time; -1: whenever that is.
+func hasEnded(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     while true {
-        let count = poll(&wanted, 1, patience)
+        let count = poll(&wanted, 1, milliseconds)
         if count < 0, errno == EINTR { continue }
-        if count != 0 { return }
-        note("obscura: \(directory): unmounted; waiting until everything is written")
-        patience = -1
+        return count != 0
     }
 }

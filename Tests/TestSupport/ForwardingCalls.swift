@@ -10,14 +10,16 @@ public enum SystemCall: Sendable {
     case status
     /// fallocate(2), whether or not it changes the size.
     case allocate
-    case read, write, truncate, setTimes, makeDirectory, unlink, list, lock
+    case read, write, truncate, setTimes, makeDirectory, unlink, rename, list, lock
+    /// faccessat(2).
+    case access
 
     /// Whether it may change the disk, or makes sure of a change.
     public var isChange: Bool {
         switch self {
         case .open(_, let flags): flags & (O_CREAT | O_TRUNC) != 0
-        case .sync, .allocate, .write, .truncate, .setTimes, .makeDirectory, .unlink: true
-        case .status, .read, .list, .lock: false
+        case .sync, .allocate, .write, .truncate, .setTimes, .makeDirectory, .unlink, .rename: true
+        case .status, .read, .list, .lock, .access: false
         }
     }
 }
@@ -90,6 +92,14 @@ extension ForwardingCalls {
     public func unlink(_ d: Int32, _ path: String) throws(Errno) {
         try willCall(.unlink, d)
         try real.unlink(d, path)
+    }
+    public func rename(_ d: Int32, _ from: String, _ to: String, isExchange: Bool) throws(Errno) {
+        try willCall(.rename, d)
+        try real.rename(d, from, to, isExchange: isExchange)
+    }
+    public func checkWritable(_ d: Int32) throws(Errno) {
+        try willCall(.access, d)
+        try real.checkWritable(d)
     }
     public func list(_ d: Int32) throws(Errno) -> [String] {
         try willCall(.list, d)

@@ -313,6 +313,21 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         }
     }
 
+    public func rename(_ d: Int32, _ from: String, _ to: String, isExchange: Bool) throws(Errno) {
+        try lock.withLock { () throws(Errno) in
+            let names = current.live.directories[try directory(d)] ?? [:]
+            guard let moved = names[from] else { throw .noEntry }
+            if isExchange, names[to] == nil { throw .noEntry }
+            if !isExchange, names[to] != nil { throw .exists }
+            note(.entered(directory: try directory(d), name: to, inode: moved))
+            note(.entered(directory: try directory(d), name: from, inode: names[to]))
+        }
+    }
+
+    public func checkWritable(_ d: Int32) throws(Errno) {
+        _ = try lock.withLock { () throws(Errno) in try directory(d) }
+    }
+
     public func list(_ d: Int32) throws(Errno) -> [String] {
         try lock.withLock { () throws(Errno) in
             Array((current.live.directories[try directory(d)] ?? [:]).keys)

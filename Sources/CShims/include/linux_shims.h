@@ -12,6 +12,9 @@ extern const int obscura_path_only;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 
+/// renameat2(2) within a directory: RENAME_EXCHANGE where `isExchange`, else RENAME_NOREPLACE. 0, or -1 and errno.
+int obscura_rename(int directory, const char *from, const char *to, int isExchange);
+
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length);
 
 /// The f_type of fstatfs(2), -1 on error.

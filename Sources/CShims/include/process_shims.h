@@ -11,6 +11,8 @@ int obscura_set_process_name(const char *name);
 int obscura_end_with_parent(void);
 /// pidfd_open(2) without flags. A descriptor that becomes readable when the process ends, or -1 and errno.
 int obscura_pidfd_open(int process);
+/// pidfd_send_signal(2) to the process of such a descriptor. 0, or -1 and errno.
+int obscura_pidfd_send_signal(int process, int number);
 /// setns(2) into the mount namespace that `fd` refers to. 0, or -1 and errno.
 int obscura_enter_mount_namespace(int fd);
 /// close_range(2) from `lowest` upwards. 0, or -1 and errno.

@@ -6,6 +6,7 @@ import VaultStore
 /// unlisted, for the mounting user and root alone. Each is lines of `key=value`.
 ///
 /// - `user.obscura.status`: what the space holds.
+/// - `user.obscura.settle`: what is not written yet is written; the answer is what cannot be, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor; `cursor` is where to go on, or nothing.
 ///   One begins at `CheckCursor.start`.
 extension Library {
@@ -16,10 +17,11 @@ extension Library {
     func controlAttribute(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
         let name = String(decoding: name, as: UTF8.self)
         let isCheck = name.hasPrefix(Self.checkPrefix)
-        guard isCheck || name == "status" else { return nil }
+        guard isCheck || name == "status" || name == "settle" else { return nil }
         // The kernel checks no permissions for attributes that are only read.
         if let caller, caller.uid != 0, caller.uid != options.owner.uid { throw .accessDenied }
-        if !isCheck { return lines(try status()) }
+        if name == "status" { return lines(try status()) }
+        if name == "settle" { return lines(try settledLines()) }
         guard let cursor = CheckCursor(String(name.dropFirst(Self.checkPrefix.count))) else { throw .noData }
         return try checkAnswer(cursor)
     }
@@ -64,7 +66,7 @@ extension Library {
             ("thumbnails", "\(counts.thumbnails)"), ("unsaved", "\(unsaved)"),
             ("committed", isCommitted ? "yes" : "no"),
             ("durable", space.isClean && unsaved == 0 ? "yes" : "no"),
-            ("readonly", options.readOnly ? "yes" : "no"),
-        ]
+            ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", hasUnwritten ? "yes" : "no"),
+        ] + stopLines
     }
 }

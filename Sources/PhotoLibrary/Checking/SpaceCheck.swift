@@ -33,7 +33,23 @@ public struct SpaceCheck {
             report.plan.mustSalvage = true
             return report
         }
-        return withoutActuallyEscaping(proceed) { proceed in
+        let report = run(space, readsContent: readsContent, proceed)
+        // Exchanged segments look like much damage, which is none where each is read as what it is.
+        guard !report.isInterrupted, !report.findings.isEmpty || space.exchange != nil,
+            let exchange = try findExchange(unlocked, space)
+        else { return report }
+        var again = report
+        if exchange != space.exchange {
+            again = run(try unlocked.openSpace(through: exchange), readsContent: readsContent, proceed)
+        }
+        again.note(exchange)
+        return again
+    }
+
+    private static func run(
+        _ space: Space, readsContent: Bool, _ proceed: (_ done: UInt64, _ total: UInt64) -> Bool
+    ) -> SpaceReport {
+        withoutActuallyEscaping(proceed) { proceed in
             var check = SpaceCheck(space, proceed)
             check.run(readsContent: readsContent)
             return check.report

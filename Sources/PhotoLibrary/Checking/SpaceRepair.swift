@@ -10,21 +10,26 @@ public struct SpaceRepair {
     private let catalogue: Catalogue
     private let plan: RepairPlan
 
-    /// Does what the plan of a report says.
+    /// Does what the plan of a report says. Where segments have each other's names it only gives them their own: the
+    /// space is to be checked again then.
     ///
     /// - Parameter salvage: what was found where the plan says that the catalogue is to be built anew.
     public static func run(
         _ unlocked: UnlockedSpace, _ plan: RepairPlan, salvage: Salvage? = nil
     ) throws(VaultError) {
-        if plan.mustSalvage && salvage == nil {
+        if plan.mustSalvage && salvage == nil && plan.exchange == nil {
             throw .damaged("the catalogue cannot be read whole, and was not looked for elsewhere")
+        }
+        if let exchange = plan.exchange {
+            try unlocked.undo(exchange)
+            return unlocked.levelTimes()
         }
         try unlocked.repairFiles()
         if plan.mustSalvage, let salvage {
             try salvage.rebuild()
             return unlocked.levelTimes()
         }
-        let space = try unlocked.openSpace(readOnly: false)
+        let space = try unlocked.openSpace(.repairing)
         do throws(FileError) {
             let catalogue = try sql(Catalogue(storage: space))
             let repair = SpaceRepair(space: space, catalogue: catalogue, plan: plan)

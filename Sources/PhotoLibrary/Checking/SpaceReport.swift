@@ -1,5 +1,5 @@
 import VaultCatalogue
-import VaultStore
+public import VaultStore
 
 /// What a check of a space found, and what could be set right.
 public struct SpaceReport: Sendable {
@@ -43,9 +43,14 @@ public struct RepairPlan: Sendable {
     /// The catalogue cannot be read whole: it has to be built anew from what the extents say of themselves.
     public internal(set) var mustSalvage = false
     var segments: [Int] = []
+    /// Segments that have each other's names. What else is planned is about the space without that.
+    public internal(set) var exchange: SegmentExchange?
 
     /// One line a step.
     public var lines: [String] {
+        if let exchange {
+            return exchange.texts.map { "give files their own names, as \($0)" } + ["check all of it again"]
+        }
         if mustSalvage {
             return ["build the catalogue anew from what is left of it and from the photos themselves"]
         }

@@ -154,12 +154,12 @@ extension Library {
             made = try decode(size, format, sitter, shop, bench)
         }
         let row = ThumbnailRow(sitter, size, format, length: made.count)
-        guard !options.readOnly, hasRoomToSpare, try mayKeep(row, of: sitter) else { return .held(made) }
+        guard !isReadOnly, hasRoomToSpare, try mayKeep(row, of: sitter) else { return .held(made) }
         do throws(FileError) {
             return Thumbnail(try keep(made, as: row, shop))
         } catch {
-            // A full space is no reason not to show it.
-            guard error == .noRoom else { throw error }
+            // A space that takes nothing more is no reason not to show it.
+            guard error == .noRoom || error == .readOnly else { throw error }
             return .held(made)
         }
     }
@@ -208,7 +208,7 @@ extension Library {
         if let made { return made }
         // A HEIC's small pictures may be of the small copy in it; and one that was made is not lost for a larger one.
         let hasOthers = sitter.type == .heic || sitter.type == .avif || sitter.row(.standard, .jpeg) != nil
-        if options.readOnly || size != .standard && hasOthers {
+        if isReadOnly || size != .standard && hasOthers {
             shop.noteImpossible(.photo(ino: sitter.ino, version: sitter.version, .sized(size), format))
         } else {
             try noteUndecodable(sitter)
@@ -258,7 +258,7 @@ extension Library {
         do throws(FileError) {
             try store(ThumbnailRow(sitter, .standard, .jpeg, length: -1), [])
         } catch {
-            guard error == .noRoom else { throw error }
+            guard error == .noRoom || error == .readOnly else { throw error }
         }
     }
 

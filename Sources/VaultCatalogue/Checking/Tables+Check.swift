@@ -40,7 +40,7 @@ extension Tables {
     public func reindex() throws(CatalogueError) { try connection.execute("REINDEX") }
 
     /// Every run of sealed extents that there is; `record` is 1 where it is an identity record.
-    private static let runs =
+    static let runs =
         "SELECT content, offset, length, sector, generation, epoch, 0 AS record FROM extent "
         + "UNION ALL SELECT id, 0, length, sector, generation, epoch, 1 FROM identity"
 
@@ -104,7 +104,7 @@ extension Tables {
         return try query.all(Self.checkedRun)
     }
 
-    private static func checkedRun(_ row: Statement) -> CheckedRun {
+    static func checkedRun(_ row: Statement) -> CheckedRun {
         CheckedRun(
             content: row.unsigned(0), isRecord: row.integer(6) != 0,
             run: ExtentRun(

@@ -21,11 +21,22 @@ extension CopyLog {
         }
     }
 
+    /// Whether a vault has a log.
+    static func isIn(_ vault: VaultDirectory) -> Bool {
+        let flags = O_RDONLY | O_NOFOLLOW
+        guard let file = try? vault.calls.open(vault.directory, name, flags: flags, mode: 0) else {
+            return false
+        }
+        vault.calls.close(file)
+        return true
+    }
+
     /// Removes a log that does not count, as the header is valid. Under the vault's lock, and before anything of it
     /// is changed by others than the backup: that log must never count again.
     static func remove(from vault: VaultDirectory) throws(VaultError) {
         do throws(Errno) { try vault.calls.unlink(vault.directory, name) } catch {
             if error == .noEntry || error == .readOnlyFileSystem { return }
+            if error.refusesWriting { throw .notWritable(.io(error)) }
             throw .system(error, "cannot remove \(name)")
         }
     }

@@ -1,0 +1,28 @@
+import VaultCatalogue
+import VaultStore
+
+extension SpaceCheck {
+    /// Looks for segments that have each other's names, by what the roots, the maps and the catalogue say of each.
+    ///
+    /// - Parameter space: opened for reading, as its pages could be found.
+    static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError) -> SegmentExchange? {
+        var samples: [CheckedRun] = []
+        if space.pageCount > 0 {
+            // Without a catalogue only segments of pages can be told from each other.
+            let runs = try? Catalogue(storage: space, readOnly: true).locked { tables throws(CatalogueError) in
+                try tables.runSamples(sectorsPerSegment: space.sectorsPerSegment)
+            }
+            samples = (runs ?? []).filter { space.isPossible($0.run) }
+        }
+        return try unlocked.findExchange(samples)
+    }
+}
+
+extension SpaceReport {
+    /// Adds a line for each group of exchanged segments, before all others.
+    mutating func note(_ exchange: SegmentExchange) {
+        plan.exchange = exchange
+        findings.insert(
+            contentsOf: exchange.texts.map { Finding(subject: "the space", cause: $0) }, at: 0)
+    }
+}

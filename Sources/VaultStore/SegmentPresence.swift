@@ -1,0 +1,52 @@
+import Glibc
+import LinuxIO
+import VaultFormat
+
+/// Whether what was written to a segment can be found under its name. A file that was removed, moved away or replaced
+/// while it is open takes writes and syncs all the same, and none of them can be read once it is closed.
+extension SegmentFiles {
+    /// To be called after a segment was synced. Throws `segmentMissing` where its name is gone or is another file's,
+    /// `segmentShort` where the file was cut. What the host does not tell is no fault.
+    func checkPresence(of number: Int, _ segment: OpenSegment) throws(StoreError) {
+        let named: Int32
+        do throws(Errno) {
+            named = try calls.openTraceless(
+                directory, fileName(number), flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+        } catch {
+            if error == .noEntry { throw .segmentMissing(number) }
+            return
+        }
+        defer { calls.close(named) }
+        guard let found = try? calls.status(named), let own = try? calls.status(segment.descriptor) else {
+            return
+        }
+        if own.size < max(segment.writtenEnd, leastBytes) { throw .segmentShort(number) }
+        if (found.device, found.inode) == (own.device, own.inode) { return }
+        // Some hosts number a file anew each time it is opened.
+        let end = segment.writtenEnd
+        let last = end - min(end, UInt64(Geometry.pageBytes))..<end
+        if bytes(of: named, last) != bytes(of: segment.descriptor, last) { throw .segmentMissing(number) }
+    }
+
+    private func bytes(of descriptor: Int32, _ range: Range<UInt64>) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: range.count)
+        guard let count = try? calls.readFully(descriptor, at: range.lowerBound, into: &bytes) else {
+            return nil
+        }
+        return Array(bytes[..<count])
+    }
+
+    /// Makes sure that segments can be made.
+    func checkDirectoryWritable() throws(StoreError) {
+        do throws(Errno) { try calls.checkWritable(directory) } catch { throw .io(error) }
+    }
+
+    /// Makes sure that a segment can be written, and is `bytes` long. Throws `segmentMissing`, `segmentShort`, or the
+    /// error of the host.
+    func checkWritable(_ number: Int, bytes: UInt64) throws(StoreError) {
+        let segment = try segment(number, for: .writing)
+        let size: UInt64
+        do throws(Errno) { size = try calls.status(segment.descriptor).size } catch { throw .io(error) }
+        if size < bytes { throw .segmentShort(number) }
+    }
+}

@@ -1,0 +1,43 @@
+import LinuxIO
+import VaultFormat
+
+extension WriteStop {
+    /// The reason, in words that follow a colon: `segment 000000 is missing`.
+    public var reason: String {
+        switch self {
+        case .claimLost: "another mount has taken the space over"
+        case .segmentMissing(let number): SegmentFault.missing(number).text
+        case .segmentShort(let number): SegmentFault.short(number).text
+        case .segmentsExchanged(let numbers): Self.exchanged(numbers)
+        case .io(.readOnlyFileSystem): "the vault's disk is read-only"
+        case .io(let error) where error.refusesWriting: "the vault's files may not be written (\(error))"
+        case .io(let error): "the vault's disk takes no more writes (\(error))"
+        case .givenUp: "what was not written has been given up"
+        }
+    }
+
+    /// What the user can do about it. Nil where there is nothing.
+    ///
+    /// - Parameters:
+    ///   - vault: its path, as the user is to type it.
+    ///   - isMounted: whether the space is mounted.
+    public func advice(vault: String, isMounted: Bool) -> String? {
+        switch self {
+        case .segmentMissing, .segmentShort, .segmentsExchanged:
+            (isMounted ? "unmount it, then run" : "run") + " obscura check \(vault) --repair"
+        case .claimLost: "unmount it, and mount it again when the other mount has ended"
+        case .io(.readOnlyFileSystem): "make the disk writable"
+        case .io(let error) where error.refusesWriting: "see to the owner and the mode of the vault's files"
+        case .io: "see to the disk"
+        case .givenUp: nil
+        }
+    }
+
+    /// `segments 5 and 9 are exchanged`.
+    static func exchanged(_ numbers: [Int]) -> String {
+        let names = numbers.map(String.init)
+        guard let last = names.last else { return "segments are exchanged" }
+        if names.count == 1 { return "segment \(last) has another's name" }
+        return "segments \(names.dropLast().joined(separator: ", ")) and \(last) are exchanged"
+    }
+}

@@ -1,0 +1,121 @@
+import CShims
+import Glibc
+import LinuxIO
+
+/// What is written first, where it can be, has this long.
+let discardMilliseconds: Int32 = 30_000
+
+/// A process that is told to give up has ended by then, unless the disk keeps it.
+private let endMilliseconds: Int32 = 10_000
+private let killMilliseconds: Int32 = 5000
+
+/// What a mount could not write.
+struct UnwrittenAnswer: Equatable {
+    var isAny = false
+    var files: UInt64 = 0
+    /// There are more files than were counted.
+    var isMore = false
+    /// For want of room.
+    var isFull = false
+    /// Why, and what to do about it.
+    var reason = ""
+    /// Paths of some of the files.
+    var paths: [String] = []
+
+    init() {}
+
+    /// From the `key=value` lines of `user.obscura.settle`.
+    init(_ answer: [(key: String, value: String)]) {
+        for (key, value) in answer {
+            switch key {
+            case "written": isAny = value == "no"
+            case "files": files = UInt64(value) ?? 0
+            case "more": isMore = value == "yes"
+            case "full": isFull = value == "yes"
+            case "reason": reason = value
+            case "advice": reason += ": " + value
+            case "path": paths.append(value)
+            default: continue
+            }
+        }
+    }
+
+    /// `3 files are not written`.
+    var summary: String {
+        if files == 0 { return "changes of names or albums are not written" }
+        let count = isMore ? "more than \(files) files" : counted(Int(clamping: files), "file")
+        return "\(count) \(files == 1 && !isMore ? "is" : "are") not written"
+    }
+
+    /// A line for each path that is known.
+    var lines: [String] {
+        let others = files - min(files, UInt64(paths.count))
+        return paths.map { "not written: \(printable($0))" } + (others > 0 ? ["and \(others) more"] : [])
+    }
+}
+
+/// Has a mount write what it has not yet, and returns what it cannot; nil where it does not answer in time.
+///
+/// A process of its own asks: nothing ends one that waits. Whoever may not enter the mount (root, without allow_other)
+/// is told nothing.
+///
+/// - Parameter milliseconds: nil: as long as it takes.
+func settle(_ place: String, named directory: String, within milliseconds: Int32?) -> UnwrittenAnswer? {
+    guard let ends = try? makePipe() else { return UnwrittenAnswer() }
+    defer { close(ends.read) }
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: MountedSpace.answerBytesMax, alignment: 8)
+    defer { bytes.deallocate() }
+    let process = place.withCString { place in
+        "user.obscura.settle".withCString { name -> pid_t in
+            let process = shim_fork()
+            if process != 0 { return process }
+            // Only system calls from here on: locks of other threads may be held for ever. ^C ends both.
+            _ = obscura_end_with_parent()
+            let descriptor = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            let count = descriptor < 0 ? -1 : obscura_get_attribute(descriptor, name, bytes.baseAddress, UInt(bytes.count))
+            if count > 0 { _ = write(ends.write, bytes.baseAddress, Int(count)) }
+            _exit(0)
+        }
+    }
+    close(ends.write)
+    guard process > 0 else { return UnwrittenAnswer() }
+    let answer = awaitAnswer(ends.read, directory, milliseconds)
+    if answer == nil { kill(process, SIGKILL) }
+    _ = waitForEnd(of: process)
+    return answer
+}
+
+private func awaitAnswer(_ descriptor: Int32, _ directory: String, _ milliseconds: Int32?) -> UnwrittenAnswer? {
+    if !hasEnded(descriptor, within: patienceMilliseconds) {
+        let end = milliseconds.map { " for at most \($0 / 1000) s" } ?? " (^C: leave it mounted)"
+        note("obscura: \(directory): waiting until everything is written\(end)")
+        let rest = milliseconds.map { $0 - patienceMilliseconds } ?? -1
+        if !hasEnded(descriptor, within: rest) { return nil }
+    }
+    let text = String(decoding: readAll(descriptor, countMax: MountedSpace.answerBytesMax), as: UTF8.self)
+    return UnwrittenAnswer(MountedSpace.parse(text))
+}
+
+/// Ends a mount without writing anything more.
+///
+/// - Parameters:
+///   - changes: what is lost by it; nil where nobody knows.
+///   - daemon: its process; nil where that cannot be seen.
+func discard(
+    _ place: String, named directory: String, _ changes: UnwrittenAnswer?, _ daemon: Int32?
+) throws(Failure) {
+    if let daemon { _ = obscura_pidfd_send_signal(daemon, SIGUSR1) }
+    do throws(Failure) { try takeMountAway(place, lazily: true) } catch {
+        // The process itself may have been faster.
+        if let entry = mountEntry(at: place), entry.isObscura { throw error }
+    }
+    let lost = changes.map { "\($0.summary), and given up" } ?? "what was not written is given up"
+    var line = "\(directory): unmounted; \(lost)"
+    if let daemon, !hasEnded(daemon, within: endMilliseconds) {
+        _ = obscura_pidfd_send_signal(daemon, SIGKILL)
+        if !hasEnded(daemon, within: killMilliseconds) {
+            line += "; the vault stays in use until its disk answers"
+        }
+    }
+    say(line)
+}
