@@ -135,7 +135,8 @@ extension Library {
         return [
             ("written", "no"), ("files", "\(changes.fileCount)"), ("more", changes.isMore ? "yes" : "no"),
             ("full", isFull ? "yes" : "no"),
-        ] + (space.writeStop == nil ? [("reason", reason)] : stopLines)
+            ("reason", space.writeStop?.reason ?? reason),
+        ]
             + pathLines(changes.paths)
     }
 

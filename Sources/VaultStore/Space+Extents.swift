@@ -148,9 +148,29 @@ extension Space {
         return run(offset, length, sector)
     }
 
-    /// Takes sectors, making a new segment where the vault grows on demand. Under `lock`.
+    /// Takes sectors of a segment that has a file, making a new one where the vault grows on demand. Under `lock`.
     func takeSectors(
         least: Int, most: Int, near: UInt64?, _ area: WriteArea, mayGrow: Bool = true
+    ) throws(StoreError) -> (UInt64, Int)? {
+        while true {
+            guard let (sector, count) = try takeAny(least: least, most: most, near: near, area, mayGrow)
+            else { return nil }
+            let segment = Int(sector / UInt64(files.sectorsPerSegment))
+            do throws(StoreError) {
+                _ = try files.segment(segment, for: .writing)
+                return (sector, count)
+            } catch {
+                try sectors.abandon(sector, count)
+                guard error == .segmentMissing(segment), lostSegments.insert(segment).inserted else {
+                    throw error
+                }
+                updateExcluded()
+            }
+        }
+    }
+
+    private func takeAny(
+        least: Int, most: Int, near: UInt64?, _ area: WriteArea, _ mayGrow: Bool
     ) throws(StoreError) -> (UInt64, Int)? {
         if area == .onDisk {
             return try sectors.take(least: least, most: most, near: nil) {

@@ -69,6 +69,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var kept = KeptRoom()
     /// Generations of states that somebody reads; see `holdSnapshot`.
     var held: [UInt64] = []
+    /// Segments of content whose files were found missing when something was to be written there.
+    var lostSegments: Set<Int> = []
     /// Sectors in `doomed`, and those that will come there.
     var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.
@@ -154,7 +156,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [], backed: 0)
         sectors = SectorAllocator(sectorsPerSegment: files.sectorsPerSegment, usedCounts: [])
         files.leastBytes = grows ? 0 : files.segmentBytes
-        files.noteRefusal = { [weak self] in self?.stopWriting(.io($0)) }
+        // Not where a state is read beside the one that is written.
+        if !isReadOnly { files.noteRefusal = { [weak self] in self?.stopWriting(.io($0)) } }
         try loadAllocation(releaseLimit: opened.releaseLimit)
     }
 
@@ -337,7 +340,7 @@ public final class Space: PageStorage, @unchecked Sendable {
                 excluded.formUnion(Array(unused.prefix(wanted)))
             }
         }
-        sectors.excluded = excluded
+        sectors.excluded = excluded.union(lostSegments)
     }
 
     /// Segments that pages have or shall be able to get: 1 % of the space, and two more once half is taken.

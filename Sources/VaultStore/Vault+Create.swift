@@ -217,6 +217,7 @@ extension Vault {
         }
         let lock = try lockSpaces(vault)
         defer { calls.close(lock) }
+        if let lost = try lostSegment(vault, header) { throw .notWritable(.segmentMissing(lost)) }
         let count = try completeSegments(vault, header)
         let wanted = Int((bytesPerSpace + header.segmentBytes - 1) / header.segmentBytes)
         guard wanted >= count else {
@@ -254,6 +255,8 @@ extension Vault {
         do throws(VaultError) {
             let lock = try lockSpaces(vault)
             defer { vault.calls.close(lock) }
+            // It may still be put back, and what a repair would do is said first.
+            if try lostSegment(vault, header) != nil { return }
             _ = try completeSegments(vault, header)
         } catch {
             // Without room the spaces stay as large as the smallest; with another at work it will do this.
@@ -282,6 +285,18 @@ extension Vault {
             count = now
         }
         return count
+    }
+
+    /// The first segment that some space has lost: it is missing or short there, and later ones are not. Growing makes
+    /// one after the other, and leaves no such.
+    private static func lostSegment(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int? {
+        let count = wholeSegments(vault, header)
+        for space in 0..<header.spaceCount {
+            guard (vault.segmentBytes(space: space, number: count) ?? 0) < header.segmentBytes else { continue }
+            let numbers = try vault.segmentNumbers(space: space)
+            if numbers.contains(where: { $0 > count && $0 < Geometry.segmentsMax }) { return count }
+        }
+        return nil
     }
 
     /// How many segments every space has whole.

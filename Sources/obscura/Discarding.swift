@@ -17,7 +17,7 @@ struct UnwrittenAnswer: Equatable {
     var isMore = false
     /// For want of room.
     var isFull = false
-    /// Why, and what to do about it.
+    /// Why.
     var reason = ""
     /// Paths of some of the files.
     var paths: [String] = []
@@ -33,7 +33,6 @@ struct UnwrittenAnswer: Equatable {
             case "more": isMore = value == "yes"
             case "full": isFull = value == "yes"
             case "reason": reason = value
-            case "advice": reason += ": " + value
             case "path": paths.append(value)
             default: continue
             }

@@ -44,7 +44,8 @@ private func writeOut(_ place: String, named directory: String) throws(Failure) 
     if isatty(STDOUT_FILENO) == 1 { for line in changes.lines { say(line) } }
     throw Failure(
         changes.isFull ? .noRoom : .failed, directory,
-        "\(changes.summary): \(changes.reason), and try again; or give that up: obscura unmount --discard \(directory)")
+        "\(changes.summary): \(changes.reason): see to that and try again, or give it up with "
+            + "obscura unmount --discard \(directory)")
 }
 
 private func waitForEnd(ofDaemon descriptor: Int32, directory: String) {

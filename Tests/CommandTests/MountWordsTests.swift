@@ -25,8 +25,16 @@ import Testing
     }
 
     @Test func `the later word wins`() throws {
-        #expect(try applied("ro,rw,dev,suid,nodev,nosuid,noexec,exec") == MountWords())
+        #expect(try applied("ro,dev,suid,nodev,nosuid,noexec,exec").daemonList == "ro")
         #expect(try applied("rw", "ro").readOnly)
+        #expect(try !applied("rw", "ro").mustWrite)
+    }
+
+    @Test func `rw is asked for by name, or where it can be had`() throws {
+        let words = try applied("ro,rw")
+        #expect(words.mustWrite && !words.readOnly && !words.libraryOptions(workerPath: nil).allowsReadOnly)
+        #expect(!MountWords().mustWrite && MountWords().libraryOptions(workerPath: nil).allowsReadOnly)
+        #expect(MountWords().daemonList == "defaults")
     }
 
     @Test func `passes over what mount(8) sends along`() throws {
@@ -69,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "ro,idle=90,thumbs=off", "thumbs=listed",
+        "", "rw", "ro,idle=90,thumbs=off", "thumbs=listed",
         "allow_other,uid=0,gid=5,umask=077,noexec,dev,suid,subtype=x",
         "trash=0", "suspend=keep,idle=90",
     ])
@@ -79,7 +87,7 @@ import Testing
     }
 
     @Test func `the daemon is not told where the password came from`() throws {
-        #expect(try applied("passfile=/secret,askpass=secret").daemonList == "rw")
+        #expect(try applied("passfile=/secret,askpass=secret").daemonList == "defaults")
     }
 
     @Test func `splits at commas without a backslash`() {

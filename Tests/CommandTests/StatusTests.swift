@@ -22,6 +22,46 @@ import Testing
                 """)
     }
 
+    @Test func `a space that takes no more writes`() {
+        var stopped = answer
+        stopped["readonly"] = "yes"
+        stopped["unwritten"] = "yes"
+        stopped["unsaved"] = "3"
+        stopped["reason"] = "segment 000000 is missing"
+        stopped["advice"] = "unmount it, then run obscura check V --repair"
+        let text = statusText("D", stopped)
+        #expect(text.hasPrefix("Mounted at      D (read-only)\n"))
+        #expect(
+            text.hasSuffix(
+                """
+                Pending writes  some changes are not written, and cannot be: unmounting it names them
+                Read-only       segment 000000 is missing: unmount it, then run obscura check V --repair
+                """))
+    }
+
+    @Test func `as JSON`() {
+        var stopped = answer
+        stopped["reason"] = "a \"reason\"\\"
+        let text = statusJSON("/p\nq\u{9B}é", stopped)
+        #expect(
+            text == #"{"mounted_at": "/p\u000aq\u009bé", "total": 1073741824, "free": 536870912, "#
+                + #""available": 268435456, "photos": 12, "trashed": 0, "thumbnails": 7, "unsaved": 0, "#
+                + #""committed": false, "durable": true, "read_only": false, "unwritten": false, "#
+                + #""reason": "a \"reason\"\\", "advice": null}"#)
+    }
+
+    @Test func `what a mount could not write`() {
+        func answer(_ text: String) -> UnwrittenAnswer { UnwrittenAnswer(MountedSpace.parse(text)) }
+        #expect(!answer("").isAny && !answer("written=yes\n").isAny)
+        let some = answer("written=no\nfiles=3\nmore=no\nfull=no\nreason=it is\npath=a=b\npath=c\u{1B}\n")
+        #expect(some.isAny && !some.isFull && some.reason == "it is")
+        #expect(some.summary == "3 files are not written")
+        #expect(some.lines == ["not written: a=b", "not written: c?", "and 1 more"])
+        #expect(answer("written=no\nfiles=1\n").summary == "1 file is not written")
+        #expect(answer("written=no\nfiles=1\nmore=yes\n").summary == "more than 1 file are not written")
+        #expect(answer("written=no\nfiles=0\n").summary == "changes of names or albums are not written")
+    }
+
     @Test func `every mount is asked once, and no other file system`() {
         let lines = [
             "1 2 0:5 / /d rw - ext4 /dev/sda rw", "1 2 0:6 / /a rw - fuse.obscura obscura rw",

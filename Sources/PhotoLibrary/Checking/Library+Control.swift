@@ -65,7 +65,7 @@ extension Library {
             ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
             ("thumbnails", "\(counts.thumbnails)"), ("unsaved", "\(unsaved)"),
             ("committed", isCommitted ? "yes" : "no"),
-            ("durable", space.isClean && unsaved == 0 ? "yes" : "no"),
+            ("durable", options.readOnly || space.isClean && unsaved == 0 ? "yes" : "no"),
             ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", hasUnwritten ? "yes" : "no"),
         ] + stopLines
     }

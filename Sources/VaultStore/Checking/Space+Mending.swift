@@ -67,6 +67,10 @@ extension Space {
     public func remakeSegments(_ numbers: [Int]) throws(StoreError) {
         guard grows else { return }
         for number in numbers { try files.create(number) }
+        lock.withLock {
+            lostSegments.subtract(numbers)
+            updateExcluded()
+        }
     }
 
     /// Publishes what was mended so that it survives a power cut and what was given back is free.

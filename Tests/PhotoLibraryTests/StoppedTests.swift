@@ -1,0 +1,348 @@
+import Foundation
+import Glibc
+import LinuxIO
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import PhotoLibrary
+@testable import VaultStore
+
+/// A clock that only tests move. Whoever sleeps moves it too.
+private final class StillClock: Sendable {
+    private let time = Mutex<Int64>(1_000_000)
+    private let slept = Mutex<[Int64]>([])
+    /// Called with the number of each sleep.
+    let afterSleep = Mutex<@Sendable (Int) -> Void>({ _ in })
+
+    var clocks: Clocks {
+        var clocks = Clocks()
+        clocks.monotonic = { self.time.withLock { $0 } }
+        clocks.sleep = { milliseconds in
+            let count = self.slept.withLock { slept in
+                slept.append(milliseconds)
+                return slept.count
+            }
+            self.pass(milliseconds)
+            self.afterSleep.withLock { $0 }(count)
+        }
+        return clocks
+    }
+
+    var sleeps: [Int64] { slept.withLock { $0 } }
+    func pass(_ milliseconds: Int64) { time.withLock { $0 += milliseconds } }
+}
+
+/// A library whose space takes no more writes.
+@Suite struct StoppedTests {
+    private let clock = StillClock()
+
+    /// A library that commits when it is told to, with a file that is durable.
+    private func makeRig(byHand: Bool = true) throws -> Rig {
+        let rig = try Rig()
+        try rig.put("albums/old", noise(300_000, seed: 1))
+        try rig.close()
+        try rig.reopen { options in
+            options.commitsByHand = byHand
+            options.clocks = clock.clocks
+        }
+        try commit(rig)
+        return rig
+    }
+
+    private func commit(_ rig: Rig) throws { try rig.library.committer.makeDurable() }
+
+    private func status(_ rig: Rig) throws -> [String: String] { try control("status", rig) }
+
+    private func control(_ name: String, _ rig: Rig) throws -> [String: String] {
+        let bytes = try rig.library.getExtendedAttribute(1, name: Array("user.obscura.\(name)".utf8), rig.caller)
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
+            let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            return (String(parts[0]), String(parts[1]))
+        }
+        return Dictionary(lines, uniquingKeysWith: { $0 + "," + $1 })
+    }
+
+    // MARK: What is answered
+
+    @Test(arguments: [WriteStop.claimLost, .segmentMissing(0), .io(.readOnlyFileSystem), .io(.inputOutput)])
+    func `everything that changes something is EROFS at once, and reading goes on`(stop: WriteStop) throws {
+        let rig = try makeRig()
+        try rig.put("albums/new", noise(200_000, seed: 2))
+        let open = try rig.open("albums/old")
+        let library = rig.library
+        library.space.stopWriting(stop)
+        let (albums, old) = (try rig.ino("albums"), try rig.ino("albums/old"))
+        expectError(.readOnly) { try rig.write(open, [1, 2, 3]) }
+        expectError(.readOnly) { try library.allocate(open, mode: 0, offset: 0, length: 10) }
+        expectError(.readOnly) { _ = try library.copyRange(from: open, offset: 0, to: open, offset: 200_000, count: 9) }
+        expectError(.readOnly) { try rig.truncate("albums/old", 5) }
+        expectError(.readOnly) { try rig.utimes("albums/old", modified: 5) }
+        expectError(.readOnly) { _ = try rig.createOpen("albums/another") }
+        expectError(.readOnly) { _ = try library.open(old, flags: O_RDWR, rig.caller) }
+        expectError(.readOnly) { try rig.mkdir("albums/Trip") }
+        expectError(.readOnly) { try rig.ln("albums/old", "albums/link") }
+        expectError(.readOnly) { try rig.mv("albums/old", "albums/moved") }
+        expectError(.readOnly) { try library.unlink(albums, "old", rig.caller) }
+        expectError(.readOnly) { _ = try library.makeSymbolicLink(albums, "s", target: [1], rig.caller) }
+        expectError(.readOnly) {
+            try library.setExtendedAttribute(old, name: Array("user.a".utf8), value: [1], policy: .any)
+        }
+        // What was accepted before is not safe, and says so; what it says is no surprise at the end.
+        expectError(.readOnly) { try library.fsync(open, dataOnly: false) }
+        #expect(try rig.ls("albums") == ["new", "old"])
+        #expect(try rig.get("albums/new") == noise(200_000, seed: 2))
+        #expect(try rig.get("albums/old") == noise(300_000, seed: 1))
+        // A reader's or an idle writer's close is none of it.
+        try rig.close(open)
+        let found = try status(rig)
+        #expect(found["readonly"] == "yes" && found["unwritten"] == "yes" && found["reason"] == stop.reason)
+        expectError(.readOnly) { try library.close() }
+        rig.closeAnyhow()
+        try rig.reopen()
+        #expect(try rig.get("albums/old") == noise(300_000, seed: 1))
+    }
+
+    @Test func `where nothing is left to write, nothing fails`() throws {
+        let rig = try makeRig()
+        rig.library.space.stopWriting(.claimLost)
+        let open = try rig.open("albums/old", O_RDONLY)
+        try rig.library.fsync(open, dataOnly: false)
+        rig.library.release(open)
+        #expect(try status(rig)["unwritten"] == "no")
+        #expect(try control("settle", rig) == ["written": "yes"])
+        try rig.library.close()
+        rig.closeAnyhow()
+    }
+
+    @Test func `what was given up is no failure, and was not written`() throws {
+        let rig = try makeRig()
+        try rig.put("albums/new", noise(200_000, seed: 2))
+        rig.library.space.stopWriting(.io(.inputOutput))
+        let before = rig.vault.calls.writeCount
+        rig.library.giveUp()
+        try rig.library.close()
+        #expect(rig.vault.calls.writeCount == before)
+        rig.closeAnyhow()
+        try rig.reopen()
+        #expect(try rig.ls("albums") == ["old"])
+    }
+
+    @Test func `a thread that waits for a commit is answered when writing ends`() throws {
+        let rig = try makeRig(byHand: false)
+        rig.vault.calls.failSyncs(.inputOutput)
+        try rig.put("albums/new", [1])
+        let isAnswered = Mutex(false)
+        let library = rig.library
+        Thread.detachNewThread {
+            let open = try? rig.open("albums/new")
+            _ = try? open.map { try library.fsync($0, dataOnly: false) }
+            isAnswered.withLock { $0 = true }
+        }
+        rig.library.space.stopWriting(.claimLost)
+        #expect(eventually { isAnswered.withLock { $0 } })
+        rig.vault.calls.failSyncs(nil)
+        expectError(.readOnly) { try library.close() }
+        rig.closeAnyhow()
+    }
+
+    // MARK: For good
+
+    @Test func `which errors are for good, and when`() {
+        let bounds = RetryBounds()
+        func stop(_ error: StoreError, every milliseconds: Int64, count: Int) -> (WriteStop?, attempts: Int) {
+            var failures = CommitFailures()
+            for attempt in 1...count {
+                let now = 5000 + Int64(attempt - 1) * milliseconds
+                if let stop = failures.note(error, now: now, bounds) { return (stop, attempt) }
+            }
+            return (nil, count)
+        }
+        for error in [Errno.readOnlyFileSystem, .accessDenied, .notPermitted, .noEntry, .stale] {
+            #expect(stop(.io(error), every: 0, count: 9) == (.io(error), 1))
+        }
+        #expect(stop(.segmentMissing(3), every: 0, count: 9) == (.segmentMissing(3), 1))
+        #expect(stop(.segmentShort(3), every: 0, count: 9) == (.segmentShort(3), 1))
+        #expect(stop(.noRoom, every: 60_000, count: 1000) == (nil, 1000))
+        for error in [Errno.inputOutput, Errno(ENODEV), Errno(ETIMEDOUT), Errno(ENOTCONN)] {
+            // Both the attempts and the time.
+            #expect(stop(.io(error), every: 1, count: 1000) == (nil, 1000))
+            #expect(stop(.io(error), every: 1000, count: 1000) == (.io(error), 31))
+            #expect(stop(.io(error), every: 60_000, count: 1000) == (.io(error), bounds.attempts))
+        }
+        #expect(stop(.damaged, every: 1000, count: 1000) == (.io(.inputOutput), 31))
+    }
+
+    @Test func `commits that go on failing end writing, a single success begins anew`() throws {
+        let rig = try makeRig()
+        let handle = try rig.createOpen("albums/f")
+        func attempt() throws -> FileError? {
+            do throws(FileError) {
+                try rig.library.fsync(handle, dataOnly: false)
+                return nil
+            } catch { return error }
+        }
+        for round in 0..<3 {
+            rig.vault.calls.failSyncs(.inputOutput)
+            try rig.write(handle, [UInt8(round)])
+            for _ in 0..<20 {
+                #expect(try attempt() == .damaged)
+                clock.pass(1000)
+            }
+            rig.vault.calls.failSyncs(nil)
+            #expect(try attempt() == nil)
+            clock.pass(100_000)
+        }
+        // No room is no reason, however long.
+        rig.vault.calls.failSyncs(.noSpace)
+        try rig.write(handle, [7])
+        for _ in 0..<50 {
+            #expect(try attempt() == .noRoom)
+            clock.pass(10_000)
+        }
+        #expect(rig.library.writeStop == nil)
+        rig.vault.calls.failSyncs(.inputOutput)
+        for second in 0..<31 {
+            #expect(try attempt() == (second < 30 ? .damaged : .readOnly))
+            clock.pass(1000)
+        }
+        #expect(rig.library.writeStop == .io(.inputOutput))
+        expectError(.readOnly) { try rig.write(handle, [1]) }
+        rig.vault.calls.failSyncs(nil)
+        expectError(.readOnly) { try rig.library.fsync(handle, dataOnly: false) }
+        rig.library.release(handle)
+        rig.closeAnyhow()
+    }
+
+    @Test func `the committer itself finds out, and asks no more`() throws {
+        let rig = try makeRig(byHand: false)
+        rig.vault.calls.failSyncs(.readOnlyFileSystem)
+        try rig.put("albums/new", noise(1000))
+        let handle = try rig.open("albums/new")
+        expectError(.readOnly) { try rig.library.fsync(handle, dataOnly: false) }
+        #expect(eventually { rig.library.writeStop == .io(.readOnlyFileSystem) })
+        expectError(.readOnly) { try rig.put("albums/other", [1]) }
+        let calls = rig.vault.calls.callCount
+        usleep(100_000)
+        #expect(rig.vault.calls.callCount == calls)
+        rig.library.release(handle)
+        rig.vault.calls.failSyncs(nil)
+        rig.closeAnyhow()
+    }
+
+    @Test(arguments: [0, 1]) func `a segment of pages that is removed under a live library`(number: Int) throws {
+        let rig = try makeRig()
+        let index = try #require(rig.library.unlocked).index
+        let path = "\(rig.vault.path)/spaces/\(index)/" + SegmentFiles.name(number)
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+        let handle = try rig.createOpen("albums/new")
+        try rig.write(handle, noise(70_000))
+        expectError(.readOnly) { try rig.library.fsync(handle, dataOnly: false) }
+        #expect(rig.library.writeStop == .segmentMissing(number))
+        expectError(.readOnly) { try rig.write(handle, [1]) }
+        #expect(try rig.get("albums/old") == noise(300_000, seed: 1))
+        let found = try status(rig)
+        #expect(found["reason"] == "segment 00000\(number) is missing")
+        #expect(found["advice"] == "unmount it, then run obscura check \(rig.vault.path) --repair")
+        // Not yet; and then it is there again, and nothing is lost.
+        #expect(try control("settle", rig)["written"] == "no")
+        try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+        #expect(try control("settle", rig) == ["written": "yes"])
+        #expect(rig.library.writeStop == nil)
+        try rig.write(handle, [9], at: 70_000)
+        try rig.close(handle)
+        try rig.remount()
+        #expect(try rig.get("albums/new") == noise(70_000) + [9])
+    }
+
+    // MARK: What is not written
+
+    @Test func `files are named that are not written`() throws {
+        let rig = try makeRig()
+        try rig.put("albums/a", noise(1000))
+        try rig.put("albums/gone", noise(1000))
+        try rig.put("albums/moved", noise(1000))
+        rig.library.committer.commitByHand(durable: false)
+        try rig.rm("albums/gone")
+        try rig.mv("albums/moved", "albums/there\n")
+        try rig.put("albums/p.jpg", jpeg("2024-05-01", more: 1))
+        let open = try rig.createOpen("albums/open")
+        try rig.write(open, [1, 2, 3])
+        rig.library.space.stopWriting(.io(Errno(ENODEV)))
+        let changes = try rig.library.unwrittenChanges(paths: 10)
+        #expect(
+            changes
+                == UnwrittenChanges(
+                    fileCount: 4, isMore: false,
+                    paths: ["albums/a", "albums/there\n", "moments/2024-05-01/p.jpg", "albums/open"],
+                    isAny: true))
+        let answer = try control("settle", rig)
+        #expect(answer["files"] == "4" && answer["written"] == "no" && answer["full"] == "no")
+        #expect(answer["path"] == "albums/a,albums/there?,moments/2024-05-01/p.jpg,albums/open")
+        #expect(answer["reason"] == "the vault's disk takes no more writes (No such device)")
+        rig.library.release(open)
+        rig.closeAnyhow()
+    }
+
+    @Test func `what is durable is not named`() throws {
+        let rig = try makeRig()
+        for number in 0..<20 {
+            try rig.put("albums/f\(number)", noise(1000, seed: number))
+            if number % 3 == 0 { rig.library.committer.commitByHand(durable: number % 2 == 0) }
+        }
+        try commit(rig)
+        #expect(try rig.library.unwrittenChanges(paths: 10) == UnwrittenChanges())
+        try rig.mkdir("albums/Trip")
+        let changes = try rig.library.unwrittenChanges(paths: 10)
+        #expect(changes.isAny && changes.fileCount == 0)
+        try rig.close()
+    }
+
+    @Test func `more files than are counted`() {
+        var files = UnwrittenFiles()
+        for ino in 0..<3000 as Range<UInt64> { files.note(ino) }
+        files.freeze()
+        #expect(files.inodes.count == 3000 && !files.isMore)
+        for ino in 2000..<6000 as Range<UInt64> { files.note(ino) }
+        #expect(files.inodes.count == 6000 && !files.isMore)
+        files.freeze()
+        #expect(files.isMore)
+        files.note(9000)
+        files.noteDurable()
+        #expect(files.inodes == [9000] && !files.isMore)
+        for ino in 0..<5000 as Range<UInt64> { files.note(ino) }
+        #expect(files.isMore && files.inodes.count == 4096)
+    }
+
+    // MARK: The end
+
+    @Test func `a patient end tries again, and nothing is lost`() throws {
+        let rig = try makeRig()
+        try rig.put("albums/new", noise(200_000, seed: 2))
+        let open = try rig.createOpen("albums/open")
+        try rig.write(open, noise(1000, seed: 3))
+        rig.vault.calls.failSyncs(.inputOutput)
+        let calls = rig.vault.calls
+        clock.afterSleep.withLock { $0 = { count in if count == 5 { calls.failSyncs(nil) } } }
+        try rig.library.close(isPatient: true)
+        #expect(clock.sleeps.count == 5)
+        rig.library.release(open)
+        rig.closeAnyhow()
+        try rig.reopen()
+        #expect(try rig.get("albums/new") == noise(200_000, seed: 2))
+        #expect(try rig.get("albums/open") == noise(1000, seed: 3))
+    }
+
+    @Test(arguments: [Errno.inputOutput, .noSpace, .readOnlyFileSystem])
+    func `its patience ends`(error: Errno) throws {
+        let rig = try makeRig()
+        try rig.put("albums/new", noise(200_000, seed: 2))
+        rig.vault.calls.failSyncs(error)
+        #expect(throws: FileError.self) { try rig.library.close(isPatient: true) }
+        let bounds = RetryBounds()
+        let most = Int(bounds.milliseconds / bounds.pauseMilliseconds)
+        #expect(clock.sleeps.count == (error == .readOnlyFileSystem ? 0 : most))
+        rig.vault.calls.failSyncs(nil)
+        rig.closeAnyhow()
+    }
+}

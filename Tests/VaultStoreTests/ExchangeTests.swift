@@ -1,0 +1,200 @@
+import Foundation
+import Glibc
+import LinuxIO
+import Synchronization
+import TestSupport
+import Testing
+import VaultFormat
+
+@testable import VaultStore
+
+/// Segments whose files have each other's names.
+@Suite struct ExchangeTests {
+    let directory = TemporaryDirectory()
+    private static let content: UInt64 = 5
+
+    /// A vault with some pages, and content in all of its segments but one.
+    private struct Vaulted {
+        var path: String
+        var index: Int
+        var data: [UInt8]
+        var runs: [ExtentRun]
+
+        var samples: [CheckedRun] {
+            runs.flatMap { run in
+                (0..<run.chunkCount).map { chunk in
+                    var part = run
+                    part.offset = run.offset + UInt64(chunk * Geometry.chunkBytes)
+                    part.length = UInt64(run.plainBytes(ofChunk: chunk))
+                    part.sector = run.sector(ofChunk: chunk)
+                    return CheckedRun(content: ExchangeTests.content, run: part)
+                }
+            }
+        }
+
+        func name(_ number: Int) -> String { "\(path)/spaces/\(index)/" + SegmentFiles.name(number) }
+
+        /// Gives files new names at once: number to number.
+        func rename(_ names: [Int: Int]) throws {
+            for from in names.keys { try FileManager.default.moveItem(atPath: name(from), toPath: name(from) + "x") }
+            for (from, to) in names {
+                try FileManager.default.moveItem(atPath: name(from) + "x", toPath: name(to))
+            }
+        }
+
+        func unlock(_ calls: any FileSystemCalls = LinuxCalls.shared) throws -> UnlockedSpace {
+            try patiently { try Vault.unlock(path, password: secret("one"), readOnly: true, calls: calls) }
+        }
+    }
+
+    private func make(spaces: Int) throws -> Vaulted {
+        let path = try makeVault(directory, spaces: spaces, bytes: spaces == 1 ? nil : 32 << 20)
+        let unlocked = try Vault.unlock(path, password: secret("one"))
+        let space = try unlocked.openSpace(.writing)
+        for page in 0..<300 { space.stage(UInt32(page), 7) }
+        let data = bytes(spaces == 1 ? 50 << 20 : 18 << 20, seed: 3)
+        let runs = try space.writeAll(Self.content, data)
+        space.adopt(runs)
+        try space.commit(durable: true)
+        try space.close()
+        return Vaulted(path: path, index: unlocked.index, data: data, runs: runs)
+    }
+
+    private func expectWhole(_ vault: Vaulted, location: SourceLocation = #_sourceLocation) throws {
+        #expect(try vault.unlock().findExchange(vault.samples) == nil, sourceLocation: location)
+        let space = try vault.unlock().openSpace(.writing)
+        #expect(try space.page(299) == 7, sourceLocation: location)
+        #expect(try space.readAll(Self.content, vault.runs) == vault.data, sourceLocation: location)
+    }
+
+    private func expectFound(
+        _ texts: [String], _ vault: Vaulted, location: SourceLocation = #_sourceLocation
+    ) throws -> SegmentExchange {
+        let exchange = try #require(
+            try vault.unlock().findExchange(vault.samples), sourceLocation: location)
+        #expect(exchange.texts == texts, sourceLocation: location)
+        // All can be read as if nothing had happened.
+        let space = try vault.unlock().openSpace(through: exchange)
+        #expect(try space.page(299) == 7, sourceLocation: location)
+        #expect(try space.readAll(Self.content, vault.runs) == vault.data, sourceLocation: location)
+        return exchange
+    }
+
+    @Test(arguments: [1, 2]) func `any two are found and get their own names again`(spaces: Int) throws {
+        let vault = try make(spaces: spaces)
+        try expectWhole(vault)
+        let used = Set(vault.runs.map { Int($0.sector / (spaces == 1 ? 32_768 : 8192)) }).union([0, 1]).sorted()
+        #expect(used.count >= 5)
+        for (first, second) in [(0, 1), (0, used[3]), (1, used[2]), (used[2], used[3]), (used[3], used[4])] {
+            try vault.rename([first: second, second: first])
+            let exchange = try expectFound(["segments \(first) and \(second) are exchanged"], vault)
+            try vault.unlock().undo(exchange)
+            try expectWhole(vault)
+        }
+    }
+
+    @Test func `rings, several at once, and names of no segment`() throws {
+        let vault = try make(spaces: 1)
+        try vault.rename([0: 2, 2: 3, 3: 0, 1: 4, 4: 1])
+        let exchange = try expectFound(
+            ["segments 0, 2 and 3 are exchanged", "segments 1 and 4 are exchanged"], vault)
+        try vault.unlock().undo(exchange)
+        try expectWhole(vault)
+        try vault.rename([0: 77])
+        try vault.unlock().undo(try expectFound(["segments 0 and 77 are exchanged"], vault))
+        try expectWhole(vault)
+    }
+
+    /// The bytes of one are gone: the others get their names, and nothing is lost by it.
+    @Test func `a file that took the place of another`() throws {
+        let vault = try make(spaces: 1)
+        try FileManager.default.removeItem(atPath: vault.name(3))
+        try vault.rename([2: 3])
+        let exchange = try #require(try vault.unlock().findExchange(vault.samples))
+        #expect(exchange.texts == ["segments 2 and 3 are exchanged"])
+        try vault.unlock().undo(exchange)
+        #expect(try vault.unlock().findExchange(vault.samples) == nil)
+        #expect(!FileManager.default.fileExists(atPath: vault.name(3)))
+    }
+
+    @Test func `damage and copies are no exchange`() throws {
+        let vault = try make(spaces: 1)
+        let old = try Data(contentsOf: URL(fileURLWithPath: vault.name(2)))
+        try Data(bytes(1 << 20, seed: 8)).write(to: URL(fileURLWithPath: vault.name(2)))
+        #expect(try vault.unlock().findExchange(vault.samples) == nil)
+        try old.write(to: URL(fileURLWithPath: vault.name(2)))
+        try FileManager.default.copyItem(atPath: vault.name(2), toPath: vault.name(99))
+        #expect(try vault.unlock().findExchange(vault.samples) == nil)
+        try FileManager.default.removeItem(atPath: vault.name(0))
+        #expect(try vault.unlock().findExchange(vault.samples) == nil)
+    }
+
+    @Test(arguments: [1, 2]) func `a mount shows what there is and writes nothing`(spaces: Int) throws {
+        let vault = try make(spaces: spaces)
+        for other in [1, 3] {
+            try vault.rename([0: other, other: 0])
+            let stop = WriteStop.segmentsExchanged([0, other])
+            #expect(throws: VaultError.notWritable(stop)) { try vault.unlock().openSpace(.writing) }
+            #expect(throws: VaultError.notWritable(stop)) { try vault.unlock().openSpace(.repairing) }
+            let space = try vault.unlock().openSpace(.writingIfPossible)
+            #expect(space.isReadOnly && space.writeStop == stop)
+            #expect(try space.page(299) == 7)
+            try vault.rename([0: other, other: 0])
+        }
+        try expectWhole(vault)
+    }
+
+    /// On a host that cannot exchange two names, and a process that is killed between any two renames.
+    @Test func `killed at any moment, it can be done again`() throws {
+        final class Calls: ForwardingCalls {
+            let left = Mutex(0)
+            func rename(_ d: Int32, _ from: String, _ to: String, isExchange: Bool) throws(Errno) {
+                if isExchange { throw Errno(EINVAL) }
+                let isDead = left.withLock { left in
+                    left -= 1
+                    return left < 0
+                }
+                if isDead { throw .inputOutput }
+                try real.rename(d, from, to, isExchange: false)
+            }
+        }
+        let vault = try make(spaces: 1)
+        for count in 0...6 {
+            try vault.rename([0: 1, 1: 0, 2: 3, 3: 2])
+            let exchange = try #require(try vault.unlock().findExchange(vault.samples))
+            #expect(exchange.groups == [[0, 1], [2, 3]])
+            let calls = Calls()
+            calls.left.withLock { $0 = count }
+            let unlocked = try vault.unlock(calls)
+            if count < 6 {
+                #expect(throws: VaultError.self) { try unlocked.undo(exchange) }
+                let rest = try #require(try vault.unlock().findExchange(vault.samples))
+                try vault.unlock().undo(rest)
+            } else {
+                try unlocked.undo(exchange)
+            }
+            try expectWhole(vault)
+        }
+    }
+
+    @Test func `any permutation is undone by its steps`() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var generator = SeededGenerator(seed)
+        for _ in 0..<500 {
+            let count = Int.random(in: 2...9, using: &generator)
+            // Segments and the names of their files, some of which are no segment's.
+            let names = Array(0..<count + 3).shuffled(using: &generator)
+            var files: [Int: Int] = [:]
+            for segment in 0..<count { files[names[segment]] = segment }
+            let places = Dictionary(uniqueKeysWithValues: (0..<count).map { ($0, names[$0]) })
+            guard let exchange = SegmentExchange(places) else { continue }
+            for (first, second) in exchange.steps {
+                let moved = files[first]
+                files[first] = files[second]
+                files[second] = moved
+            }
+            #expect((0..<count).allSatisfy { files[$0] == $0 }, "seed \(seed)")
+            #expect(Set(exchange.groups.joined()).isSuperset(of: exchange.places.keys), "seed \(seed)")
+        }
+    }
+}
