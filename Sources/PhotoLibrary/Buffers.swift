@@ -5,14 +5,12 @@ import VaultStore
 
 /// What all open files share: the store, the buffers, and the bounds on bytes that are not sealed yet.
 final class FileCommons: @unchecked Sendable {
-    /// Dirty chunks in memory over all files: 16 MiB.
-    static let dirtyChunksMax = 128
     /// The largest request of the kernel.
     static let requestBytesMax = 1 << 20
 
     let space: Space
-    let chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: 16)
-    let replies = BufferPool(bufferBytes: requestBytesMax, keptMax: 4)
+    let chunks: BufferPool
+    let replies: BufferPool
     /// Asks for commits that make freed sectors usable, or for the trash to be emptied of so many bytes; true if
     /// another try is worth it. Set once, at the start.
     var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
@@ -29,7 +27,11 @@ final class FileCommons: @unchecked Sendable {
     private var dirtyCount = 0
     private var claimedBytes: UInt64 = 0
 
-    init(_ space: Space) { self.space = space }
+    init(_ space: Space) {
+        self.space = space
+        chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: space.limits.keptChunks)
+        replies = BufferPool(bufferBytes: Self.requestBytesMax, keptMax: space.limits.keptReplies)
+    }
 
     /// Registers a file that has something to save.
     func register(_ file: FileState) {
@@ -49,7 +51,7 @@ final class FileCommons: @unchecked Sendable {
     func countDirty(for file: FileState) throws(FileError) {
         let (isFull, others) = lock.withLock {
             dirtyCount += 1
-            return dirtyCount > Self.dirtyChunksMax ? (true, unsaved) : (false, [])
+            return dirtyCount > space.limits.dirtyChunks ? (true, unsaved) : (false, [])
         }
         guard isFull else { return }
         for other in others {

@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+import VaultFormat
 import VaultStore
 
 /// Decides when what changed becomes a root: soft 50 ms after a change, durable 5 s after it or when fsync(2)
@@ -8,14 +9,10 @@ final class Committer: @unchecked Sendable {
     static let softDelayMilliseconds: Int64 = 50
     static let durableDelayMilliseconds: Int64 = 5000
     static let unsavedMilliseconds: Int64 = 1000
-    /// Identity records that one commit writes, and so many where fsync(2) waits for it.
-    private static let recordsMax = 8192
-    private static let awaitedRecordsMax = 64
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
     /// Work that nobody waits for is done so much at a time, and then again after a pause.
     private static let expirySliceMilliseconds: Int64 = 200
-    private static let overwriteSliceBytes: UInt64 = 4 << 20
     private static let pauseMilliseconds: Int64 = 20
 
     weak var library: Library?
@@ -159,7 +156,7 @@ final class Committer: @unchecked Sendable {
             }
         }
         lock.unlock()
-        library.space.overwriteFreed(most: max(bytes, Self.overwriteSliceBytes))
+        library.space.overwriteFreed(most: max(bytes, library.space.limits.overwriteStepBytes))
         lock.lock()
         return true
     }
@@ -245,7 +242,7 @@ final class Committer: @unchecked Sendable {
     /// Goes on overwriting destroyed photos. `lock` is held, and given up meanwhile.
     private func overwriteSome() {
         lock.unlock()
-        library?.space.overwriteFreed(most: Self.overwriteSliceBytes)
+        if let space = library?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
         let isLeft = library?.space.canOverwrite ?? false
         lock.lock()
         overwriteAt = isLeft ? MonotonicClock.milliseconds + Self.pauseMilliseconds : nil
@@ -293,7 +290,8 @@ final class Committer: @unchecked Sendable {
         if isLast { return .max }
         if isAwaited && now < recordsAt { return 0 }
         recordsAt = now + Self.durableDelayMilliseconds
-        return isAwaited ? Self.awaitedRecordsMax : Self.recordsMax
+        let limits = library?.space.limits ?? .production
+        return isAwaited ? limits.awaitedRecords : limits.records
     }
 
     /// Publishes a root. `lock` is held, and given up meanwhile.

@@ -1,4 +1,5 @@
 import VaultCatalogue
+import VaultFormat
 public import VaultStore
 
 extension Library {
@@ -7,12 +8,14 @@ extension Library {
     {
         let access =
             options.readOnly ? SpaceAccess.reading : options.allowsReadOnly ? .writingIfPossible : .writing
-        let space = try unlocked.openSpace(access)
+        let space = try unlocked.openSpace(access, limits: options.limits)
         var options = options
         options.readOnly = space.isReadOnly
         let catalogue: Catalogue
         do throws(CatalogueError) {
-            catalogue = try Catalogue(storage: space, readOnly: options.readOnly && space.pageCount > 0)
+            catalogue = try Catalogue(
+                storage: space, readOnly: options.readOnly && space.pageCount > 0,
+                cacheKibibytes: options.limits.catalogueCacheKibibytes)
         } catch {
             if case .unsupportedVersion(let version) = error { throw .unsupportedVersion(version) }
             throw .damaged("the space's catalogue cannot be read")

@@ -1,12 +1,10 @@
 import LinuxIO
 import VaultCatalogue
+import VaultFormat
 
 /// The inodes and names, above the tables and below the rules. Only under the catalogue's lock, in whose
 /// transaction all of its changes are.
 final class Tree {
-    /// Inodes kept in memory though nobody uses them.
-    static let cachedInodesMax = 16_384
-
     let tables: Tables
     let options: LibraryOptions
     var counters: Counters
@@ -39,7 +37,7 @@ final class Tree {
     /// The newest records there were when the library was opened.
     let recorder: (epoch: UInt64, generation: UInt64)
     /// Files that changed since the newest durable root.
-    var unwritten = UnwrittenFiles()
+    var unwritten: UnwrittenFiles
     /// Whether this session made the space's first directories.
     var isPlanted = false
 
@@ -54,6 +52,7 @@ final class Tree {
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
         self.tables = tables
         self.options = options
+        unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters
         firstOfSession = counters.ino
@@ -87,12 +86,12 @@ final class Tree {
     /// operation must not come to hold an inode twice. Those that the kernel may believe by a wrong name stay.
     @inline(__always)
     func trim(isKernelTold: @autoclosure () -> Bool) {
-        if inodes.count > Self.cachedInodesMax { dropHalf(isKernelTold()) }
+        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelTold()) }
     }
 
     private func dropHalf(_ isKernelTold: Bool) {
         // Half goes, whichever: a cache that misses now and then, rather than a list to keep in order.
-        var spare = Self.cachedInodesMax / 2
+        var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
             if !isKernelTold && (inode.isTakenAway || inode.isInDoubt) { return true }

@@ -8,8 +8,10 @@ struct UnwrittenFiles {
     private var isChangedMore = false
     private var isFrozenMore = false
 
-    /// More are not counted: 64 KiB.
-    private static let countMax = 4096
+    /// More of each kind are not counted.
+    private let countMax: Int
+
+    init(countMax: Int) { self.countMax = countMax }
 
     /// Some of them may be gone by now.
     var inodes: Set<UInt64> { changed.union(frozen) }
@@ -18,14 +20,14 @@ struct UnwrittenFiles {
 
     @inline(__always)
     mutating func note(_ ino: UInt64) {
-        if changed.count < Self.countMax { changed.insert(ino) } else { isChangedMore = true }
+        if changed.count < countMax { changed.insert(ino) } else { isChangedMore = true }
     }
 
     /// A commit is being made of all there is.
     mutating func freeze() {
         if changed.isEmpty { return }
-        isFrozenMore = isFrozenMore || isChangedMore || frozen.count + changed.count > Self.countMax
-        if frozen.count < Self.countMax { frozen.formUnion(changed) }
+        isFrozenMore = isFrozenMore || isChangedMore || frozen.count + changed.count > countMax
+        if frozen.count < countMax { frozen.formUnion(changed) }
         changed.removeAll(keepingCapacity: true)
         isChangedMore = false
     }

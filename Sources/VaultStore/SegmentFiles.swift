@@ -77,14 +77,22 @@ final class SegmentFiles: @unchecked Sendable {
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
+    /// Segments that the sync under way is about.
+    private var syncing: Set<Int> = []
     /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
     /// he synced it.
     private var hasNewFiles = true
+    /// The failure of a sync that nobody asked for; the next one that is asked for throws it.
+    private var failedSync: StoreError?
 
-    private static let openMax = 400
+    private let openMax: Int
 
     /// Takes over `directory`, a descriptor of `spaces/I`.
-    init(directory: Int32, segmentBytes: UInt64, calls: any FileSystemCalls) {
+    init(
+        directory: Int32, segmentBytes: UInt64, calls: any FileSystemCalls,
+        openMax: Int = Limits.production.openSegments
+    ) {
+        self.openMax = openMax
         self.directory = directory
         self.segmentBytes = segmentBytes
         self.calls = calls
@@ -149,17 +157,36 @@ final class SegmentFiles: @unchecked Sendable {
     func fileName(_ number: Int) -> String { Self.name(exchanged[number] ?? number) }
 
     private func remember(_ number: Int, _ segment: OpenSegment) -> OpenSegment {
-        lock.withLock {
+        let (kept, unsyncedOne) = lock.withLock { () -> (OpenSegment, (Int, OpenSegment)?) in
             if let found = open[number] {
-                if found.isWritable || !segment.isWritable { return found }
+                if found.isWritable || !segment.isWritable { return (found, nil) }
                 open[number] = segment
-                return segment
+                return (segment, nil)
             }
-            if order.count >= Self.openMax { open[order.removeFirst()] = nil }
             open[number] = segment
             order.append(number)
-            return segment
+            guard order.count > openMax else { return (segment, nil) }
+            // A descriptor that is closed before its sync may never tell of a failed write: those go last.
+            let closed = order.remove(at: order.firstIndex { $0 != number && !awaitsSync($0) } ?? 0)
+            let isUnsynced = awaitsSync(closed)
+            let closing = open.removeValue(forKey: closed)
+            return (segment, isUnsynced ? closing.map { (closed, $0) } : nil)
         }
+        if let (number, segment) = unsyncedOne { syncBeforeClosing(number, segment) }
+        return kept
+    }
+
+    private func awaitsSync(_ number: Int) -> Bool { unsynced.contains(number) || syncing.contains(number) }
+
+    private func syncBeforeClosing(_ number: Int, _ segment: OpenSegment) {
+        do throws(StoreError) { try sync(number, segment) } catch {
+            lock.withLock { failedSync = error }
+        }
+    }
+
+    private func sync(_ number: Int, _ segment: OpenSegment) throws(StoreError) {
+        do throws(Errno) { try calls.dataSync(segment.descriptor) } catch { throw StoreError(error) }
+        try checkPresence(of: number, segment)
     }
 
     /// Lets go of all files, which are opened again by their names when they are needed.
@@ -208,6 +235,8 @@ final class SegmentFiles: @unchecked Sendable {
         let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number, for: .writing)
         lock.withLock { _ = unsynced.insert(number) }
+        // Once more behind it: a sync that took the mark meanwhile may have come before the bytes.
+        defer { lock.withLock { _ = unsynced.insert(number) } }
         segment.willWrite(offset..<offset + UInt64(bytes.count))
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
@@ -224,24 +253,24 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// fdatasync of everything written since the last one that succeeded.
     func sync() throws(StoreError) {
-        let (numbers, isDirectoryNew) = lock.withLock { () -> ([Int], Bool) in
+        let (numbers, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
             defer {
-                unsynced = []
+                (syncing, unsynced) = (unsynced, [])
                 hasNewFiles = false
+                failedSync = nil
             }
-            return (unsynced.sorted(), hasNewFiles)
+            return (unsynced.sorted(), hasNewFiles, failedSync)
         }
-        var failure: StoreError?
+        var failure = failedBefore
         for number in numbers {
             do throws(StoreError) {
-                let segment = try segment(number)
-                do throws(Errno) { try calls.dataSync(segment.descriptor) } catch { throw StoreError(error) }
-                try checkPresence(of: number, segment)
+                try sync(number, segment(number, for: .writing))
             } catch { failure = error }
         }
         if isDirectoryNew {
             do throws(Errno) { try calls.sync(directory) } catch { failure = StoreError(error) }
         }
+        lock.withLock { syncing = [] }
         guard let failure else { return }
         lock.withLock {
             unsynced.formUnion(numbers)

@@ -64,6 +64,7 @@ struct SpaceOptions: Sendable {
     var segmentCountNow: @Sendable () -> Int
     /// Nil where nothing is written.
     var copies: CopyKeeper?
+    var limits = Limits.production
 }
 
 extension Space {

@@ -1,5 +1,5 @@
 import LinuxIO
-import VaultFormat
+public import VaultFormat
 
 /// What a space is opened for.
 public enum SpaceAccess: Sendable {
@@ -16,22 +16,24 @@ extension UnlockedSpace {
     /// Opens the space in its newest state.
     ///
     /// Segments of roots and pages that have each other's names are read where they are, and never written.
-    public func openSpace(_ access: SpaceAccess) throws(VaultError) -> Space {
+    public func openSpace(
+        _ access: SpaceAccess, limits: Limits = .production
+    ) throws(VaultError) -> Space {
         let stop: WriteStop
         do throws(VaultError) {
-            let space = try open(readOnly: access == .reading)
+            let space = try open(readOnly: access == .reading, limits)
             if space.missingRootCopy != nil, let exchange = try findExchange() {
-                return try open(through: exchange, access)
+                return try open(through: exchange, access, limits)
             }
             if access == .reading { return space }
             guard let obstacle = obstacle(space, isRepair: access == .repairing) else { return space }
             stop = obstacle
         } catch {
             guard case .damaged = error, let exchange = try findExchange() else { throw error }
-            return try open(through: exchange, access)
+            return try open(through: exchange, access, limits)
         }
         guard access == .writingIfPossible else { throw .notWritable(stop) }
-        let space = try open(readOnly: true)
+        let space = try open(readOnly: true, limits)
         space.stopWriting(stop)
         return space
     }
@@ -44,19 +46,23 @@ extension UnlockedSpace {
 
     /// Opens the space for reading as if exchanged segments had their own names.
     public func openSpace(through exchange: SegmentExchange) throws(VaultError) -> Space {
-        try open(through: exchange, .reading)
+        try open(through: exchange, .reading, .production)
     }
 
-    private func open(through exchange: SegmentExchange, _ access: SpaceAccess) throws(VaultError) -> Space {
+    private func open(
+        through exchange: SegmentExchange, _ access: SpaceAccess, _ limits: Limits
+    ) throws(VaultError) -> Space {
         guard access == .reading || access == .writingIfPossible else { throw .notWritable(exchange.stop) }
-        let space = try open(readOnly: true, places: exchange.places)
+        let space = try open(readOnly: true, limits, places: exchange.places)
         space.exchange = exchange
         space.stopWriting(exchange.stop)
         return space
     }
 
-    private func open(readOnly: Bool, places: [Int: Int] = [:]) throws(VaultError) -> Space {
-        let (files, keys, options) = try parts(readOnly: readOnly)
+    private func open(
+        readOnly: Bool, _ limits: Limits, places: [Int: Int] = [:]
+    ) throws(VaultError) -> Space {
+        let (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         files.exchanged = places
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)

@@ -299,7 +299,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `more files than are counted`() {
-        var files = UnwrittenFiles()
+        var files = UnwrittenFiles(countMax: 4096)
         for ino in 0..<3000 as Range<UInt64> { files.note(ino) }
         files.freeze()
         #expect(files.inodes.count == 3000 && !files.isMore)
