@@ -58,7 +58,7 @@ import Testing
         #expect(some.summary == "3 files are not written")
         #expect(some.lines == ["not written: a=b", "not written: c?", "and 1 more"])
         #expect(answer("written=no\nfiles=1\n").summary == "1 file is not written")
-        #expect(answer("written=no\nfiles=1\nmore=yes\n").summary == "more than 1 file are not written")
+        #expect(answer("written=no\nfiles=9\nmore=yes\n").summary == "more than 9 files are not written")
         #expect(answer("written=no\nfiles=0\n").summary == "changes of names or albums are not written")
     }
 

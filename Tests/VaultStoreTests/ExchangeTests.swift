@@ -101,7 +101,8 @@ import VaultFormat
         try vault.unlock().undo(exchange)
         try expectWhole(vault)
         try vault.rename([0: 77])
-        try vault.unlock().undo(try expectFound(["segments 0 and 77 are exchanged"], vault))
+        let renamed = try expectFound(["segments 0 and 77 are exchanged"], vault)
+        try vault.unlock().undo(renamed)
         try expectWhole(vault)
     }
 
@@ -136,12 +137,16 @@ import VaultFormat
             let stop = WriteStop.segmentsExchanged([0, other])
             #expect(throws: VaultError.notWritable(stop)) { try vault.unlock().openSpace(.writing) }
             #expect(throws: VaultError.notWritable(stop)) { try vault.unlock().openSpace(.repairing) }
-            let space = try vault.unlock().openSpace(.writingIfPossible)
-            #expect(space.isReadOnly && space.writeStop == stop)
-            #expect(try space.page(299) == 7)
+            try show(vault, stop)
             try vault.rename([0: other, other: 0])
         }
         try expectWhole(vault)
+    }
+
+    private func show(_ vault: Vaulted, _ stop: WriteStop) throws {
+        let space = try vault.unlock().openSpace(.writingIfPossible)
+        #expect(space.isReadOnly && space.writeStop == stop)
+        #expect(try space.page(299) == 7)
     }
 
     /// On a host that cannot exchange two names, and a process that is killed between any two renames.
@@ -165,13 +170,12 @@ import VaultFormat
             #expect(exchange.groups == [[0, 1], [2, 3]])
             let calls = Calls()
             calls.left.withLock { $0 = count }
-            let unlocked = try vault.unlock(calls)
             if count < 6 {
-                #expect(throws: VaultError.self) { try unlocked.undo(exchange) }
+                #expect(throws: VaultError.self) { try vault.unlock(calls).undo(exchange) }
                 let rest = try #require(try vault.unlock().findExchange(vault.samples))
                 try vault.unlock().undo(rest)
             } else {
-                try unlocked.undo(exchange)
+                try vault.unlock(calls).undo(exchange)
             }
             try expectWhole(vault)
         }

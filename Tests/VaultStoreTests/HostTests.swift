@@ -42,6 +42,18 @@ final class ReadOnlyHost: ForwardingCalls {
         return (path, unlocked.index)
     }
 
+    /// Opens a space for the length of `body`, which alone may keep it: whoever has it has the vault.
+    private func open<R>(
+        _ path: String, _ access: SpaceAccess, _ calls: any FileSystemCalls = LinuxCalls.shared,
+        _ body: (Space) throws -> R
+    ) throws -> R {
+        try body(try unlock(path, calls).openSpace(access))
+    }
+
+    private func firstPage(_ path: String, _ access: SpaceAccess = .writing) throws -> UInt8 {
+        try open(path, access) { try $0.page(0) }
+    }
+
     private func unlock(_ path: String, _ calls: any FileSystemCalls = LinuxCalls.shared) throws -> UnlockedSpace {
         try patiently { try Vault.unlock(path, password: secret("one"), calls: calls) }
     }
@@ -56,15 +68,16 @@ final class ReadOnlyHost: ForwardingCalls {
         location: SourceLocation = #_sourceLocation
     ) throws {
         #expect(throws: VaultError.notWritable(stop), sourceLocation: location) {
-            try unlock(path, calls).openSpace(.writing)
+            try open(path, .writing, calls) { _ in }
         }
-        let space = try unlock(path, calls).openSpace(.writingIfPossible)
-        #expect(space.isReadOnly && space.writeStop == stop, sourceLocation: location)
-        #expect(try space.page(0) == 7, sourceLocation: location)
-        space.stage(0, 8)
-        #expect(throws: StoreError.readOnly, sourceLocation: location) { try space.commit(durable: true) }
-        try space.close()
-        #expect(try unlock(path, calls).openSpace(.reading).page(0) == 7, sourceLocation: location)
+        try open(path, .writingIfPossible, calls) { space in
+            #expect(space.isReadOnly && space.writeStop == stop, sourceLocation: location)
+            #expect(try space.page(0) == 7, sourceLocation: location)
+            space.stage(0, 8)
+            #expect(throws: StoreError.readOnly, sourceLocation: location) { try space.commit(durable: true) }
+            try space.close()
+        }
+        #expect(try open(path, .reading, calls) { try $0.page(0) } == 7, sourceLocation: location)
     }
 
     @Test(arguments: [1, 2], [Errno.readOnlyFileSystem, .accessDenied, .notPermitted])
@@ -72,7 +85,7 @@ final class ReadOnlyHost: ForwardingCalls {
         let vault = try makeWritten(spaces: spaces)
         try expect(.io(error), vault.path, ReadOnlyHost(error))
         // Nothing of it stays.
-        #expect(try unlock(vault.path).openSpace(.writing).page(0) == 7)
+        #expect(try firstPage(vault.path) == 7)
     }
 
     @Test func `a directory in which nothing can be made, where segments are made on demand`() throws {
@@ -103,9 +116,9 @@ final class ReadOnlyHost: ForwardingCalls {
         // A mount leaves it alone: it may still be put back.
         #expect(!FileManager.default.fileExists(atPath: path))
         try FileManager.default.moveItem(atPath: directory.path + "/kept", toPath: path)
-        #expect(try unlock(vault.path).openSpace(.writing).page(0) == 7)
+        #expect(try firstPage(vault.path) == 7)
         for path in [path, other] { try FileManager.default.removeItem(atPath: path) }
-        #expect(throws: VaultError.self) { try unlock(vault.path).openSpace(.writingIfPossible) }
+        #expect(throws: VaultError.self) { try firstPage(vault.path, .writingIfPossible) }
     }
 
     @Test(arguments: [1, 2], [0, 1]) func `a segment of pages is short`(spaces: Int, number: Int) throws {
@@ -121,16 +134,16 @@ final class ReadOnlyHost: ForwardingCalls {
             try expect(.segmentShort(number), vault.path)
         }
         try bytes.write(to: URL(fileURLWithPath: path))
-        #expect(try unlock(vault.path).openSpace(.writing).page(0) == 7)
+        #expect(try firstPage(vault.path) == 7)
     }
 
     @Test func `growing does not fill what was lost`() throws {
         let vault = try makeWritten(spaces: 2)
-        try FileManager.default.removeItem(atPath: segment(vault, 1))
-        #expect(throws: VaultError.notWritable(.segmentMissing(1))) {
+        try FileManager.default.removeItem(atPath: segment(vault, 0))
+        #expect(throws: VaultError.notWritable(.segmentMissing(0))) {
             try Vault.grow(vault.path, bytesPerSpace: 32 << 20) { _, _ in }
         }
-        #expect(!FileManager.default.fileExists(atPath: segment(vault, 1)))
+        #expect(!FileManager.default.fileExists(atPath: segment(vault, 0)))
     }
 
     // MARK: While it is open
@@ -146,35 +159,36 @@ final class ReadOnlyHost: ForwardingCalls {
     ) throws {
         let vault = try makeWritten(spaces: spaces)
         let path = segment(vault, 0)
-        let space = try unlock(vault.path).openSpace(.writing)
-        space.stage(0, 8)
-        try space.commit(durable: true)
-        let kept = try Data(contentsOf: URL(fileURLWithPath: path))
-        switch loss {
-        case .removed: try FileManager.default.removeItem(atPath: path)
-        case .moved: try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
-        // Under the same name an older state of the same file.
-        case .replaced: try kept.write(to: URL(fileURLWithPath: path), options: .atomic)
-        case .cut: #expect(truncate(path, 0) == 0)
-        }
-        space.stage(0, 9)
-        let expected: StoreError = loss == .cut && spaces == 2 ? .segmentShort(0) : .segmentMissing(0)
-        if loss == .cut && spaces == 1 {
-            // What is written behind its end makes it longer again; what was lost is found by a check.
+        try open(vault.path, .writing) { space in
+            space.stage(0, 8)
             try space.commit(durable: true)
-        } else {
-            #expect(throws: expected) { try space.commit(durable: true) }
+            let kept = try Data(contentsOf: URL(fileURLWithPath: path))
+            switch loss {
+            case .removed: try FileManager.default.removeItem(atPath: path)
+            case .moved: try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+            // Under the same name an older state of the same file.
+            case .replaced: try kept.write(to: URL(fileURLWithPath: path), options: .atomic)
+            case .cut: #expect(truncate(path, 0) == 0)
+            }
+            space.stage(0, 9)
+            if loss == .cut && spaces == 1 {
+                // What is written behind its end makes it longer again; what was lost is found by a check.
+                try space.commit(durable: true)
+            } else {
+                let expected: StoreError = loss == .cut ? .segmentShort(0) : .segmentMissing(0)
+                #expect(throws: expected) { try space.commit(durable: true) }
+            }
+            #expect(try space.page(0) == 9)
+            guard loss == .moved else { return }
+            // Put back, it is what it was: the same commit succeeds.
+            space.stopWriting(.segmentMissing(0))
+            #expect(throws: StoreError.readOnly) { try space.commit(durable: true) }
+            try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+            #expect(space.resumeWriting())
+            try space.commit(durable: true)
+            try space.close()
         }
-        #expect(try space.page(0) == 9)
-        guard loss == .moved else { return }
-        // Put back, it is what it was: the same commit succeeds.
-        space.stopWriting(.segmentMissing(0))
-        #expect(throws: StoreError.readOnly) { try space.commit(durable: true) }
-        try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
-        #expect(space.resumeWriting())
-        try space.commit(durable: true)
-        try space.close()
-        #expect(try unlock(vault.path).openSpace(.reading).page(0) == 9)
+        if loss == .moved { #expect(try firstPage(vault.path, .reading) == 9) }
     }
 
     @Test func `a host that numbers a file anew at each opening is no loss`() throws {
@@ -190,13 +204,14 @@ final class ReadOnlyHost: ForwardingCalls {
             }
         }
         let vault = try makeWritten(spaces: 1)
-        let space = try unlock(vault.path, Calls()).openSpace(.writing)
-        for value in 8..<12 as Range<UInt8> {
-            space.stage(0, value)
-            try space.commit(durable: true)
+        try open(vault.path, .writing, Calls()) { space in
+            for value in 8..<12 as Range<UInt8> {
+                space.stage(0, value)
+                try space.commit(durable: true)
+            }
+            try space.close()
         }
-        try space.close()
-        #expect(try openSpace(vault.path).page(0) == 11)
+        #expect(try firstPage(vault.path) == 11)
     }
 
     @Test(arguments: [Errno.readOnlyFileSystem, .accessDenied])
@@ -277,6 +292,6 @@ final class ReadOnlyHost: ForwardingCalls {
         }
         let image = try Vault.headerImage(vault.path, calls: calls)
         #expect(throws: refused) { _ = try HeaderRestoration(vault.path, image: image, calls: calls) }
-        #expect(try unlock(vault.path).openSpace(.writing).page(0) == 7)
+        #expect(try firstPage(vault.path) == 7)
     }
 }
