@@ -14,8 +14,11 @@ final class FileCommons: @unchecked Sendable {
     /// Asks for commits that make freed sectors usable, or for the trash to be emptied of so many bytes; true if
     /// another try is worth it. Set once, at the start.
     var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
-    /// How often room is asked for before there is none: each time gives some, which another may take.
-    private static let attemptsMax = 16
+    /// Waits until less of what was given back is not usable yet; see `Space.isBacklogged`. Set once, at the start.
+    var awaitReuse: @Sendable () -> Void = {}
+    /// How often room is asked for before there is none. Each time gives some, which others may take first: a program
+    /// waits as long as there is something to wait for, but not for ever.
+    private static let attemptsMax = 1000
     /// A new content for a file whose present one others have too; nil where they are gone. Set once, at the start.
     var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
     /// Wakes the committer, which is to save this file within a second. Set once, at the start.
@@ -76,10 +79,11 @@ final class FileCommons: @unchecked Sendable {
     /// Sets room aside for bytes that will be sealed later, so that a full space is told at write(2).
     func claim(_ bytes: UInt64) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
+            let freed = space.freedSectors
             if claim(bytes, of: space.knownCapacity.available) == 0 { return }
             let missing = claim(bytes, of: space.capacity.available)
             if missing == 0 { return }
-            guard makeRoom(missing) else { break }
+            guard isWorthAnother(since: freed, missing) else { break }
         }
         throw .noRoom
     }
@@ -93,16 +97,25 @@ final class FileCommons: @unchecked Sendable {
         }
     }
 
+    /// Whether a try that found no room when `freed` sectors had come free may find some now.
+    private func isWorthAnother(since freed: UInt64, _ bytes: UInt64) -> Bool {
+        space.freedSectors != freed || makeRoom(bytes) || space.freedSectors != freed
+    }
+
     /// Seals and writes, trying again where the space seems full.
     func seal(
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
     ) throws(FileError) -> [ExtentRun] {
+        if purpose == .user, space.isBacklogged { awaitReuse() }
         for _ in 0..<Self.attemptsMax {
+            let freed = space.freedSectors
             do throws(StoreError) {
                 return try space.write(
                     role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
             } catch {
-                guard error == .noRoom, makeRoom(UInt64(bytes.count)) else { throw FileError(error) }
+                guard error == .noRoom, isWorthAnother(since: freed, UInt64(bytes.count)) else {
+                    throw FileError(error)
+                }
             }
         }
         throw .noRoom

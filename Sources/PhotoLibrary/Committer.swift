@@ -11,6 +11,8 @@ final class Committer: @unchecked Sendable {
     static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
+    /// How long after its last durable commit a vault gives room back to its host.
+    private static let quietMilliseconds: Int64 = 20_000
     /// Work that nobody waits for is done so much at a time, and then again after a pause.
     private static let expirySliceMilliseconds: Int64 = 200
     private static let pauseMilliseconds: Int64 = 20
@@ -29,6 +31,8 @@ final class Committer: @unchecked Sendable {
     private var expiryAt: Int64 = 0
     /// When sectors of destroyed photos are overwritten next; nil while there are none that can be.
     private var overwriteAt: Int64?
+    /// When the host is given back what nothing lies in; nil where nothing has changed since.
+    private var giveBackAt: Int64?
     /// Durable commits asked for, and done or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
@@ -161,6 +165,20 @@ final class Committer: @unchecked Sendable {
         return true
     }
 
+    /// Waits for two durable commits, and overwrites what nobody refers to then.
+    func awaitReuse() {
+        lock.lock()
+        defer { lock.unlock() }
+        // The committer itself, saving a file, must not wait for the committer.
+        guard isRunning, pthread_equal(thread, pthread_self()) == 0, let space = library?.space else { return }
+        for _ in 0..<2 where !space.canOverwrite && space.isBacklogged {
+            guard (try? waitForDurable()) != nil else { return }
+        }
+        lock.unlock()
+        space.overwriteFreed(most: .max / 2)
+        lock.lock()
+    }
+
     /// Commits for the last time and ends the thread.
     func stop() throws(FileError) {
         lock.lock()
@@ -218,6 +236,8 @@ final class Committer: @unchecked Sendable {
                 commit(durable: isDurable)
             } else if let at = overwriteAt, now >= at {
                 overwriteSome()
+            } else if let at = giveBackAt, now >= at, softSince == nil, durableSince == nil {
+                giveBack()
             } else if now >= expiryAt {
                 expireSome(now)
             } else {
@@ -256,6 +276,23 @@ final class Committer: @unchecked Sendable {
         durableSince = MonotonicClock.milliseconds
     }
 
+    /// Gives the host back what nothing lies in, once nothing has changed for a while. `lock` is held, and given up
+    /// meanwhile.
+    private func giveBack() {
+        giveBackAt = nil
+        isCommitting = true
+        lock.unlock()
+        // What fails is tried again at the end of the next quiet time.
+        if let library {
+            try? library.space.giveBack { () throws(StoreError) in
+                guard let frozen = try? library.freeze() else { throw .damaged }
+                try library.space.publish(frozen, durable: true)
+            }
+        }
+        lock.lock()
+        isCommitting = false
+    }
+
     /// Goes on emptying the trash of what is too old. `lock` is held, and given up meanwhile.
     private func expireSome(_ now: Int64) {
         lock.unlock()
@@ -281,6 +318,7 @@ final class Committer: @unchecked Sendable {
         if let recordsSince { due = min(due, max(retryAt, recordsSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
         if let overwriteAt { due = min(due, overwriteAt) }
+        if let giveBackAt { due = min(due, max(giveBackAt, now + Self.pauseMilliseconds)) }
         wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
@@ -325,6 +363,7 @@ final class Committer: @unchecked Sendable {
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
         } else {
             retryAt = 0
+            if durable { giveBackAt = MonotonicClock.milliseconds + Self.quietMilliseconds }
             if durable, library?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
             if durable, overwriteAt == nil { awaitOverwriting() }
             if durable { recordsSince = isBehind ? MonotonicClock.milliseconds : nil }

@@ -59,6 +59,7 @@ public final class Library: @unchecked Sendable {
         thumbnails = options.thumbnails == .off ? nil : ThumbnailShop(options)
         committer.library = self
         commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
+        commons.awaitReuse = { [committer] in committer.awaitReuse() }
         commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
         commons.noteUnsaved = { [committer, thumbnails] in
             committer.noteUnsaved()

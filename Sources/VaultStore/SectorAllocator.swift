@@ -80,20 +80,24 @@ final class SectorAllocator {
         }
     }
 
-    /// Forgets segments at the end in which nothing is.
-    func removeSegments(to count: Int) {
-        while usedCounts.count > count, isUnused(usedCounts.count - 1) {
-            let last = usedCounts.count - 1
-            // Its bits are zeros in the coming commit; a segment of that number made later begins with zeros.
-            guard bits[last]?.isClean ?? true else { return }
-            bits[last] = nil
-            evictedHashes[last] = nil
-            usedCounts.removeLast()
-            longestRuns.removeLast()
-            dirtyCountPages.insert(last / MapLayout.countsPerPage)
-        }
-        if cursor.segment >= usedCounts.count { cursor = (0, 0) }
-        if smallCursor.segment >= usedCounts.count { smallCursor = (0, 0) }
+    /// The last segment, where nothing is in it and the published bitmaps say so; else nil.
+    var lastRemovable: Int? {
+        let last = segmentCount - 1
+        guard last >= 0, isUnused(last), bits[last]?.isClean ?? true else { return nil }
+        let countPage = last / MapLayout.countsPerPage
+        return dirtyCountPages.contains(countPage) || frozenCountPages.contains(countPage) ? nil : last
+    }
+
+    /// Forgets the last segment, in which nothing is. A segment of that number that is made later begins with zeros.
+    func removeLast() {
+        let last = usedCounts.count - 1
+        precondition(lastRemovable == last)
+        bits[last] = nil
+        evictedHashes[last] = nil
+        usedCounts.removeLast()
+        longestRuns.removeLast()
+        if cursor.segment >= last { cursor = (0, 0) }
+        if smallCursor.segment >= last { smallCursor = (0, 0) }
     }
 
     /// Sectors in segments that may hold content, used or not.
@@ -309,9 +313,9 @@ final class SectorAllocator {
         changeUse(entry, segment, 0..<sectorsPerSegment, by: row.setCount - Int(usedCounts[segment]))
     }
 
-    /// Free runs of a segment, those that are reserved left out; nil where its bits cannot be believed.
-    func freeRuns(of segment: Int, least: Int) -> [Range<Int>]? {
-        guard let entry = try? load(segment) else { return nil }
+    /// Reserves all free runs of a segment of at least so many sectors; none where its bits cannot be believed.
+    func reserveFreeRuns(of segment: Int, least: Int) -> [Range<Int>] {
+        guard let entry = try? load(segment) else { return [] }
         var runs: [Range<Int>] = []
         var index = 0
         while let run = entry.used.freeRun(
@@ -320,6 +324,7 @@ final class SectorAllocator {
             runs.append(run)
             index = run.upperBound
         }
+        for run in runs { reserve(entry, run) }
         return runs
     }
 

@@ -221,6 +221,45 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
+    /// Disk that the host holds for a segment, in bytes; 0 where it does not tell.
+    func blockBytes(_ number: Int) -> UInt64 {
+        guard let segment = try? segment(number), let status = try? calls.status(segment.descriptor) else {
+            return 0
+        }
+        return min(status.blocks, segmentBytes / 512 + 8192) * 512
+    }
+
+    /// Makes a hole of the whole pages of the host within these sectors, where it can.
+    func punch(_ number: Int, sectors: Range<Int>) {
+        let page = Geometry.sectorsPerPage
+        let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
+        guard first < end, let segment = try? segment(number) else { return }
+        try? calls.punchHole(
+            segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
+            length: UInt64((end - first) * Geometry.sectorBytes))
+    }
+
+    /// Removes a segment's file; false where the host refuses.
+    func remove(_ number: Int) -> Bool {
+        do throws(Errno) { try calls.unlink(directory, Self.name(number)) } catch {
+            guard error == .noEntry else { return false }
+        }
+        lock.withLock {
+            open[number] = nil
+            order.removeAll { $0 == number }
+            unsynced.remove(number)
+            hasNewFiles = true
+        }
+        return true
+    }
+
+    /// Ends a segment's file earlier; false where the host refuses.
+    func shorten(_ number: Int, to bytes: UInt64) -> Bool {
+        guard let segment = try? segment(number) else { return false }
+        lock.withLock { _ = unsynced.insert(number) }
+        return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
+    }
+
     /// Reads consecutive sectors of one segment. What lies past the end of the file reads as damage.
     func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)

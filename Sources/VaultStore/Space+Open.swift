@@ -246,6 +246,9 @@ extension Space {
         if !isClean { try publish(freeze(), durable: true) }
         // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
         try? overwriteAll()
+        if hasPublished {
+            try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
+        }
         guard rings.hasSoft else { return }
         for slot in RootLayout.softSlots {
             for copy in 0..<2 {

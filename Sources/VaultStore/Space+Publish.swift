@@ -384,6 +384,7 @@ extension Space {
         }
         newDeltaSlots = []
         current = root
+        hasPublished = true
         frozenPages = [:]
         sectors.didPublish()
         if root.isDurable {

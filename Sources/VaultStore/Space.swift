@@ -89,6 +89,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var nextGeneration: UInt64
     var isChanged = false
     var syncFailed = false
+    /// Whether this mount has published a root.
+    var hasPublished = false
     var peakSectors: UInt64
     /// Generation of the newest durable root.
     var durableGeneration: UInt64

@@ -120,6 +120,7 @@ final class CrashSession: LibraryUser {
         seenGeneration = space.generation
         // No commit is to come in the middle of an operation, with half a tree.
         library.commons.makeRoom = { _ in false }
+        library.commons.awaitReuse = {}
         opened = library
         try press()
         library.didGoLive()
