@@ -17,8 +17,11 @@ final class OpenSegment: Sendable {
         self.calls = calls
     }
 
-    /// Where the last write ended.
+    /// Where the last write ended, or where the file has been ended since.
     var writtenEnd: UInt64 { stream.withLock { $0.end } }
+
+    /// To be told before the file is made shorter.
+    func willEnd(at end: UInt64) { stream.withLock { $0.end = min($0.end, end) } }
 
     deinit { calls.close(descriptor) }
 
@@ -33,7 +36,7 @@ final class OpenSegment: Sendable {
 /// read from the disk, and wait for, before it could change a part of it: it is asked to have read it by then.
 private struct WriteStream {
     /// Where the last write ended.
-    private(set) var end: UInt64 = 0
+    var end: UInt64 = 0
     /// Up to where the kernel was asked to read.
     private var asked: UInt64 = 0
 
@@ -257,6 +260,7 @@ final class SegmentFiles: @unchecked Sendable {
     func shorten(_ number: Int, to bytes: UInt64) -> Bool {
         guard let segment = try? segment(number) else { return false }
         lock.withLock { _ = unsynced.insert(number) }
+        segment.willEnd(at: bytes)
         return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
     }
 
