@@ -53,7 +53,7 @@ extension Library {
         let end = options.clocks.monotonic() + bounds.milliseconds
         while !isReadOnly {
             if (try? settle()) != nil { return }
-            guard options.clocks.monotonic() < end else { return }
+            guard !isReadOnly, options.clocks.monotonic() < end else { return }
             options.clocks.sleep(bounds.pauseMilliseconds)
         }
     }

@@ -94,7 +94,9 @@ import Testing
     func `a vault that its user may not write`(line: String) throws {
         let place = try Place()
         try writeOld(place)
-        try place.shell("mkdir bin; cp \(builtProgram("obscura"))* bin; echo one >pw; chmod 600 pw; chmod 755 .")
+        let program = builtProgram("obscura")
+        try place.shell(
+            "mkdir bin; cp \(program) \(program)-worker \(program)-guard bin; echo one >pw; chmod 600 pw; chmod 755 .")
         let isRoot = geteuid() == 0
         if isRoot { try place.shell("chown -R 65534:65534 .") }
         let user = isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []

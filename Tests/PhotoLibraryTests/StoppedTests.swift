@@ -276,6 +276,7 @@ private final class StillClock: Sendable {
         try rig.put("albums/p.jpg", jpeg("2024-05-01", more: 1))
         let open = try rig.createOpen("albums/open")
         try rig.write(open, [1, 2, 3])
+        rig.vault.calls.failSyncs(Errno(ENODEV))
         rig.library.space.stopWriting(.io(Errno(ENODEV)))
         let changes = try rig.library.unwrittenChanges(paths: 10)
         #expect(
@@ -288,6 +289,7 @@ private final class StillClock: Sendable {
         #expect(answer["files"] == "4" && answer["written"] == "no" && answer["full"] == "no")
         #expect(answer["path"] == "albums/a,albums/there?,moments/2024-05-01/p.jpg,albums/open")
         #expect(answer["reason"] == "the vault's disk takes no more writes (No such device)")
+        rig.vault.calls.failSyncs(nil)
         rig.library.release(open)
         rig.closeAnyhow()
     }
