@@ -10,6 +10,7 @@ final class OpenSegment: Sendable {
     let isWritable: Bool
     private let calls: any FileSystemCalls
     private let stream = Mutex(WriteStream())
+    private let written = Mutex<UInt64>(0)
 
     init(descriptor: Int32, isWritable: Bool = true, calls: any FileSystemCalls) {
         self.descriptor = descriptor
@@ -17,11 +18,14 @@ final class OpenSegment: Sendable {
         self.calls = calls
     }
 
-    /// Where the last write ended, or where the file has been ended since.
-    var writtenEnd: UInt64 { stream.withLock { $0.end } }
+    /// Where the last write that succeeded ended, or where the file has been ended since.
+    var writtenEnd: UInt64 { written.withLock { $0 } }
+
+    /// To be told after each write.
+    func didWrite(_ range: Range<UInt64>) { written.withLock { $0 = range.upperBound } }
 
     /// To be told before the file is made shorter.
-    func willEnd(at end: UInt64) { stream.withLock { $0.end = min($0.end, end) } }
+    func willEnd(at end: UInt64) { written.withLock { $0 = min($0, end) } }
 
     deinit { calls.close(descriptor) }
 
@@ -36,7 +40,7 @@ final class OpenSegment: Sendable {
 /// read from the disk, and wait for, before it could change a part of it: it is asked to have read it by then.
 private struct WriteStream {
     /// Where the last write ended.
-    var end: UInt64 = 0
+    private var end: UInt64 = 0
     /// Up to where the kernel was asked to read.
     private var asked: UInt64 = 0
 
@@ -280,10 +284,12 @@ final class SegmentFiles: @unchecked Sendable {
         lock.withLock { _ = unsynced.insert(number) }
         // Once more behind it: a sync that took the mark meanwhile may have come before the bytes.
         defer { lock.withLock { _ = unsynced.insert(number) } }
-        segment.willWrite(offset..<offset + UInt64(bytes.count))
+        let range = offset..<offset + UInt64(bytes.count)
+        segment.willWrite(range)
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw refused(error, number) }
+        segment.didWrite(range)
     }
 
     /// Says that others have made segments, and may not have synced the directory.

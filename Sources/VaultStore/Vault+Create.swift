@@ -287,14 +287,17 @@ extension Vault {
         return count
     }
 
-    /// The first segment that some space has lost: it is missing or short there, and later ones are not. Growing makes
-    /// one after the other, and leaves no such.
+    /// The first segment that some space has lost: it is missing or short there, and a later one is whole. Growing makes
+    /// one after the other, in directories that are on the disk before it fills a file, and leaves no such.
     private static func lostSegment(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int? {
         let count = wholeSegments(vault, header)
         for space in 0..<header.spaceCount {
             guard (vault.segmentBytes(space: space, number: count) ?? 0) < header.segmentBytes else { continue }
-            let numbers = try vault.segmentNumbers(space: space)
-            if numbers.contains(where: { $0 > count && $0 < Geometry.segmentsMax }) { return count }
+            let later = try vault.segmentNumbers(space: space).filter { $0 > count && $0 < Geometry.segmentsMax }
+            let hasWhole = later.contains {
+                vault.segmentBytes(space: space, number: $0) == header.segmentBytes
+            }
+            if hasWhole { return count }
         }
         return nil
     }

@@ -38,7 +38,7 @@ import VaultStore
         #expect(try parsed("status", "D").operands == ["D"])
         #expect(throws: Failure.self) { try parsed("status", "D", "E") }
         #expect(throws: Failure.self) { try parsed("check") }
-        #expect(Command.status.synopsis == "status [DIR]")
+        #expect(Command.status.synopsis == "status [DIR] [--json]")
         #expect(Command.check.synopsis == "check VAULT|DIR [--repair]")
     }
 
@@ -76,8 +76,8 @@ import VaultStore
         (["mount", "V", "D", "--o=ro"], "obscura: --o: unknown option of mount: the nearest is -o"),
         (["create", "V", "--size"], "obscura: --size: needs a value: --size SIZE"),
         (["mount", "V", "D", "--create=1"], "obscura: --create: takes no value"),
-        (["unmount"], "obscura: unmount: DIR is missing: obscura unmount DIR"),
-        (["unmount", "a", "b"], "obscura: b: one word too many: obscura unmount DIR"),
+        (["unmount"], "obscura: unmount: DIR is missing: obscura unmount DIR [--discard]"),
+        (["unmount", "a", "b"], "obscura: b: one word too many: obscura unmount DIR [--discard]"),
         (["grow", "V", ""], "obscura: grow: SIZE is empty: name one"),
         (
             ["mount", "V"],
