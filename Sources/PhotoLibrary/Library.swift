@@ -194,6 +194,7 @@ public final class Library: @unchecked Sendable {
         for notice in notices {
             switch notice {
             case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
+            case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
             case .photo: thumbnails?.ahead.noteNew()

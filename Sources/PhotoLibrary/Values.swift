@@ -193,6 +193,8 @@ public struct LibraryOptions: Sendable {
 public protocol LibraryObserver: AnyObject, Sendable {
     /// The name may be kept no longer: it went, or means another inode.
     func invalidateEntry(parent: UInt64, name: Name)
+    /// The name of a file that is no more: nothing of it may be kept, so that `forget` follows.
+    func dropEntry(parent: UInt64, name: Name)
     /// Attributes and cached pages.
     func invalidateInode(_ ino: UInt64)
     func invalidateAttributes(_ ino: UInt64)

@@ -35,7 +35,7 @@ final class SectorAllocator {
     var excluded: Set<Int> = []
     private(set) var usedSectors: UInt64 = 0
     private(set) var reservedSectors: UInt64 = 0
-    /// Sectors that have come free since the space was opened.
+    /// Sectors that were in use and have come free since the space was opened.
     private(set) var freedCount: UInt64 = 0
 
     private var bits: [Int: SegmentBits] = [:]
@@ -240,7 +240,6 @@ final class SectorAllocator {
         let (entry, segment, range) = try locate(sector, count)
         unreserve(entry, range)
         noteRelease(segment)
-        freedCount += UInt64(count)
     }
 
     /// Makes reserved sectors part of the next commit.

@@ -367,9 +367,12 @@ public final class Space: PageStorage, @unchecked Sendable {
         sectors.excluded = excluded
     }
 
-    /// Segments that pages have or shall be able to get: 1 % of the space, and two more once half is taken.
+    /// Segments that pages have or shall be able to get: 1 % of the space, or as many as all bitmaps take four times
+    /// over, and two more once half is taken.
     private var pageSegmentsWanted: Int {
-        let share = (sectors.segmentCount / 100 + 1) / 2 * 2
+        let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
+        let share = max(
+            (sectors.segmentCount / 100 + 1) / 2 * 2, (bitmapPages * 4 / slotsPerPair + 1) * 2)
         let isHalfTaken = slots.freeSlots < slotsPerPair / 2
         return max(2, share, isHalfTaken ? pairs.count * 2 + 2 : 0)
     }

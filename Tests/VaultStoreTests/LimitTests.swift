@@ -38,7 +38,7 @@ import VaultFormat
         }
 
         mutating func put() throws {
-            let data = VaultStoreTests.bytes(Int.random(in: 1...90_000, using: &generator), seed: next)
+            let data = VaultStoreTests.bytes(Int.random(in: 1...500_000, using: &generator), seed: next)
             let runs = try space.writeAll(next, data)
             space.adopt(runs)
             contents[next] = (runs, data)
@@ -56,15 +56,20 @@ import VaultFormat
         private mutating func commit() throws {
             let frozen = space.freeze()
             afterFreeze(space)
-            for _ in 0..<3 { try put() }
+            for _ in 0..<3 {
+                // All segments are looked at anew.
+                space.lock.withLock { space.sectors.rewind() }
+                try put()
+            }
             let isFailing = Int.random(in: 0..<4, using: &generator) == 0
             if isFailing { calls.failSyncs(.inputOutput) }
+            let isDurable = Bool.random(using: &generator) || isFailing
             defer {
                 calls.failSyncs(nil)
-                wasFailing = isFailing
+                wasFailing = isFailing || wasFailing && !isDurable
             }
-            do { try space.publish(frozen, durable: Bool.random(using: &generator) || isFailing) } catch {
-                // A failure before a file was closed is told by the next sync.
+            do { try space.publish(frozen, durable: isDurable) } catch {
+                // A failure before a file was closed is told by the next durable commit.
                 guard isFailing || wasFailing else { throw error }
             }
         }
