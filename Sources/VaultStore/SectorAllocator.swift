@@ -132,9 +132,21 @@ final class SectorAllocator {
     }
 
     /// Looks from the first sector on again.
-    func rewind() {
-        cursor = (0, 0)
-        smallCursor = (0, 0)
+    func rewind() { begin(atSegment: 0) }
+
+    /// Goes on in a segment.
+    func begin(atSegment segment: Int) {
+        cursor = (segment, 0)
+        smallCursor = (segment, 0)
+    }
+
+    /// Goes on in the segment that is farthest from the first with room, where a mount begins, and from `last`.
+    func begin(farFrom last: Int?) {
+        let room = usedCounts.indices.map {
+            excluded.contains($0) ? 0 : sectorsPerSegment - Int(usedCounts[$0])
+        }
+        let ends = [room.firstIndex { $0 > 0 }, last].compactMap { $0 }
+        if let segment = farthestPlace(in: room, from: ends) { begin(atSegment: segment) }
     }
 
     private func takeAt(_ sector: UInt64, least: Int, most: Int) throws(StoreError) -> (UInt64, Int)? {

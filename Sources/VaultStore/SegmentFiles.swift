@@ -67,6 +67,8 @@ final class SegmentFiles: @unchecked Sendable {
     /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
     /// he synced it.
     private var hasNewFiles = true
+    /// Asked before every write; set before the first one. Nil where nobody else can write.
+    var claim: ClaimKeeper?
 
     private static let openMax = 400
 
@@ -164,6 +166,7 @@ final class SegmentFiles: @unchecked Sendable {
         let segment = try segment(number)
         lock.withLock { _ = unsynced.insert(number) }
         segment.willWrite(offset..<offset + UInt64(bytes.count))
+        try claim?.willWrite()
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw StoreError(error) }

@@ -73,6 +73,16 @@ struct SlotAllocator {
         return nil
     }
 
+    /// Goes on with the free slots that are farthest from the first one, where a mount begins, and from `last`.
+    mutating func begin(farFrom last: Int?) {
+        let room = row.words.indices.map { word in
+            word << 6 < backedSlots ? (~row.words[word]).nonzeroBitCount : 0
+        }
+        if let word = farthestPlace(in: room, from: [0] + (last.map { [$0 >> 6] } ?? [])) {
+            cursor = word << 6
+        }
+    }
+
     /// Takes every slot there is, as what an unreadable state may refer to; returns those it took.
     mutating func takeAll() -> Range<Int> {
         let all = RootLayout.rootSlots..<slotCount

@@ -78,9 +78,12 @@ extension Space {
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
             if durable { try syncFiles() }
+            try lookAtClaim()
             try writeRoot(root)
             if durable {
                 try syncFiles()
+                // Nobody is told that it is safe unless who takes over has it before his eyes.
+                try lookAtClaim()
                 noticeCopy()
             }
             try lock.withLock { () throws(StoreError) in try didPublish(root, frozen) }

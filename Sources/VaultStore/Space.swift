@@ -24,12 +24,14 @@ struct SpaceKeys: Sendable {
     let descriptor: SealingKey
     let page: SealingKey
     let boot: SecretBytes
+    let claim: SecretBytes
 
     init(_ spaceKey: SecretBytes) {
         content = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 content"))
         descriptor = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 descriptor"))
         page = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 page"))
         boot = deriveKey(spaceKey, purpose: "obscura 1 boot")
+        claim = deriveKey(spaceKey, purpose: "obscura 1 claim")
     }
 }
 
@@ -52,6 +54,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// How many segments the space has now, by its vault (every space of it has as many).
     let segmentCountNow: @Sendable () -> Int
     let copies: CopyKeeper?
+    /// Nil where nothing is written, and in tests of the space alone.
+    let claim: ClaimKeeper?
 
     let lock = Lock()
     let sectors: SectorAllocator
@@ -99,8 +103,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Opened to build a new state where no root could be read; see `openBlank`.
     var isBlank = false
-    /// The root of the state before it.
+    /// The root of the state before it, and all roots there were.
     var formerRoot: RootRecord?
+    var foundRoots: [FoundRoot] = []
     /// Whether this mount has made sure that the slots said to have their disk do.
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.
@@ -131,6 +136,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         bootHash = options.bootHash
         segmentCountNow = options.segmentCountNow
         copies = options.copies
+        claim = options.claim
         epoch = randomNumber()
         slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
         current = opened.root
