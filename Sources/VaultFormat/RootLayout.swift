@@ -11,6 +11,10 @@ public enum RootLayout {
     public static let baseOffset = 56
     public static let releasedOffset = 64
     public static let pairCountOffset = 72
+    /// Slot, and segment, from which on a mount gives out free ones: where no mount that the space was taken over from
+    /// may still be writing.
+    public static let startSlotOffset = 76
+    public static let startSegmentOffset = deltaOffset + MapLayout.referenceBytes
     public static let objectsOffset = 80
     public static let objectBytes = 48
     public static let deltaOffset = objectsOffset + MapObject.allCases.count * objectBytes

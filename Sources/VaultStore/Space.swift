@@ -80,6 +80,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var current: RootRecord
     var rings: RootRings
     var nextGeneration: UInt64
+    /// Where this mount has begun to look for room, and the next ones shall.
+    var roomStart: RoomStart
     var isChanged = false
     var syncFailed = false
     var peakSectors: UInt64
@@ -143,6 +145,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         rings = opened.rings
         nextGeneration = opened.newestGeneration + 1
         peakSectors = opened.root.peakSectors
+        roomStart = opened.root.start
         durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
         durableDelta = opened.durableDelta
         tornRoots = opened.torn
@@ -171,7 +174,9 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
         slots = SlotAllocator(
             slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words, backed: backedSlots())
+        slots.begin(at: Int(roomStart.slot))
         sectors.load(counts: try loadCounts())
+        sectors.begin(atSegment: Int(roomStart.segment))
         updateExcluded()
         try loadDeltas()
         if !isReadOnly { try release(through: releaseLimit) }

@@ -25,24 +25,33 @@ extension Space {
     /// How far ahead of all roots the first own one is: more than the other mount can have tried to publish since its
     /// last.
     private static let generationsSkipped: UInt64 = 1 << 20
-    /// Segments made for a mount that has taken over a vault which grows: the other may be writing to the first of them.
+    /// Segments without content that a vault which grows is to have at least: so much the other mount may write.
     private static let segmentsSkipped = 64
 
     /// After a takeover: keeps away from where the other mount would write next. It may have been stopped in the middle
-    /// of a write, or its kernel may have something in memory that reaches the disk later.
+    /// of a write, or its kernel may have something in memory that reaches the disk later. So do all mounts after this
+    /// one; a root says so at once.
     ///
     /// - Parameter roots: all that were found.
     func keepAway(from roots: [FoundRoot]) {
-        let newest = roots.map(\.root).max { $0.generation < $1.generation }
-        let lastSegment = newest.flatMap { lastWritten(by: $0) }
+        guard let newest = roots.map(\.root).max(by: { $0.generation < $1.generation }) else { return }
+        let lastSegment = lastWritten(by: newest)
         lock.withLock {
             nextGeneration += Self.generationsSkipped
             // The slot after the newest root is the one that the other would take.
             (rings.durable, rings.soft) = (rings.nextDurable, rings.nextSoft)
-            let lastSlot = newest.flatMap { $0.delta.isAbsent ? nil : Int($0.delta.slot) }
-            slots.begin(farFrom: lastSlot)
-            if grows { skipSegments() } else { sectors.begin(farFrom: lastSegment) }
+            if grows { addEmptySegments() }
+            let usedSlots = [Int(newest.start.slot)] + (newest.delta.isAbsent ? [] : [Int(newest.delta.slot)])
+            let slot = slots.farthest(from: usedSlots) ?? 0
+            let segment =
+                sectors.farthest(from: [Int(newest.start.segment)] + [lastSegment].compactMap { $0 }) ?? 0
+            roomStart = RoomStart(slot: UInt32(slot), segment: UInt32(segment))
+            slots.begin(at: slot)
+            sectors.begin(atSegment: segment)
+            isChanged = true
         }
+        // Without room this cannot be said, and the mount may still serve for deleting.
+        try? publish(freeze(), durable: true)
     }
 
     /// The segment of the last extent that the newest commit with any tells of.
@@ -60,15 +69,16 @@ extension Space {
 
     private static let deltasMax = 1000
 
-    /// Adds empty segments, and goes on in the middle of them. Under `lock`.
-    private func skipSegments() {
-        let first = sectors.segmentCount
-        var end = first
-        while end < min(first + Self.segmentsSkipped, Geometry.segmentsMax), (try? files.create(end)) != nil {
-            end += 1
+    /// In a vault that grows, makes segments until enough of the last ones are empty. Under `lock`.
+    private func addEmptySegments() {
+        let ofPages = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
+        let empty = (0..<sectors.segmentCount).reversed().prefix {
+            sectors.isUnused($0) && !ofPages.contains($0)
         }
-        sectors.addSegments(to: end)
-        if end > first { sectors.begin(atSegment: (first + end) / 2) }
+        var count = sectors.segmentCount
+        let end = min(count + Self.segmentsSkipped - empty.count, Geometry.segmentsMax)
+        while count < end, (try? files.create(count)) != nil { count += 1 }
+        sectors.addSegments(to: count)
     }
 }
 

@@ -12,7 +12,7 @@ import VaultFormat
 final class MemoryVault: Sendable {
     static let path = "/vault"
     static let segmentBytes: UInt64 = 4 << 20
-    private static let bootPath = "/proc/sys/kernel/random/boot_id"
+    static let bootPath = "/proc/sys/kernel/random/boot_id"
     private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
     let spaceCount: Int
