@@ -281,6 +281,7 @@ import VaultFormat
     @Test func `while the claim cannot be read nothing is written`() throws {
         let process = try writer(on: here)
         turns.wait(milliseconds: 5000)
+        for number in 0..<40 { try process.mkdir("albums/directory \(number)") }
         process.failsToOpen.withLock { $0 = true }
         let events = changes
         #expect(throws: FileError.self) { try save("albums/second", process) }
@@ -289,6 +290,12 @@ import VaultFormat
         process.failsToOpen.withLock { $0 = false }
         try save("albums/third", process)
         #expect(process.space.claimFailure == nil)
+        // What the commit that failed had is in the next one.
+        process.kill()
+        let after = here.start()
+        try after.mount()
+        #expect(try has("albums/third", after))
+        for number in 0..<40 { #expect(after.exists("albums/directory \(number)")) }
     }
 
     @Test func `one copy is enough, none is a loss`() throws {
