@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import Synchronization
 import VaultCrypto
@@ -49,7 +50,9 @@ final class ClaimKeeper: @unchecked Sendable {
 
     /// Tries to claim a space on a host that takes longer than `ClaimTimes.race` for it.
     private static let hurriedAttempts = 3
+    private static let claimAttempts = 6
     private static let takeOverAttempts = 3
+    private static let slowLooksMax = 3
     /// A process that was killed has its threads until the disk has done what it was asked.
     private static let endingMilliseconds: Int64 = 10_000
     private static let pollMilliseconds: Int64 = 20
@@ -150,7 +153,15 @@ final class ClaimKeeper: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         // Another thread may have done it.
-        if host.now() < validUntil.load(ordering: .acquiring) { return }
+        for _ in 0...Self.slowLooksMax where host.now() >= validUntil.load(ordering: .acquiring) {
+            try makeSure()
+        }
+        // On a host that takes longer for a look than it is good for.
+        if host.now() >= validUntil.load(ordering: .acquiring) { throw .io(Errno(ETIMEDOUT)) }
+    }
+
+    /// Under `lock`.
+    private func makeSure() throws(StoreError) {
         switch phase {
         case .open: try claim()
         case .held: try lookAgain()
@@ -162,11 +173,7 @@ final class ClaimKeeper: @unchecked Sendable {
     func look() throws(StoreError) {
         lock.lock()
         defer { lock.unlock() }
-        switch phase {
-        case .open: try claim()
-        case .held: try lookAgain()
-        case .lost: throw .readOnly
-        }
+        try makeSure()
     }
 
     /// Looks if that is due; returns after how many milliseconds to ask again, nil where never.
@@ -223,16 +230,12 @@ final class ClaimKeeper: @unchecked Sendable {
     /// Two may find it free at the same time. See the format specification for why only one of them goes on.
     private func claim() throws(StoreError) {
         let race = host.times.race
-        var attempts = 0
-        while true {
-            attempts += 1
+        for attempt in 0..<Self.claimAttempts {
             let start = host.now()
             guard try isFree() else { throw lose() }
-            let mayTakeLong = attempts > Self.hurriedAttempts
+            let limit = attempt < Self.hurriedAttempts ? race : host.times.look
             mayStand = true
-            guard try slot.write(own, isInTime: { mayTakeLong || host.now() - start <= race }) else {
-                continue
-            }
+            guard try slot.write(own, isInTime: { host.now() - start <= limit }) else { continue }
             let written = host.now()
             let isLate = written - start > race
             let pause = isLate ? host.times.takeOver : slot.isOnLocalDisk ? 0 : 2 * race
@@ -242,6 +245,7 @@ final class ClaimKeeper: @unchecked Sendable {
             hold(until: pause > 0 ? looked + host.times.look : written + race)
             return
         }
+        throw .io(Errno(ETIMEDOUT))
     }
 
     private func isFree() throws(StoreError) -> Bool {
@@ -254,10 +258,10 @@ final class ClaimKeeper: @unchecked Sendable {
 
     /// Throws unless the claim stands, and nobody has changed the space since it was opened.
     private func makeSureOfClaim() throws(StoreError) {
+        let start = host.now()
         guard case .claim(let claim) = try slot.standing(), claim.owner == own.owner else { throw lose() }
         guard try slot.newestRoot() == expected else {
-            try? slot.erase()
-            mayStand = false
+            try? erase(lookedAt: start)
             throw lose()
         }
     }
@@ -272,14 +276,16 @@ final class ClaimKeeper: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         guard mayStand, phase != .lost else { return }
+        let start = host.now()
         guard case .claim(let claim)? = try? slot.standing(), claim.owner == own.owner else { return }
         validUntil.store(.min, ordering: .releasing)
         (phase, expected) = (.open, newest)
-        do throws(StoreError) {
-            try slot.erase()
-            mayStand = false
-        } catch {
-            // It still may.
-        }
+        try? erase(lookedAt: start)
+    }
+
+    /// Unless so much time has passed since the claim was looked at that it may be another's.
+    private func erase(lookedAt start: Int64) throws(StoreError) {
+        try slot.erase { host.now() - start < host.times.look }
+        mayStand = false
     }
 }

@@ -174,12 +174,12 @@ final class ClaimSlot: Sendable {
         return true
     }
 
-    /// Puts random bytes in the place of a claim.
-    func erase() throws(StoreError) {
+    /// Puts random bytes in the place of a claim, of each copy if `isInTime` says so right before.
+    func erase(isInTime: () -> Bool) throws(StoreError) {
         for copy in 0..<2 {
             try withUnsafeTemporaryPage { (bytes) throws(StoreError) in
                 fillRandom(bytes)
-                _ = try put(UnsafeRawBufferPointer(bytes), copy: copy) { true }
+                _ = try put(UnsafeRawBufferPointer(bytes), copy: copy, isInTime)
             }
         }
     }
