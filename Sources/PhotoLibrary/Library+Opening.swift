@@ -1,4 +1,5 @@
 import VaultCatalogue
+import VaultFormat
 public import VaultStore
 
 extension Library {
@@ -8,10 +9,13 @@ extension Library {
     public static func open(
         _ unlocked: UnlockedSpace, options: LibraryOptions, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Library {
-        let space = try unlocked.openSpace(readOnly: options.readOnly, takingOver: takingOver)
+        let space = try unlocked.openSpace(
+            readOnly: options.readOnly, limits: options.limits, takingOver: takingOver)
         let catalogue: Catalogue
         do throws(CatalogueError) {
-            catalogue = try Catalogue(storage: space, readOnly: options.readOnly && space.pageCount > 0)
+            catalogue = try Catalogue(
+                storage: space, readOnly: options.readOnly && space.pageCount > 0,
+                cacheKibibytes: options.limits.catalogueCacheKibibytes)
         } catch {
             if case .unsupportedVersion(let version) = error { throw .unsupportedVersion(version) }
             throw .damaged("the space's catalogue cannot be read")

@@ -66,6 +66,7 @@ struct SpaceOptions: Sendable {
     var copies: CopyKeeper?
     /// Nil where nothing is written, or nobody else can.
     var claim: ClaimKeeper?
+    var limits = Limits.production
 }
 
 extension Space {
@@ -246,6 +247,9 @@ extension Space {
         if !isClean { try publish(freeze(), durable: true) }
         // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
         try? overwriteAll()
+        if hasPublished && writeStop == nil {
+            try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
+        }
         do throws(StoreError) {
             if writeStop == nil { try eraseSoftRoots() }
         } catch {

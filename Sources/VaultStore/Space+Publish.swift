@@ -51,7 +51,7 @@ extension Space {
     /// transaction, and publishes the result before it freezes again.
     public func freeze() -> FrozenCommit {
         lock.withLock {
-            let (bitmaps, counts) = sectors.takeDirtyPages()
+            let (bitmaps, counts) = sectors.freezeDirtyPages()
             let frozen = FrozenCommit(
                 generation: nextGeneration,
                 pages: staged.map { (index: $0.key, page: $0.value) }.sorted { $0.index < $1.index },
@@ -91,6 +91,7 @@ extension Space {
             lock.withLock { takeBack(frozen) }
             throw error
         }
+        wasPublished?(self)
     }
 
     private func syncFiles() throws(StoreError) {
@@ -116,8 +117,7 @@ extension Space {
         newDeltaSlots = []
         isChanged = true
         slots.markAllDirty()
-        // A bitmap that cannot be loaded cannot have changed either.
-        try? sectors.markDirty(bitmapPages: frozen.bitmaps.map(\.page), countPages: frozen.counts.map(\.page))
+        sectors.takeBack()
     }
 
     // MARK: Everything but the root
@@ -150,7 +150,7 @@ extension Space {
     /// Seals and writes the pages of a commit, then the maps that lead to them; returns the root to publish.
     private func writeCommit(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) -> RootRecord {
         let pages = try lock.withLock { () throws(StoreError) in try assignPages(frozen) }
-        var writer = PageWriter(files: files, codec: codec)
+        var writer = PageWriter(files: files, codec: codec, pagesMax: limits.pagesPerWrite)
         var references: [Reference] = []
         references.reserveCapacity(pages.count)
         for page in pages {
@@ -236,7 +236,7 @@ extension Space {
     /// none, deleting still finds them. As many as there are in use need not make a commit durable before its time.
     private func backAhead(of wanted: Int) {
         let pages = Int(maps[MapObject.catalogue.rawValue].pageCount)
-        let kept = wanted + min(max(Self.slotsPerStep, pages / 4), 8 * Self.slotsPerStep)
+        let kept = wanted + min(max(limits.slotsPerStep, pages / 4), 8 * limits.slotsPerStep)
         while slots.freeSlots < kept || (slots.freeSlots < slots.backedSlots / 2 && hasPlenty) {
             let isPairFull = slots.backedSlots == slots.slotCount
             if isPairFull && slots.freeSlots >= kept { return }
@@ -387,7 +387,9 @@ extension Space {
         }
         newDeltaSlots = []
         current = root
+        hasPublished = true
         frozenPages = [:]
+        sectors.didPublish()
         if root.isDurable {
             let releasable = durableGeneration
             durableGeneration = root.generation

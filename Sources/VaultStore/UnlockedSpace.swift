@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 public import VaultCrypto
-import VaultFormat
+public import VaultFormat
 
 /// A space whose password was right: the vault's lock and the space's key, to be opened here or handed on to the
 /// daemon, so that password and KDF memory never get there.
@@ -65,9 +65,9 @@ public final class UnlockedSpace: Sendable {
     /// - Parameter takingOver: takes the space over from who has claimed it. Called with the milliseconds that this
     ///   takes, if it is so.
     public func openSpace(
-        readOnly: Bool, takingOver: ((Int64) -> Void)? = nil
+        readOnly: Bool, limits: Limits = .production, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
-        let (files, keys, options) = try parts(readOnly: readOnly)
+        let (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)
@@ -102,16 +102,19 @@ public final class UnlockedSpace: Sendable {
     }
 
     /// What a space is opened with.
-    func parts(readOnly: Bool) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
+    func parts(
+        readOnly: Bool, limits: Limits = .production
+    ) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
         let files = SegmentFiles(
-            directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls)
+            directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls,
+            openMax: limits.openSegments)
         let grows = spaceCount == 1
         let counter = SegmentCounter(
             vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: grows)
         let keys = SpaceKeys(key)
         var options = SpaceOptions(
             isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot, vault.calls),
-            segmentCountNow: { counter.now() })
+            segmentCountNow: { counter.now() }, limits: limits)
         if !readOnly {
             options.copies = CopyKeeper(vault)
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)

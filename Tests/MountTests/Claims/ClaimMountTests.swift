@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -42,7 +43,7 @@ import Testing
             // Stopped at any moment, and going on at any other: before it is taken over from, while, or after.
             let isStopped = Int.random(in: 0..<4, using: &dice) > 0
             let stop = UInt32.random(in: 0..<300_000, using: &dice)
-            let resume = UInt32.random(in: 0..<3_000_000, using: &dice)
+            let resume = UInt32.random(in: 0..<(Self.times == nil ? 15_000_000 : 3_000_000), using: &dice)
             if isStopped {
                 stopped += 1
                 usleep(stop)

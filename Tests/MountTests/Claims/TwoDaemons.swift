@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 import TestSupport
+import Testing
 
 /// What files must hold, by name: told safe by fsync(2). Used by several threads.
 final class SafeFiles: Sendable {
