@@ -78,10 +78,26 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// Asks the kernel to have these bytes in memory soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only advice: it does
     /// not wait, and nothing fails.
     func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
+    /// Asks the kernel to keep no copy of these bytes in memory (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
+    /// file's end where `length` is 0. Only advice, as `readSoon`.
+    func forget(_ descriptor: Int32, offset: UInt64, length: UInt64)
 }
 
 extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+    public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+
+    /// Opens a file for reads that see the disk, or the server, and not this kernel's memory of it, as far as the host
+    /// can. Its buffers, offsets and lengths are whole pages of 4096 bytes.
+    public func openPastCache(_ directory: Int32, _ path: String, flags: Int32) throws(Errno) -> Int32 {
+        do throws(Errno) {
+            return try openTraceless(directory, path, flags: flags | obscura_direct, mode: 0)
+        } catch  where error == Errno(EINVAL) {
+            let descriptor = try openTraceless(directory, path, flags: flags, mode: 0)
+            forget(descriptor, offset: 0, length: 0)
+            return descriptor
+        }
+    }
 
     /// As `open`, so that reading leaves no trace in the access time, where the caller owns the file.
     public func openTraceless(

@@ -4,9 +4,13 @@ public import VaultStore
 
 extension Library {
     /// Opens the library of a space whose password was right.
-    public static func open(_ unlocked: UnlockedSpace, options: LibraryOptions) throws(VaultError) -> Library
-    {
-        let space = try unlocked.openSpace(readOnly: options.readOnly, limits: options.limits)
+    ///
+    /// - Parameter takingOver: see `UnlockedSpace.openSpace`.
+    public static func open(
+        _ unlocked: UnlockedSpace, options: LibraryOptions, takingOver: ((Int64) -> Void)? = nil
+    ) throws(VaultError) -> Library {
+        let space = try unlocked.openSpace(
+            readOnly: options.readOnly, limits: options.limits, takingOver: takingOver)
         let catalogue: Catalogue
         do throws(CatalogueError) {
             catalogue = try Catalogue(

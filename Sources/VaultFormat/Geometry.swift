@@ -79,4 +79,5 @@ public enum PageRole: UInt8, Sendable {
     case mapNode = 21
     case delta = 22
     case root = 23
+    case claim = 24
 }

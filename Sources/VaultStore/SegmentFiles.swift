@@ -69,6 +69,8 @@ final class SegmentFiles: @unchecked Sendable {
     /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
     /// he synced it.
     private var hasNewFiles = true
+    /// Asked before every write; set before the first one. Nil where nobody else can write.
+    var claim: ClaimKeeper?
     /// The failure of a sync that nobody asked for; the next one that is asked for throws it.
     private var failedSync: StoreError?
 
@@ -183,14 +185,31 @@ final class SegmentFiles: @unchecked Sendable {
     func punch(_ number: Int, sectors: Range<Int>) {
         let page = Geometry.sectorsPerPage
         let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
-        guard first < end, let segment = try? segment(number) else { return }
-        try? calls.punchHole(
-            segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
-            length: UInt64((end - first) * Geometry.sectorBytes))
+        guard first < end else { return }
+        do throws(StoreError) {
+            let segment = try segment(number)
+            try claim?.willWrite()
+            try? calls.punchHole(
+                segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
+                length: UInt64((end - first) * Geometry.sectorBytes))
+        } catch {
+            // They keep their disk.
+        }
+    }
+
+    /// Whether nobody else has claimed the space, by a look. For what costs most where somebody has.
+    private func isStillOurs() -> Bool {
+        do throws(StoreError) {
+            try claim?.look()
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Removes a segment's file; false where the host refuses.
     func remove(_ number: Int) -> Bool {
+        guard isStillOurs() else { return false }
         do throws(Errno) { try calls.unlink(directory, Self.name(number)) } catch {
             guard error == .noEntry else { return false }
         }
@@ -205,7 +224,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Ends a segment's file earlier; false where the host refuses.
     func shorten(_ number: Int, to bytes: UInt64) -> Bool {
-        guard let segment = try? segment(number) else { return false }
+        guard let segment = try? segment(number), isStillOurs() else { return false }
         lock.withLock { _ = unsynced.insert(number) }
         return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
     }
@@ -227,6 +246,7 @@ final class SegmentFiles: @unchecked Sendable {
         // Once more behind it: a sync that took the mark meanwhile may have come before the bytes.
         defer { lock.withLock { _ = unsynced.insert(number) } }
         segment.willWrite(offset..<offset + UInt64(bytes.count))
+        try claim?.willWrite()
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw StoreError(error) }

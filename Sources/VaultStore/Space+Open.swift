@@ -64,6 +64,8 @@ struct SpaceOptions: Sendable {
     var segmentCountNow: @Sendable () -> Int
     /// Nil where nothing is written.
     var copies: CopyKeeper?
+    /// Nil where nothing is written, or nobody else can.
+    var claim: ClaimKeeper?
     var limits = Limits.production
 }
 
@@ -75,6 +77,8 @@ extension Space {
         let found = findRoots(files: files, codec: PageCodec(key: keys.page))
         let space = try open(found, files: files, keys: keys, options: options)
         space.hasLostNewestRoot = space.isNewestRootLost(of: found)
+        space.attachClaim(found)
+        if options.claim?.hasTakenOver == true { space.keepAway(from: found) }
         return space
     }
 
@@ -243,9 +247,19 @@ extension Space {
         if !isClean { try publish(freeze(), durable: true) }
         // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
         try? overwriteAll()
-        if hasPublished {
+        if hasPublished && writeStop == nil {
             try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
         }
+        do throws(StoreError) {
+            if writeStop == nil { try eraseSoftRoots() }
+        } catch {
+            // Where others write by now, the soft roots are theirs.
+            if writeStop == nil { throw error }
+        }
+        claim?.giveUp(newest: RootMark(current))
+    }
+
+    private func eraseSoftRoots() throws(StoreError) {
         guard rings.hasSoft else { return }
         for slot in RootLayout.softSlots {
             for copy in 0..<2 {

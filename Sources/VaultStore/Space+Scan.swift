@@ -167,6 +167,7 @@ extension Space {
             durableDelta: .absent, torn: [], unreadable: [])
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
+        space.foundRoots = found
         space.formerRoot = newestRoot(found, bootHash: options.bootHash)
         return space
     }
@@ -225,6 +226,8 @@ extension Space {
     /// nothing that the new one is made of.
     public func beginState(after newest: UInt64) {
         replaceMissingSegments()
+        // Not before: what was missing may be where the claim goes.
+        attachClaim(foundRoots)
         lock.withLock {
             nextGeneration = max(nextGeneration, newest + 1)
             let old = slots.takeAll()
@@ -249,6 +252,7 @@ extension UnlockedSpace {
         let (counted, found) = (options.segmentCountNow, try vault.highestNumber(spaces: spaceCount) + 1)
         // The others are counted up to the first that is missing.
         options.segmentCountNow = { max(counted(), found) }
+        try begin(options.claim)
         do throws(StoreError) {
             return try Space.openBlank(files: files, keys: keys, options: options)
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }

@@ -29,6 +29,13 @@ private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure)
     let count = files.count + report.findings.count
     let summary = "\(counted(report.fileCount, "file")), \(sizeText(report.bytes)) read"
     guard count > 0 else { return say("\(vault): nothing is damaged: \(summary)") }
+    if unlocked.isClaimedByOthers {
+        throw Failure(
+            .inUse, vault,
+            "another computer has this space open, or did not unmount it: some of the above may be what it is just "
+                + "changing; unmount it there, or take it over (obscura mount -o takeover VAULT DIR), and check again"
+        )
+    }
     guard arguments.has(.repair) else {
         throw Failure(.damaged, vault, "damage found: \(counted(count, "line")) above; \(summary)")
     }

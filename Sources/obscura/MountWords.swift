@@ -18,6 +18,8 @@ struct MountWords: Equatable {
     var endsBeforeSleep = true
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
+    /// Take the space over from another mount that has claimed it.
+    var takesOver = false
     var subtype = "obscura"
     var passfile: String?
     var askpass: String?
@@ -26,12 +28,12 @@ struct MountWords: Equatable {
     /// The words that --help names.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, takeover, noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+        "keyfile=", "thumbs=", "trash=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that change nothing here.
@@ -73,6 +75,7 @@ struct MountWords: Equatable {
         case "nodev": allowDev = false
         case "suid": allowSuid = true
         case "nosuid": allowSuid = false
+        case "takeover": takesOver = true
         default: return false
         }
         return true
@@ -150,6 +153,7 @@ struct MountWords: Equatable {
         if !endsBeforeSleep { words.append("suspend=keep") }
         if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
+        if takesOver { words.append("takeover") }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }

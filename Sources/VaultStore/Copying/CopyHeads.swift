@@ -27,6 +27,9 @@ struct CopyHeads: Equatable {
     private var unreadableHeader: [Range<Int>] = []
 
     static let rootBytes = RootLayout.rootSlots * Geometry.pageBytes
+    /// Where a claim may stand among the roots. A copy is nobody's: it keeps what it has there.
+    static let claimBytes =
+        RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
     init(_ vault: VaultDirectory, spaces: Int) throws(VaultError) {
         do throws(Errno) {

@@ -266,7 +266,8 @@ final class CopyTarget {
         var bytes = bytes
         let result = bytes.withUnsafeMutableBytes { bytes -> Result<Void, VaultError> in
             do throws(VaultError) {
-                for range in unreadable {
+                let claim = CopyHeads.claimBytes.clamped(to: 0..<bytes.count)
+                for range in unreadable + [claim] where !range.isEmpty {
                     try keep(UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count))
                 }
                 return .success(try update(0, UnsafeRawBufferPointer(bytes), end: end))
