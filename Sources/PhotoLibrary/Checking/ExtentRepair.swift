@@ -36,6 +36,9 @@ struct ExtentRepair {
     /// What is known of a content, or of an identity record.
     private struct Content {
         var owners: [ContentOwner]
+        /// As rows have them.
+        var rows: [ExtentRun]
+        /// As they should be: by an identity record that is as new as the rows, else by these.
         var runs: [ExtentRun]
         /// Extents that keep their place.
         var kept: [ExtentRun] = []
@@ -54,9 +57,10 @@ struct ExtentRepair {
         var contents: [ContentKey: Content] = [:]
         var claims: [Claim] = []
         for key in keys {
-            let runs = try tables.runs(of: key.content, isRecord: key.isRecord).map(\.run)
-            var content = Content(owners: key.isRecord ? [] : owners[key.content] ?? [], runs: runs)
-            if content.isOfFile { content.runs += try runsWithoutRows(of: key.content, besides: runs) }
+            let rows = try tables.runs(of: key.content, isRecord: key.isRecord).map(\.run)
+            var content = Content(
+                owners: key.isRecord ? [] : owners[key.content] ?? [], rows: rows, runs: rows)
+            if content.isOfFile { content.runs = try recordedRuns(of: key.content) ?? rows }
             claims += try self.claims(of: key, &content)
             contents[key] = content
         }
@@ -69,27 +73,15 @@ struct ExtentRepair {
         }
     }
 
-    /// What a file's identity record says of where bytes lie of which no row says anything.
-    private func runsWithoutRows(
-        of content: UInt64, besides runs: [ExtentRun]
-    ) throws(CatalogueError) -> [ExtentRun] {
+    /// Where a file's bytes lie by its identity record; nil where there is none that is as new as the rows.
+    private func recordedRuns(of content: UInt64) throws(CatalogueError) -> [ExtentRun]? {
         for (found, version) in try tables.currentRecords(ofFilesWith: content) {
-            guard let record = record(found), record.row.content == content, record.row.version == version
+            guard let record = record(found), record.row.content == content, record.row.version == version,
+                let runs = record.runs, runs.allSatisfy({ space.isPossible($0) || $0.isLost })
             else { continue }
-            let missing = subtracting(
-                merged(runs.map { $0.offset..<max($0.end, $0.offset) }),
-                from: (record.runs ?? []).filter { space.isPossible($0) }.map { $0.offset..<$0.end })
-            // Whole chunks, or pieces of one, as they were sealed.
-            return (record.runs ?? []).flatMap { run in
-                (0..<(space.isPossible(run) ? run.chunkCount : 0)).compactMap { number in
-                    let start = run.offset + UInt64(number) * Chunk.bytes
-                    let part = run.part(from: start, to: start + Chunk.bytes)
-                    return missing.contains { $0.contains(part.offset) && $0.upperBound >= part.end }
-                        ? part : nil
-                }
-            }
+            return runs
         }
-        return []
+        return nil
     }
 
     private func record(_ found: CheckedRun) -> IdentityRecord? {
@@ -106,10 +98,10 @@ struct ExtentRepair {
 
     /// The extents of all runs of a content.
     private func claims(of key: ContentKey, _ content: inout Content) throws(CatalogueError) -> [Claim] {
-        if key.isRecord { return content.runs.flatMap { claims(of: key, $0, .identity) } }
-        let asFile = content.runs.flatMap { claims(of: key, $0, .content) }
+        if key.isRecord { return claims(of: key, content, as: .identity) }
+        let asFile = claims(of: key, content, as: .content)
         if !content.isOfThumbnail || asFile.contains(where: \.isOpen) { return asFile }
-        let asThumbnail = content.runs.flatMap { claims(of: key, $0, .thumbnail) }
+        let asThumbnail = claims(of: key, content, as: .thumbnail)
         if content.isOfFile, asThumbnail.contains(where: \.isOpen) {
             // Where the bytes of the file are nobody knows.
             try mender.separate(content: key.content)
@@ -118,18 +110,19 @@ struct ExtentRepair {
         return content.isOfFile ? asFile : asThumbnail
     }
 
-    /// Extents of a run, each as a run of its own: those that open, and those that do not and can lie where they are
-    /// said to.
-    private func claims(of key: ContentKey, _ run: ExtentRun, _ role: ExtentRole) -> [Claim] {
-        if run.isLost { return [] }
-        let open = space.openingExtents(of: run, role, content: key.content)
-        var claims = open.map { Claim(key: key, run: $0, isOpen: true) }
-        guard space.isPossible(run) else { return claims }
+    /// Extents, each as a run of its own: those that open, and those that do not and can lie where they ought to.
+    private func claims(of key: ContentKey, _ content: Content, as role: ExtentRole) -> [Claim] {
+        let open = Set(content.rows + content.runs).filter { !$0.isLost }.flatMap {
+            space.openingExtents(of: $0, role, content: key.content)
+        }
+        var claims = Set(open).map { Claim(key: key, run: $0, isOpen: true) }
         let known = Set(open.map(\.sector))
-        for number in 0..<run.chunkCount where !known.contains(run.sector(ofChunk: number)) {
-            let start = run.offset + UInt64(number) * Chunk.bytes
-            let part = run.part(from: start, to: start + Chunk.bytes)
-            claims.append(Claim(key: key, run: part, isOpen: false))
+        for run in content.runs where space.isPossible(run) && run.offset < Geometry.fileBytesMax {
+            for number in 0..<run.chunkCount where !known.contains(run.sector(ofChunk: number)) {
+                let start = run.offset + UInt64(number) * Chunk.bytes
+                let part = run.part(from: start, to: start + Chunk.bytes)
+                claims.append(Claim(key: key, run: part, isOpen: false))
+            }
         }
         return claims
     }
@@ -138,7 +131,7 @@ struct ExtentRepair {
 
     /// A record that does not open is written anew.
     private func mendRecord(_ id: UInt64, _ record: Content) throws(CatalogueError) {
-        if record.isOpen && record.kept == record.runs { return }
+        if record.isOpen && record.kept == record.rows { return }
         try tables.deleteIdentity(id)
         try tables.markUnrecorded(id)
     }

@@ -151,7 +151,9 @@ extension CatalogueMender {
     /// Directories that lie in each other: one of them is taken out, the rest follows.
     func mendUnreachable() throws(CatalogueError) {
         let query = "SELECT ino FROM (\(CatalogueRule.unreachable)) ORDER BY ino LIMIT 1"
-        while let ino = try numbers(query).first {
+        var last: Int64 = 0
+        while let ino = try numbers(query).first, ino != last {
+            last = ino
             let names = try entries(where: "ino = ?1", [.number(ino)])
             guard let first = names.first else { return }
             for entry in names.dropFirst() {
@@ -172,7 +174,7 @@ extension CatalogueMender {
             """
             UPDATE inode SET day = coalesce((SELECT CAST(replace(\(name), '-', '') AS INTEGER) FROM dentry
                 WHERE dentry.ino = inode.ino AND dentry.parent = 2 AND length(dentry.name) = 10
-                AND \(name) = strftime('%Y-%m-%d', \(name)) AND \(name) >= '0001-01-01'), 0)
+                AND \(RuleText.isDate(name)) AND \(name) >= '0001-01-01'), 0)
                 WHERE \(RuleText.isDirectory) AND ino > 3
                 AND (day <> 0 OR ino IN (SELECT ino FROM dentry WHERE parent = 2))
             """)

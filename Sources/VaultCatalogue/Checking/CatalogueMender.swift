@@ -234,7 +234,7 @@ public final class CatalogueMender {
         let ino = try next("ino")
         try execute(
             """
-            INSERT INTO inode SELECT ?1, 16384 | mode & 511, uid, gid, 0, 2, 0, 0, 0, 0, ino, ?3, 0,
+            INSERT INTO inode SELECT ?1, 16384 | (mode & 511), uid, gid, 0, 2, 0, 0, 0, 0, ino, ?3, 0,
                 \(Self.now), 0, \(Self.now), 0, \(Self.now), 0 FROM inode WHERE ino = ?2
             """, [.number(ino), .number(parent), .number(day)])
         try addName(name, of: ino, in: parent)

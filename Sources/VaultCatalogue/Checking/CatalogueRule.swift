@@ -63,8 +63,11 @@ enum RuleText {
     }
     /// Whether a column is the number of a real date.
     static func isDay(_ column: String) -> String {
-        "(\(column) BETWEEN 10101 AND 99991231 AND "
-            + "coalesce(strftime('%Y-%m-%d', \(dayName(column))), '') = \(dayName(column)))"
+        "(\(column) BETWEEN 10101 AND 99991231 AND \(isDate(dayName(column))))"
+    }
+    /// Whether a text is a real date. Only what is added makes another one of the 31st of February.
+    static func isDate(_ text: String) -> String {
+        "coalesce(strftime('%Y-%m-%d', \(text), '+0 days'), '') = \(text)"
     }
     /// Plaintext bytes that an inode has extents of. Far from where a sum overflows: rows may be anybody's who knows
     /// the password. No run is as long.
@@ -254,17 +257,18 @@ extension CatalogueRule {
 
     private static let isSize = "size BETWEEN 0 AND 1 << 60"
     static let impossibleExtents = """
-        SELECT DISTINCT content FROM extent WHERE NOT (offset BETWEEN 0 AND (1 << 62) - 1
+        SELECT DISTINCT content FROM extent WHERE NOT (offset BETWEEN 0 AND 1 << 60
             AND length BETWEEN 1 AND 1 << 40 AND sector BETWEEN 0 AND (1 << 62) - 1)
         """
     static let overlappingExtents = """
         SELECT DISTINCT content FROM (SELECT content, offset + length AS end,
             lead(offset) OVER (PARTITION BY content ORDER BY offset) AS next FROM extent) WHERE end > next
         """
-    /// Of what is counted as stored some is not there, and no hole of the file either.
+    /// Some of what is counted as stored does not lie within the file.
     static let missingExtents = """
-        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND allocated > \(RuleText.storedBytes)
-            AND allocated <= size AND size <= 1 << 60
+        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND allocated <= size AND size <= 1 << 60
+            AND allocated > (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
+                WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0)
         """
     static let unowned = """
         SELECT DISTINCT content FROM extent

