@@ -24,11 +24,6 @@ struct SegmentWindows {
     /// Runs that reach into the next window.
     private var carried: [CheckedRun] = []
 
-    /// Runs in memory at a time, some 64 bytes each.
-    private static let runsMax = 1 << 18
-    /// Segments whose bits are in memory at a time: 4 KiB each at the usual size.
-    private static let segmentsMax = 1024
-
     init(_ space: Space, _ tables: Tables) throws(CatalogueError) {
         self.space = space
         let counts = try tables.runCounts(sectorsPerSegment: space.sectorsPerSegment)
@@ -36,7 +31,9 @@ struct SegmentWindows {
         var (first, count) = (0, 0)
         for segment in 0..<space.segmentCount {
             let more = counts[segment] ?? 0
-            if segment > first, count + more > Self.runsMax || segment - first == Self.segmentsMax {
+            if segment > first, count + more > space.limits.checkedRuns
+                || segment - first == space.limits.checkedSegments
+            {
                 windows.append(first..<segment)
                 (first, count) = (segment, 0)
             }

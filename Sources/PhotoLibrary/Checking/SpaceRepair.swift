@@ -94,10 +94,23 @@ public struct SpaceRepair {
         var keys = Set(try tables.runsNowhere(from: end).map(\.key))
         keys.formUnion(try tables.contentsToMend().map { ContentKey(content: $0) })
         keys.formUnion(plan.contested)
+        keys.formUnion(try contested(tables))
+        for _ in 0..<Self.roundsMax {
+            var repair = ExtentRepair(space, tables, mender)
+            try repair.mend(keys)
+            // What has come back to its place may lie over what nobody else claimed until then.
+            let more = try contested(tables)
+            if more.isSubset(of: keys) { return }
+            keys.formUnion(more)
+        }
+    }
+
+    /// Whose extents lie where those of others do, or where none can.
+    private func contested(_ tables: Tables) throws(CatalogueError) -> Set<ContentKey> {
+        var keys: Set<ContentKey> = []
         var windows = try SegmentWindows(space, tables)
         while let window = try windows.next(tables) { keys.formUnion(window.contested(space)) }
-        var repair = ExtentRepair(space, tables, mender)
-        try repair.mend(keys)
+        return keys
     }
 
     /// Thumbnails and identity records that do not open are made anew. What they had nobody has then: it is given back

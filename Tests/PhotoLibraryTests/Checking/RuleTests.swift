@@ -146,8 +146,12 @@ import VaultFormat
 
     private static let ofExtents = [
         Break(
-            "one of its extents is impossible", .lost,
+            "one of its extents is impossible", .mended,
             "UPDATE extent SET sector = -5 WHERE content = (SELECT content FROM inode WHERE size = 5000)"),
+        Break(
+            "one of its extents is impossible", .lost,
+            "UPDATE extent SET sector = -5 WHERE content = (SELECT content FROM inode WHERE size = 5000)",
+            "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode WHERE size = 5000"),
         Break(
             "its extents overlap", .mended,
             """
