@@ -188,20 +188,6 @@ extension Space {
         }
     }
 
-    /// Reserves a run for `bytes` plaintext bytes (a chunk at most) that are lost: nothing is written there, so
-    /// reading them is an error, and never zeros.
-    public func reserveMissing(offset: UInt64, bytes: Int) throws(StoreError) -> ExtentRun {
-        try lock.withLock { () throws(StoreError) in
-            let count = Geometry.sectors(forPlaintext: bytes)
-            guard let taken = try takeSectors(least: count, most: count, near: nil, .anywhere) else {
-                throw .noRoom
-            }
-            return ExtentRun(
-                offset: offset, length: UInt64(bytes), sector: taken.0, generation: nextGeneration,
-                epoch: epoch)
-        }
-    }
-
     /// Gives back claimed sectors that the coming state does not name. They stay as they are until it is whole.
     public func giveBack(_ ranges: [Range<UInt64>]) {
         let perSegment = UInt64(files.sectorsPerSegment)

@@ -122,7 +122,10 @@ private func remaining(
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
     let again = try check(unlocked, vault, readsContent: false)
     let texts = again.findings.map(\.text)
-    let lost = before.findings.filter(\.isOfFile).map(\.text).filter { !texts.contains($0) }
+    // What the second look did not read, and tells nothing else of.
+    let lost = before.findings.filter { finding in
+        finding.isOfFile && !again.findings.contains { $0.isAboutBytes(of: finding) }
+    }.map(\.text).filter { !texts.contains($0) }
     let lines = files.map { printable("\($0.file): \($0.cause)") } + texts + lost
     if !lines.isEmpty { say("Still damaged:") }
     for line in lines { say("  \(line)") }

@@ -22,6 +22,7 @@ func fuzzCatalogue(_ bytes: UnsafeRawBufferPointer) {
         _ = try? tables.owners(of: [1, 16, 17, 18])
         for ino in UInt64(1)..<32 {
             _ = try? PathFinder(tables: tables).paths(of: ino)
+            _ = try? tables.currentRecords(ofFilesWith: ino)
             _ = try? tables.thumbnails(of: ino)
         }
     }

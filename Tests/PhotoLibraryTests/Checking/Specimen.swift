@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-import VaultCatalogue
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import VaultCatalogue
 @testable import VaultStore
 
 /// A small closed vault with something of everything in it, whose stored bytes a test damages and puts back.
@@ -102,6 +102,27 @@ final class Specimen {
     /// Whether a segment is byte for byte as it was.
     func isWhole(_ segment: Int) throws -> Bool {
         try Data(contentsOf: URL(fileURLWithPath: path(segment: segment))) == whole[segment]
+    }
+
+    /// Changes the catalogue by statements, behind the library's back.
+    func change(_ statements: [String]) throws {
+        let space = try unlocked.openSpace(readOnly: false)
+        let catalogue = try Catalogue(storage: space)
+        try catalogue.locked { tables in
+            for statement in statements { try tables.connection.execute(statement) }
+        }
+        let frozen = try catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() })
+        try space.publish(frozen, durable: true)
+        try space.close()
+    }
+
+    /// Mounts it, and unmounts it again.
+    func remount() throws {
+        var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        options.thumbnails = .off
+        let library = try Library.open(unlocked, options: options)
+        library.didGoLive()
+        try library.close()
     }
 
     // MARK: What is where
