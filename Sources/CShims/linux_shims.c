@@ -8,6 +8,7 @@
 
 const int obscura_no_access_time = O_NOATIME;
 const int obscura_keep_size = FALLOC_FL_KEEP_SIZE;
+const int obscura_punch_hole = FALLOC_FL_PUNCH_HOLE;
 const int obscura_path_only = O_PATH;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {

@@ -80,6 +80,8 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func allocate(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
     /// As `allocate` from 0 on, without a change of the file's size (FALLOC_FL_KEEP_SIZE).
     func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno)
+    /// fallocate(2), FALLOC_FL_PUNCH_HOLE: the bytes read as zeros and take no disk. EOPNOTSUPP where the host cannot.
+    func punchHole(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
     /// Sets access and modification time, of a link itself; the change time becomes the kernel's now.

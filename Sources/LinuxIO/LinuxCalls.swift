@@ -48,6 +48,11 @@ public final class LinuxCalls: FileSystemCalls {
         _ = try retryingInterrupts { obscura_fallocate(descriptor, obscura_keep_size, 0, Int64(bytes)) }
     }
 
+    public func punchHole(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        let mode = obscura_punch_hole | obscura_keep_size
+        _ = try retryingInterrupts { obscura_fallocate(descriptor, mode, Int64(offset), Int64(length)) }
+    }
+
     public func status(_ descriptor: Int32) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingInterrupts { fstat(descriptor, &status) }

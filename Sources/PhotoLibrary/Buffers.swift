@@ -5,19 +5,20 @@ import VaultStore
 
 /// What all open files share: the store, the buffers, and the bounds on bytes that are not sealed yet.
 final class FileCommons: @unchecked Sendable {
-    /// Dirty chunks in memory over all files: 16 MiB.
-    static let dirtyChunksMax = 128
     /// The largest request of the kernel.
     static let requestBytesMax = 1 << 20
 
     let space: Space
-    let chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: 16)
-    let replies = BufferPool(bufferBytes: requestBytesMax, keptMax: 4)
+    let chunks: BufferPool
+    let replies: BufferPool
     /// Asks for commits that make freed sectors usable, or for the trash to be emptied of so many bytes; true if
     /// another try is worth it. Set once, at the start.
     var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
-    /// How often room is asked for before there is none: each time gives some, which another may take.
-    private static let attemptsMax = 16
+    /// Waits until less of what was given back is not usable yet; see `Space.isBacklogged`. Set once, at the start.
+    var awaitReuse: @Sendable () -> Void = {}
+    /// How often room is asked for before there is none. Each time gives some, which others may take first: a program
+    /// waits as long as there is something to wait for, but not for ever.
+    private static let attemptsMax = 1000
     /// A new content for a file whose present one others have too; nil where they are gone. Set once, at the start.
     var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
     /// Wakes the committer, which is to save this file within a second. Set once, at the start.
@@ -29,7 +30,11 @@ final class FileCommons: @unchecked Sendable {
     private var dirtyCount = 0
     private var claimedBytes: UInt64 = 0
 
-    init(_ space: Space) { self.space = space }
+    init(_ space: Space) {
+        self.space = space
+        chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: space.limits.keptChunks)
+        replies = BufferPool(bufferBytes: Self.requestBytesMax, keptMax: space.limits.keptReplies)
+    }
 
     /// Registers a file that has something to save.
     func register(_ file: FileState) {
@@ -49,7 +54,7 @@ final class FileCommons: @unchecked Sendable {
     func countDirty(for file: FileState) throws(FileError) {
         let (isFull, others) = lock.withLock {
             dirtyCount += 1
-            return dirtyCount > Self.dirtyChunksMax ? (true, unsaved) : (false, [])
+            return dirtyCount > space.limits.dirtyChunks ? (true, unsaved) : (false, [])
         }
         guard isFull else { return }
         for other in others {
@@ -74,10 +79,11 @@ final class FileCommons: @unchecked Sendable {
     /// Sets room aside for bytes that will be sealed later, so that a full space is told at write(2).
     func claim(_ bytes: UInt64) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
+            let freed = space.freedSectors
             if claim(bytes, of: space.knownCapacity.available) == 0 { return }
             let missing = claim(bytes, of: space.capacity.available)
             if missing == 0 { return }
-            guard makeRoom(missing) else { break }
+            guard isWorthAnother(since: freed, missing) else { break }
         }
         throw .noRoom
     }
@@ -91,16 +97,25 @@ final class FileCommons: @unchecked Sendable {
         }
     }
 
+    /// Whether a try that found no room when `freed` sectors had come free may find some now.
+    private func isWorthAnother(since freed: UInt64, _ bytes: UInt64) -> Bool {
+        space.freedSectors != freed || makeRoom(bytes) || space.freedSectors != freed
+    }
+
     /// Seals and writes, trying again where the space seems full.
     func seal(
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
     ) throws(FileError) -> [ExtentRun] {
+        if purpose == .user, space.isBacklogged { awaitReuse() }
         for _ in 0..<Self.attemptsMax {
+            let freed = space.freedSectors
             do throws(StoreError) {
                 return try space.write(
                     role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
             } catch {
-                guard error == .noRoom, makeRoom(UInt64(bytes.count)) else { throw FileError(error) }
+                guard error == .noRoom, isWorthAnother(since: freed, UInt64(bytes.count)) else {
+                    throw FileError(error)
+                }
             }
         }
         throw .noRoom

@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+import VaultFormat
 import VaultStore
 
 /// Decides when what changed becomes a root: soft 50 ms after a change, durable 5 s after it or when fsync(2)
@@ -8,14 +9,12 @@ final class Committer: @unchecked Sendable {
     static let softDelayMilliseconds: Int64 = 50
     static let durableDelayMilliseconds: Int64 = 5000
     static let unsavedMilliseconds: Int64 = 1000
-    /// Identity records that one commit writes, and so many where fsync(2) waits for it.
-    private static let recordsMax = 8192
-    private static let awaitedRecordsMax = 64
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
+    /// How long after its last durable commit a vault gives room back to its host.
+    private static let quietMilliseconds: Int64 = 20_000
     /// Work that nobody waits for is done so much at a time, and then again after a pause.
     private static let expirySliceMilliseconds: Int64 = 200
-    private static let overwriteSliceBytes: UInt64 = 4 << 20
     private static let pauseMilliseconds: Int64 = 20
 
     weak var library: Library?
@@ -32,6 +31,8 @@ final class Committer: @unchecked Sendable {
     private var expiryAt: Int64 = 0
     /// When sectors of destroyed photos are overwritten next; nil while there are none that can be.
     private var overwriteAt: Int64?
+    /// When the host is given back what nothing lies in; nil where nothing has changed since.
+    private var giveBackAt: Int64?
     /// Durable commits asked for, and done or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
@@ -135,9 +136,23 @@ final class Committer: @unchecked Sendable {
             }
         }
         lock.unlock()
-        library.space.overwriteFreed(most: max(bytes, Self.overwriteSliceBytes))
+        library.space.overwriteFreed(most: max(bytes, library.space.limits.overwriteStepBytes))
         lock.lock()
         return true
+    }
+
+    /// Waits for two durable commits, and overwrites what nobody refers to then.
+    func awaitReuse() {
+        lock.lock()
+        defer { lock.unlock() }
+        // The committer itself, saving a file, must not wait for the committer.
+        guard isRunning, pthread_equal(thread, pthread_self()) == 0, let space = library?.space else { return }
+        for _ in 0..<2 where !space.canOverwrite && space.isBacklogged {
+            guard (try? waitForDurable()) != nil else { return }
+        }
+        lock.unlock()
+        space.overwriteFreed(most: .max / 2)
+        lock.lock()
     }
 
     /// Commits for the last time and ends the thread.
@@ -193,6 +208,8 @@ final class Committer: @unchecked Sendable {
                 commit(durable: isDurable)
             } else if let at = overwriteAt, now >= at {
                 overwriteSome()
+            } else if let at = giveBackAt, now >= at, softSince == nil, durableSince == nil {
+                giveBack()
             } else if now >= expiryAt {
                 expireSome(now)
             } else {
@@ -207,7 +224,7 @@ final class Committer: @unchecked Sendable {
     /// Goes on overwriting destroyed photos. `lock` is held, and given up meanwhile.
     private func overwriteSome() {
         lock.unlock()
-        library?.space.overwriteFreed(most: Self.overwriteSliceBytes)
+        if let space = library?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
         let isLeft = library?.space.canOverwrite ?? false
         lock.lock()
         overwriteAt = isLeft ? MonotonicClock.milliseconds + Self.pauseMilliseconds : nil
@@ -219,6 +236,23 @@ final class Committer: @unchecked Sendable {
     private func awaitOverwriting() {
         guard durableSince == nil, library?.space.hasDestroyed == true else { return }
         durableSince = MonotonicClock.milliseconds
+    }
+
+    /// Gives the host back what nothing lies in, once nothing has changed for a while. `lock` is held, and given up
+    /// meanwhile.
+    private func giveBack() {
+        giveBackAt = nil
+        isCommitting = true
+        lock.unlock()
+        // What fails is tried again at the end of the next quiet time.
+        if let library {
+            try? library.space.giveBack { () throws(StoreError) in
+                guard let frozen = try? library.freeze() else { throw .damaged }
+                try library.space.publish(frozen, durable: true)
+            }
+        }
+        lock.lock()
+        isCommitting = false
     }
 
     /// Goes on emptying the trash of what is too old. `lock` is held, and given up meanwhile.
@@ -246,6 +280,7 @@ final class Committer: @unchecked Sendable {
         if let recordsSince { due = min(due, max(retryAt, recordsSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
         if let overwriteAt { due = min(due, overwriteAt) }
+        if let giveBackAt { due = min(due, max(giveBackAt, now + Self.pauseMilliseconds)) }
         wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
@@ -255,7 +290,8 @@ final class Committer: @unchecked Sendable {
         if isLast { return .max }
         if isAwaited && now < recordsAt { return 0 }
         recordsAt = now + Self.durableDelayMilliseconds
-        return isAwaited ? Self.awaitedRecordsMax : Self.recordsMax
+        let limits = library?.space.limits ?? .production
+        return isAwaited ? limits.awaitedRecords : limits.records
     }
 
     /// Publishes a root. `lock` is held, and given up meanwhile.
@@ -287,6 +323,7 @@ final class Committer: @unchecked Sendable {
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
         } else {
             retryAt = 0
+            if durable { giveBackAt = MonotonicClock.milliseconds + Self.quietMilliseconds }
             if durable, library?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
             if durable, overwriteAt == nil { awaitOverwriting() }
             if durable { recordsSince = isBehind ? MonotonicClock.milliseconds : nil }

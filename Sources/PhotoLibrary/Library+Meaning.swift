@@ -1,4 +1,6 @@
 import VaultCatalogue
+import VaultFormat
+import VaultStore
 
 /// Which file a request means. The kernel asks by inode, and goes on believing a name that came to mean another file
 /// until it is told. Told that what it uses is stale, it asks for the name again, in the same thread: but once.
@@ -10,9 +12,6 @@ extension Library {
         /// It did: the name means this inode.
         case found(UInt64)
     }
-
-    /// Threads that come back, kept at most: those that end meanwhile never do.
-    private static let retriesMax = 1024
 
     /// The inode that a thread opens or changes by a name. Throws `stale` where that name may be another file's by now:
     /// though another name, the right one, was looked up, by it or somebody else, the kernel may still believe the
@@ -26,7 +25,8 @@ extension Library {
             return inode
         } catch {
             if error == .stale {
-                if tree.retries.count >= Self.retriesMax { tree.retries = [:] }
+                // Threads that end meanwhile never come back.
+                if tree.retries.count >= space.limits.retries { tree.retries = [:] }
                 tree.retries[caller.pid] = .refused
             }
             throw error

@@ -128,8 +128,6 @@ extension Library {
 
     // MARK: Inodes without a name
 
-    /// Rows of extents that are deleted at once.
-    static let reapedRowsMax = 1000
 
     /// Destroys an inode that has neither names nor users, in batches so that nobody waits long.
     func destroy(_ ino: UInt64) throws(FileError) {
@@ -147,12 +145,12 @@ extension Library {
     private func destroySome(_ inode: Inode, _ tree: Tree) throws(FileError) -> Bool {
         let content = inode.row.content
         if content != 0 && inode.row.allocated > 0, try !tree.leaveContent(of: inode) {
-            let runs = try sql(tree.tables.firstExtents(of: content, limit: Self.reapedRowsMax))
+            let runs = try sql(tree.tables.firstExtents(of: content, limit: space.limits.reapedRows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
                 space.free(runs, overwriting: inode.isPhoto || inode.isCopy)
             }
-            if runs.count == Self.reapedRowsMax { return false }
+            if runs.count == space.limits.reapedRows { return false }
             tree.newlyDead.add(content: content)
         }
         try tree.bury(inode, space)

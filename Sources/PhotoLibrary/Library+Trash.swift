@@ -46,7 +46,6 @@ extension Library {
 
     /// What has been noted is destroyed when it is seen so much later, in seconds, and still too old.
     private static let noteSeconds: Int64 = 86_400
-    private static let rowsMax = 100
 
     /// Destroys what has been in the trash for too long. What is found too old is only noted at first: a clock that
     /// is wrong for once destroys nothing. True if some is left at the time `end`, by the monotonic clock.
@@ -76,7 +75,7 @@ extension Library {
             let rows = try locked { tree throws(FileError) in
                 try sql(
                     tree.tables.dueTrash(
-                        notedBy: now - Self.noteSeconds, after: last, limit: Self.rowsMax))
+                        notedBy: now - Self.noteSeconds, after: last, limit: space.limits.trashRows))
             }
             for row in rows { try destroy(row, since: limit, until: end) }
             last = rows.last

@@ -3,6 +3,7 @@ import LinuxIO
 import PhotoImaging
 import Synchronization
 public import VaultCatalogue
+import VaultFormat
 public import VaultStore
 
 /// The photos of one space as a file tree. Every operation may be called from any thread.
@@ -39,13 +40,15 @@ public final class Library: @unchecked Sendable {
         space: Space, catalogue: Catalogue, options: LibraryOptions, unlocked: UnlockedSpace? = nil
     ) throws(FileError) {
         tzset()
+        var options = options
+        options.limits = space.limits
         self.unlocked = unlocked
         self.space = space
         self.catalogue = catalogue
         self.options = options
         clock = SessionClock(options.clocks)
         commons = FileCommons(space)
-        tree = try catalogue.locked { tables throws(FileError) in
+        tree = try catalogue.locked { [options] tables throws(FileError) in
             let tree = try Tree(tables, options)
             if try sql(tables.inode(Place.root)) == nil {
                 // Read-only, it stays in memory: the space is shown empty, as it is.
@@ -53,11 +56,15 @@ public final class Library: @unchecked Sendable {
             }
             return tree
         }
+        space.isNamed = { [weak catalogue] sectors throws(StoreError) in
+            try catalogue?.isAnyNamed(sectors) ?? false
+        }
         committer = Committer()
         thumbnails = options.thumbnails == .off ? nil : ThumbnailShop(options)
         committer.library = self
         followUp.library = self
         commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
+        commons.awaitReuse = { [committer] in committer.awaitReuse() }
         commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
         commons.noteUnsaved = { [committer, thumbnails] in
             committer.noteUnsaved()

@@ -1,13 +1,9 @@
 import VaultCatalogue
+import VaultFormat
 
 /// What is known of names without asking the tables: most questions that filing asks are whether a name is there that
 /// is not.
 extension Tree {
-    /// Directories with more entries are not read for their names' hashes.
-    private static let readEntriesMax: UInt64 = 256
-    /// Hashes that are kept of one directory.
-    private static let hashesMax = 1 << 18
-
     /// Adds a row to the table of names, and to what is known of them.
     func insert(_ row: DentryRow, in directory: Inode, _ child: Inode) throws(FileError) {
         try sql(tables.insert(row))
@@ -15,12 +11,14 @@ extension Tree {
         child.names?.append(row)
         mark(child)
         directory.nameHashes?.insert(row.name.hashValue)
-        if let count = directory.nameHashes?.count, count > Self.hashesMax { directory.nameHashes = nil }
+        if let count = directory.nameHashes?.count, count > options.limits.nameHashes {
+            directory.nameHashes = nil
+        }
     }
 
     /// False where the directory certainly has nothing of that name.
     func mayHave(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
-        if directory.nameHashes == nil && directory.row.size <= Self.readEntriesMax {
+        if directory.nameHashes == nil && directory.row.size <= UInt64(options.limits.readNames) {
             try readNames(of: directory)
         }
         return directory.nameHashes?.contains(name.hashValue) ?? true

@@ -1,12 +1,10 @@
 import LinuxIO
 import VaultCatalogue
+import VaultFormat
 
 /// The inodes and names, above the tables and below the rules. Only under the catalogue's lock, in whose
 /// transaction all of its changes are.
 final class Tree {
-    /// Inodes kept in memory though nobody uses them.
-    static let cachedInodesMax = 16_384
-
     let tables: Tables
     let options: LibraryOptions
     var counters: Counters
@@ -85,12 +83,12 @@ final class Tree {
     /// operation must not come to hold an inode twice. Those that the kernel may believe by a wrong name stay.
     @inline(__always)
     func trim(isKernelTold: @autoclosure () -> Bool) {
-        if inodes.count > Self.cachedInodesMax { dropHalf(isKernelTold()) }
+        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelTold()) }
     }
 
     private func dropHalf(_ isKernelTold: Bool) {
         // Half goes, whichever: a cache that misses now and then, rather than a list to keep in order.
-        var spare = Self.cachedInodesMax / 2
+        var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
             if !isKernelTold && (inode.isTakenAway || inode.isInDoubt) { return true }

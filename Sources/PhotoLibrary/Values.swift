@@ -1,5 +1,6 @@
 import Glibc
 public import LinuxIO
+public import VaultFormat
 
 /// A name in a directory: up to 255 bytes without `/` and NUL, of no particular encoding.
 public struct Name: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
@@ -181,6 +182,8 @@ public struct LibraryOptions: Sendable {
     public var trashDays = 30
     /// By which the age of what lies in the trash is told.
     public var clocks = Clocks()
+    /// What `Library.open` opens the space with.
+    public var limits = Limits.production
 
     public init(owner: (uid: UInt32, gid: UInt32), mountedByRoot: Bool) {
         self.owner = owner

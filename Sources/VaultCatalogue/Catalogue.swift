@@ -1,4 +1,5 @@
 import LinuxIO
+public import VaultFormat
 public import VaultStore
 
 /// The catalogue of one space: a SQLite connection, its lock and one long-lived transaction.
@@ -8,24 +9,28 @@ public final class Catalogue: @unchecked Sendable {
     /// Bytes at the end of each page that belong to the store: nonce and tag.
     public static let reservedBytesPerPage = 40
     static let pageBytes = 4096
-    static let cacheKibibytes = 8192
 
-    private let lock = Lock()
+    let lock = Lock()
     // Both only under the lock.
     private let connection: Connection
     private let tables: Tables
 
     /// Opens the catalogue that lives in the pages of `storage`, and makes its tables where it is empty.
-    public convenience init(storage: any PageStorage, readOnly: Bool = false) throws(CatalogueError) {
+    public convenience init(
+        storage: any PageStorage, readOnly: Bool = false,
+        cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes
+    ) throws(CatalogueError) {
         try self.init(
             path: PageVFS.register(storage), vfs: PageVFS.name, readOnly: readOnly,
-            pageCount: { storage.pageCount })
+            cacheKibibytes: cacheKibibytes, pageCount: { storage.pageCount })
     }
 
     /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path
     /// may then be ":memory:"), and makes its tables where it is empty.
     public init(
-        path: String, vfs: String? = nil, readOnly: Bool = false, pageCount: @escaping () -> UInt32 = { 0 }
+        path: String, vfs: String? = nil, readOnly: Bool = false,
+        cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes,
+        pageCount: @escaping () -> UInt32 = { 0 }
     ) throws(CatalogueError) {
         connection = try Connection(path: path, vfs: vfs, readOnly: readOnly, pageCount: pageCount)
         try connection.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -33,12 +38,12 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("PRAGMA synchronous=OFF")
         try connection.execute("PRAGMA temp_store=MEMORY")
         try connection.execute("PRAGMA page_size=\(Self.pageBytes)")
-        try connection.execute("PRAGMA cache_size=-\(Self.cacheKibibytes)")
+        try connection.execute("PRAGMA cache_size=-\(cacheKibibytes)")
         // Whoever knows the password may have written it.
         try connection.execute("PRAGMA cell_size_check=ON")
         try connection.execute("PRAGMA trusted_schema=OFF")
         if !readOnly { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
-        try Schema.prepare(connection)
+        try Schema.prepare(connection, readOnly: readOnly)
         tables = try Tables(connection)
         try connection.execute("BEGIN")
     }
@@ -64,6 +69,13 @@ public final class Catalogue: @unchecked Sendable {
         let frozen = freeze()
         try connection.execute("BEGIN")
         return frozen
+    }
+
+    /// Whether a run lies in any of these sectors; see `Tables.isAnyNamed`. Takes the lock.
+    public func isAnyNamed(_ sectors: Range<UInt64>) throws(StoreError) -> Bool {
+        do throws(CatalogueError) {
+            return try locked { tables throws(CatalogueError) in try tables.isAnyNamed(sectors) }
+        } catch { throw .damaged }
     }
 
     /// False after an error so grave that SQLite threw the transaction away: what is in memory then no longer

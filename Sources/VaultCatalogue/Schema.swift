@@ -8,7 +8,8 @@ import VaultFormat
 ///   date as YYYYMMDD where it is a day of moments, else 0.
 /// - `dentry`: names in directories. `id` is the readdir cookie. `member` is 1 where the name puts a photo of moments
 ///   into an album, 0 where it is one as any file system has.
-/// - `extent`: runs of sealed chunks (`ExtentRun`).
+/// - `extent`: runs of sealed chunks (`ExtentRun`). Indexed by sector, to be asked before anything is written whether
+///   something is there; so is `identity`. Catalogues of before those indexes get them when they are opened for writing.
 /// - `photo`: a row for each inode that is a photo. `captured` is the wall clock as seconds since 1970 on that
 ///   same clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
 ///   `fingerprint` is of its bytes: equal bytes have equal ones.
@@ -48,6 +49,7 @@ enum Schema {
             content INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
             sector INTEGER NOT NULL, generation INTEGER NOT NULL, epoch INTEGER NOT NULL,
             PRIMARY KEY(content, offset)) STRICT, WITHOUT ROWID;
+        CREATE INDEX extent_sector ON extent(sector, length);
         CREATE TABLE symlink(ino INTEGER PRIMARY KEY, target BLOB NOT NULL) STRICT;
         CREATE TABLE xattr(
             ino INTEGER NOT NULL, name BLOB NOT NULL, value BLOB NOT NULL,
@@ -80,6 +82,7 @@ enum Schema {
         CREATE TABLE identity(
             id INTEGER PRIMARY KEY, length INTEGER NOT NULL, sector INTEGER NOT NULL,
             generation INTEGER NOT NULL, epoch INTEGER NOT NULL) STRICT;
+        CREATE INDEX identity_sector ON identity(sector, length);
         CREATE TABLE unrecorded(id INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE dead(block INTEGER PRIMARY KEY, bits BLOB NOT NULL) STRICT;
         CREATE TABLE recorder(
@@ -92,10 +95,14 @@ enum Schema {
         """
 
     /// Makes the tables in an empty database, or checks that they are of a version we know.
-    static func prepare(_ connection: Connection) throws(CatalogueError) {
+    static func prepare(_ connection: Connection, readOnly: Bool) throws(CatalogueError) {
         let query = try connection.prepare("PRAGMA user_version")
         let found = try query.one { Int($0.integer(0)) } ?? 0
-        if found == version { return try check(connection) }
+        if found == version {
+            let missing = try missingIndexes(connection)
+            if !readOnly { for statement in missing { try connection.execute(statement) } }
+            return
+        }
         guard found == 0 else { throw .unsupportedVersion(found) }
         try connection.execute("BEGIN")
         try connection.execute(statements)
@@ -103,12 +110,17 @@ enum Schema {
         try connection.execute("COMMIT")
     }
 
-    /// Throws `damaged` where the database has other tables, or anything else that is not ours, such as triggers.
-    private static func check(_ connection: Connection) throws(CatalogueError) {
+    /// The statements of indexes by sector that the database does not have. Throws `damaged` where it has other tables,
+    /// or anything else that is not ours, such as triggers.
+    private static func missingIndexes(_ connection: Connection) throws(CatalogueError) -> [String] {
         let query = try connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        let found = try query.all { words(String(decoding: $0.bytes(0), as: UTF8.self)) }
-        let ours = statements.split(separator: ";").map { words($0) }.filter { $0.first == "CREATE" }
-        guard Set(found) == Set(ours) else { throw .damaged }
+        let found = Set(try query.all { words(String(decoding: $0.bytes(0), as: UTF8.self)) })
+        let ours = Set(
+            statements.split(separator: ";").map { words($0) }.filter { $0.first == "CREATE" })
+        let missing = ours.subtracting(found)
+        guard found.isSubset(of: ours), missing.allSatisfy({ $0[1] == "INDEX" && $0[2].hasSuffix("_sector") })
+        else { throw .damaged }
+        return missing.map { $0.joined(separator: " ") }.sorted()
     }
 
     /// A statement without what layout adds.

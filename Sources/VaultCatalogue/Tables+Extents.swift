@@ -5,6 +5,8 @@ struct ExtentStatements {
     let insert: Statement
     let deleteRange: Statement
     let some: Statement
+    let lastBefore: Statement
+    let lastRecordBefore: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         list = try connection.prepare(
@@ -15,6 +17,10 @@ struct ExtentStatements {
             "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? "
                 + "ORDER BY offset LIMIT ?"
         )
+        lastBefore = try connection.prepare(
+            "SELECT sector, length FROM extent WHERE sector < ? ORDER BY sector DESC LIMIT 1")
+        lastRecordBefore = try connection.prepare(
+            "SELECT sector, length FROM identity WHERE sector < ? ORDER BY sector DESC LIMIT 1")
     }
 }
 
@@ -52,6 +58,22 @@ extension Tables {
         extents.deleteRange.bind(2, first)
         extents.deleteRange.bind(3, min(last, UInt64(Int64.max)))
         try extents.deleteRange.run()
+    }
+
+    /// Whether a run lies in these sectors, wholly or in part. Where runs overlap each other, of those that begin before
+    /// the end only the last is looked at.
+    public func isAnyNamed(_ sectors: Range<UInt64>) throws(CatalogueError) -> Bool {
+        for statement in [extents.lastBefore, extents.lastRecordBefore] {
+            statement.bind(1, sectors.upperBound)
+            let last = try statement.one { row in
+                ExtentRun(
+                    offset: 0, length: UInt64(row.integer(1, in: 1...1 << 61)), sector: row.count(0),
+                    generation: 0, epoch: 0)
+            }
+            guard let last else { continue }
+            if last.sector + UInt64(last.sectorCount) > sectors.lowerBound { return true }
+        }
+        return false
     }
 
     private static func run(_ row: Statement) -> ExtentRun {

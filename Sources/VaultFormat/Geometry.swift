@@ -35,6 +35,8 @@ public enum Geometry {
     public static let chunkPiecesMax = 8
 
     public static let segmentBytesMin: UInt64 = 4 << 20
+    /// The least that a header may name: what tests make, so that a small vault has hundreds of segments.
+    public static let segmentBytesLeast: UInt64 = 512 << 10
     public static let segmentBytesUsual: UInt64 = 16 << 20
     public static let segmentBytesMax: UInt64 = 4 << 30
     /// Up to here larger spaces have larger segments rather than more.
@@ -57,7 +59,7 @@ public enum Geometry {
 
     /// Whether a header may name this segment size.
     public static func isPlausible(segmentBytes bytes: UInt64) -> Bool {
-        bytes >= segmentBytesMin && bytes <= segmentBytesMax && bytes & (bytes - 1) == 0
+        bytes >= segmentBytesLeast && bytes <= segmentBytesMax && bytes & (bytes - 1) == 0
     }
 }
 

@@ -69,9 +69,13 @@ struct PageMap {
     private(set) var root: Reference
     private var nodes: [NodeKey: MapNode] = [:]
 
-    private static let nodesMax = 512
+    private let nodesMax: Int
 
-    init(object: MapObject, pageCount: UInt32 = 0, levels: Int = 0, root: Reference = .absent) {
+    init(
+        object: MapObject, pageCount: UInt32 = 0, levels: Int = 0, root: Reference = .absent,
+        nodesMax: Int = Limits.production.mapNodes
+    ) {
+        self.nodesMax = nodesMax
         self.object = object
         self.pageCount = pageCount
         self.levels = levels
@@ -91,7 +95,7 @@ struct PageMap {
         if let found = nodes[key] { return found }
         let reference = try reference(ofNode: key, load: load)
         if reference.isAbsent { return nil }
-        if nodes.count >= Self.nodesMax { nodes = nodes.filter { $0.value.isDirty } }
+        if nodes.count >= nodesMax { nodes = nodes.filter { $0.value.isDirty } }
         let loaded = try load(key, reference)
         nodes[key] = loaded
         return loaded

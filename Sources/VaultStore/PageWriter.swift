@@ -16,12 +16,13 @@ struct PageWriter: ~Copyable {
     private var first = SlotPlace(sectorA: 0, sectorB: 0)
     private var count = 0
 
-    private static let pagesMax = 64
+    private let pagesMax: Int
 
-    init(files: SegmentFiles, codec: PageCodec) {
+    init(files: SegmentFiles, codec: PageCodec, pagesMax: Int = Limits.production.pagesPerWrite) {
+        self.pagesMax = pagesMax
         self.files = files
         self.codec = codec
-        let bytes = Self.pagesMax * Geometry.pageBytes
+        let bytes = pagesMax * Geometry.pageBytes
         copyA = .allocate(byteCount: bytes, alignment: 4096)
         copyB = .allocate(byteCount: bytes, alignment: 4096)
     }
@@ -37,7 +38,7 @@ struct PageWriter: ~Copyable {
     ) throws(StoreError) -> Reference {
         let sectors = UInt64(count * Geometry.sectorsPerPage)
         let isNext = place.sectorA == first.sectorA + sectors && place.sectorB == first.sectorB + sectors
-        if count > 0 && (!isNext || count == Self.pagesMax) { try flush() }
+        if count > 0 && (!isNext || count == pagesMax) { try flush() }
         if count == 0 { first = place }
         let offset = count * Geometry.pageBytes
         let tagA = codec.seal(plain, as: identity, copy: 0, into: copyA.slice(offset, Geometry.pageBytes))

@@ -18,7 +18,8 @@ public final class PublishedPages: PageStorage, @unchecked Sendable {
         // Each page has a slot: a root that says more makes no sense.
         pageCount = UInt32(min(Int(stored.pageCount), root.pairs.count * space.slotsPerPair))
         map = PageMap(
-            object: .catalogue, pageCount: pageCount, levels: stored.levels, root: stored.reference)
+            object: .catalogue, pageCount: pageCount, levels: stored.levels, root: stored.reference,
+            nodesMax: space.limits.mapNodes)
     }
 
     public func readPage(_ index: UInt32, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {

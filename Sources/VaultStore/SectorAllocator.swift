@@ -1,50 +1,65 @@
 import VaultFormat
 
-/// The bits of one segment: which of its sectors a root refers to or may still refer to, and which are taken by
-/// writes that no commit has adopted.
+/// The bits of one segment in memory: sectors that a root refers to or may still refer to, and sectors taken by writes
+/// that no commit has adopted.
 final class SegmentBits {
     var used: BitRow
     var reserved: BitRow
-    /// Where no free run longer than this is left, nil when not known.
-    var longestRun: Int?
+    var reservedCount = 0
     /// Bitmap pages within the segment that changed since the last freeze.
     var dirtyPages: Set<Int> = []
+    /// Bitmap pages of a commit that was frozen and is not published: on disk they are older than here.
+    var frozenPages: Set<Int> = []
 
     init(sectors: Int) {
         used = BitRow(count: sectors)
         reserved = BitRow(count: sectors)
     }
+
+    /// Whether the disk has all that is here.
+    var isClean: Bool { dirtyPages.isEmpty && frozenPages.isEmpty && reservedCount == 0 }
 }
 
 /// Gives out sectors of a space. Everything here happens under the space's lock; not Sendable for that reason.
 ///
-/// A sector is *reserved* from `take` to `adopt`, *used* from `adopt` until its release. Counts of every segment are
-/// in memory (4 bytes a segment), bits of a bounded number of segments.
+/// A sector is *reserved* from `take` to `adopt`, *used* from `adopt` until its release. Counts and longest free runs
+/// of every segment are in memory (8 bytes a segment), bits of a bounded number of segments, and those that the disk
+/// does not have yet.
 final class SectorAllocator {
     let sectorsPerSegment: Int
     /// Sectors in use in each segment, as `MapObject.usage` stores it.
     private(set) var usedCounts: [UInt32]
-    private(set) var dirtyCountPages: Set<Int> = []
+    private var dirtyCountPages: Set<Int> = []
+    private var frozenCountPages: Set<Int> = []
     /// Segments that hold pages, and those kept for pages to come: no content goes there.
     var excluded: Set<Int> = []
     private(set) var usedSectors: UInt64 = 0
     private(set) var reservedSectors: UInt64 = 0
+    /// Sectors that have come free since the space was opened.
+    private(set) var freedCount: UInt64 = 0
 
     private var bits: [Int: SegmentBits] = [:]
+    /// Length of no segment's longest free run exceeds this; `unknown` where nothing is known.
+    private var longestRuns: [UInt32]
+    private static let unknown = UInt32.max
+    /// Segments whose bits contradict their counts, or cannot be read: nothing is given out there.
+    private(set) var distrusted: Set<Int> = []
+    /// Of segments that left memory since the space was opened: a hash of the bits that they must come back with.
+    private var evictedHashes: [Int: Int] = [:]
     private var cursor: (segment: Int, index: Int) = (0, 0)
     private var smallCursor: (segment: Int, index: Int) = (0, 0)
     /// Reads page p of the sector bitmap: 256 words, zeros where it was never written.
     var loadPage: (Int) throws(StoreError) -> [UInt64] = { (_: Int) throws(StoreError) in throw .damaged }
 
-    /// Segments whose bits are kept: as many as take 16 MiB, within bounds.
     private let loadedMax: Int
-    private static let loadedBytesMax = 16 << 20
 
-    init(sectorsPerSegment: Int, usedCounts: [UInt32]) {
+    init(sectorsPerSegment: Int, usedCounts: [UInt32], limits: Limits = .production) {
         self.sectorsPerSegment = sectorsPerSegment
         self.usedCounts = usedCounts
+        longestRuns = [UInt32](repeating: Self.unknown, count: usedCounts.count)
         // Two bits a sector.
-        loadedMax = min(64, max(4, Self.loadedBytesMax / (sectorsPerSegment / 4)))
+        let fitting = max(min(4, limits.bitmapSegments), limits.bitmapBytes / (sectorsPerSegment / 4))
+        loadedMax = min(limits.bitmapSegments, fitting)
         usedSectors = usedCounts.reduce(0) { $0 + UInt64($1) }
     }
 
@@ -54,11 +69,35 @@ final class SectorAllocator {
     /// Takes the counts as stored.
     func load(counts: [UInt32]) {
         usedCounts = counts
+        longestRuns = [UInt32](repeating: Self.unknown, count: counts.count)
         usedSectors = counts.reduce(0) { $0 + UInt64($1) }
     }
 
     func addSegments(to count: Int) {
-        while usedCounts.count < count { usedCounts.append(0) }
+        while usedCounts.count < count {
+            usedCounts.append(0)
+            longestRuns.append(Self.unknown)
+        }
+    }
+
+    /// The last segment, where nothing is in it and the published bitmaps say so; else nil.
+    var lastRemovable: Int? {
+        let last = segmentCount - 1
+        guard last >= 0, isUnused(last), bits[last]?.isClean ?? true else { return nil }
+        let countPage = last / MapLayout.countsPerPage
+        return dirtyCountPages.contains(countPage) || frozenCountPages.contains(countPage) ? nil : last
+    }
+
+    /// Forgets the last segment, in which nothing is. A segment of that number that is made later begins with zeros.
+    func removeLast() {
+        let last = usedCounts.count - 1
+        precondition(lastRemovable == last)
+        bits[last] = nil
+        evictedHashes[last] = nil
+        usedCounts.removeLast()
+        longestRuns.removeLast()
+        if cursor.segment >= last { cursor = (0, 0) }
+        if smallCursor.segment >= last { smallCursor = (0, 0) }
     }
 
     /// Sectors in segments that may hold content, used or not.
@@ -67,32 +106,55 @@ final class SectorAllocator {
     }
 
     func isUnused(_ segment: Int) -> Bool {
-        usedCounts[segment] == 0 && (bits[segment].map { $0.reserved.setCount == 0 } ?? true)
+        usedCounts[segment] == 0 && (bits[segment].map { $0.reservedCount == 0 } ?? true)
     }
+
+    // MARK: Bits in memory
 
     private func load(_ segment: Int) throws(StoreError) -> SegmentBits {
         if let found = bits[segment] { return found }
-        if bits.count >= loadedMax { evict() }
+        if distrusted.contains(segment) { throw .damaged }
+        do throws(StoreError) {
+            let loaded = try read(segment)
+            // What is there must be what this mount left there, or at its opening what the counts say.
+            let isSame = evictedHashes[segment].map { $0 == loaded.used.words.hashValue } ?? true
+            guard isSame, loaded.used.setCount == Int(usedCounts[segment]) else { throw .damaged }
+            evict()
+            bits[segment] = loaded
+            return loaded
+        } catch {
+            if error == .damaged { distrusted.insert(segment) }
+            throw error
+        }
+    }
+
+    private func read(_ segment: Int) throws(StoreError) -> SegmentBits {
         let loaded = SegmentBits(sectors: sectorsPerSegment)
-        if usedCounts[segment] > 0 {
-            for page in 0..<pagesPerSegment {
-                let words = try loadPage(segment * pagesPerSegment + page)
-                let first = page * MapLayout.bitsPerPage / 64
-                for index in 0..<words.count where first + index < loaded.used.words.count {
-                    loaded.used.setWord(first + index, words[index])
-                }
+        guard usedCounts[segment] > 0 else { return loaded }
+        for page in 0..<pagesPerSegment {
+            let words = try loadPage(segment * pagesPerSegment + page)
+            let first = page * MapLayout.bitsPerPage / 64
+            for index in 0..<words.count where first + index < loaded.used.words.count {
+                loaded.used.setWord(first + index, words[index])
             }
         }
-        bits[segment] = loaded
         return loaded
     }
 
+    /// Makes place for one more segment. What the disk does not have yet stays, however many that are.
     private func evict() {
-        for (segment, entry) in bits
-        where entry.dirtyPages.isEmpty && entry.reserved.words.allSatisfy({ $0 == 0 }) {
+        guard bits.count >= loadedMax else { return }
+        var spare = bits.count - loadedMax / 2
+        for (segment, entry) in bits where spare > 0 && entry.isClean {
+            evictedHashes[segment] = entry.used.words.hashValue
             bits[segment] = nil
+            spare -= 1
         }
     }
+
+    private func noteRelease(_ segment: Int) { longestRuns[segment] = Self.unknown }
+
+    // MARK: Giving out
 
     /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` where that is free; nil
     /// where no segment has them.
@@ -107,16 +169,13 @@ final class SectorAllocator {
         guard count > 0 else { return nil }
         for step in 0...count {
             let segment = (start.segment + step) % count
-            guard !excluded.contains(segment), Int(usedCounts[segment]) + least <= sectorsPerSegment else {
-                continue
-            }
-            let entry = try load(segment)
-            if let longest = entry.longestRun, longest < least { continue }
+            guard mayHave(least, segment) else { continue }
+            guard let entry = try trusted(segment) else { continue }
             // Comes back to the first segment at last, to look before the cursor too.
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
             guard var run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
             else {
-                if from == 0 { entry.longestRun = least - 1 }
+                if from == 0 { longestRuns[segment] = UInt32(least - 1) }
                 continue
             }
             if let end {
@@ -124,11 +183,24 @@ final class SectorAllocator {
                 if run.lowerBound + least > last { continue }
                 run = run.clamped(to: 0..<last)
             }
-            reserve(entry, segment, run)
+            reserve(entry, run)
             if isSmall { smallCursor = (segment, run.upperBound) } else { cursor = (segment, run.upperBound) }
             return (UInt64(segment * sectorsPerSegment + run.lowerBound), run.count)
         }
         return nil
+    }
+
+    private func mayHave(_ least: Int, _ segment: Int) -> Bool {
+        !excluded.contains(segment) && Int(usedCounts[segment]) + least <= sectorsPerSegment
+            && longestRuns[segment] >= UInt32(least)
+    }
+
+    /// The bits of a segment; nil where they cannot be believed, so that nothing is given out there.
+    private func trusted(_ segment: Int) throws(StoreError) -> SegmentBits? {
+        do throws(StoreError) { return try load(segment) } catch {
+            if error == .damaged { return nil }
+            throw error
+        }
     }
 
     /// Looks from the first sector on again.
@@ -139,37 +211,42 @@ final class SectorAllocator {
 
     private func takeAt(_ sector: UInt64, least: Int, most: Int) throws(StoreError) -> (UInt64, Int)? {
         let (number, place) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
+        guard number < UInt64(segmentCount) else { return nil }
         let (segment, index) = (Int(number), Int(place))
-        guard segment < segmentCount, !excluded.contains(segment), index + least <= sectorsPerSegment else {
-            return nil
-        }
-        let entry = try load(segment)
-        guard let run = entry.used.freeRun(from: index, least: least, most: most, also: entry.reserved),
+        guard !excluded.contains(segment), index + least <= sectorsPerSegment,
+            let entry = try trusted(segment),
+            let run = entry.used.freeRun(from: index, least: least, most: most, also: entry.reserved),
             run.lowerBound == index
         else { return nil }
-        reserve(entry, segment, run)
+        reserve(entry, run)
         cursor = (segment, run.upperBound)
         return (sector, run.count)
     }
 
-    private func reserve(_ entry: SegmentBits, _ segment: Int, _ run: Range<Int>) {
+    private func reserve(_ entry: SegmentBits, _ run: Range<Int>) {
         entry.reserved.set(run)
+        entry.reservedCount += run.count
         reservedSectors += UInt64(run.count)
+    }
+
+    private func unreserve(_ entry: SegmentBits, _ range: Range<Int>) {
+        entry.reserved.clear(range)
+        entry.reservedCount -= range.count
+        reservedSectors -= UInt64(range.count)
     }
 
     /// Gives reserved sectors back.
     func abandon(_ sector: UInt64, _ count: Int) throws(StoreError) {
-        let (entry, _, range) = try locate(sector, count)
-        entry.reserved.clear(range)
-        entry.longestRun = nil
-        reservedSectors -= UInt64(count)
+        let (entry, segment, range) = try locate(sector, count)
+        unreserve(entry, range)
+        noteRelease(segment)
+        freedCount += UInt64(count)
     }
 
     /// Makes reserved sectors part of the next commit.
     func adopt(_ sector: UInt64, _ count: Int) throws(StoreError) {
         let (entry, segment, range) = try locate(sector, count)
-        entry.reserved.clear(range)
-        reservedSectors -= UInt64(count)
+        unreserve(entry, range)
         entry.used.set(range)
         changeUse(entry, segment, range, by: count)
     }
@@ -182,7 +259,6 @@ final class SectorAllocator {
                 == range
         else { return false }
         entry.used.set(range)
-        entry.longestRun = nil
         changeUse(entry, segment, range, by: count)
         return true
     }
@@ -193,7 +269,8 @@ final class SectorAllocator {
         // A catalogue that gives the same sectors to two files frees them twice.
         guard entry.used.isFull(range) else { throw .damaged }
         entry.used.clear(range)
-        entry.longestRun = nil
+        noteRelease(segment)
+        freedCount += UInt64(count)
         changeUse(entry, segment, range, by: -count)
     }
 
@@ -210,16 +287,19 @@ final class SectorAllocator {
         _ sector: UInt64, _ count: Int
     ) throws(StoreError) -> (SegmentBits, Int, Range<Int>) {
         let (number, place) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
-        let (segment, index) = (Int(number), Int(place))
-        guard segment < segmentCount, count > 0, count <= sectorsPerSegment - index else { throw .damaged }
-        return (try load(segment), segment, index..<index + count)
+        guard number < UInt64(segmentCount), count > 0, count <= sectorsPerSegment - Int(place) else {
+            throw .damaged
+        }
+        return (try load(Int(number)), Int(number), Int(place)..<Int(place) + count)
     }
 
     // MARK: Checking
 
-    /// The bits of a segment: which sectors somebody has. Does not throw where the segment has none.
+    /// The bits of a segment as they are, though they contradict its count. Does not throw where the segment has none.
     func usedRow(of segment: Int) throws(StoreError) -> BitRow {
-        segment < segmentCount ? try load(segment).used : BitRow(count: sectorsPerSegment)
+        guard segment < segmentCount else { return BitRow(count: sectorsPerSegment) }
+        if let entry = bits[segment] { return entry.used }
+        return try read(segment).used
     }
 
     /// Puts other bits, and the count that they make, in place of a segment's, whatever was there.
@@ -228,30 +308,71 @@ final class SectorAllocator {
         let entry = bits[segment] ?? SegmentBits(sectors: sectorsPerSegment)
         bits[segment] = entry
         entry.used = row
-        entry.longestRun = nil
+        distrusted.remove(segment)
+        noteRelease(segment)
         changeUse(entry, segment, 0..<sectorsPerSegment, by: row.setCount - Int(usedCounts[segment]))
     }
 
+    /// Reserves all free runs of a segment of at least so many sectors; none where its bits cannot be believed.
+    func reserveFreeRuns(of segment: Int, least: Int) -> [Range<Int>] {
+        guard let entry = try? load(segment) else { return [] }
+        var runs: [Range<Int>] = []
+        var index = 0
+        while let run = entry.used.freeRun(
+            from: index, least: least, most: sectorsPerSegment, also: entry.reserved)
+        {
+            runs.append(run)
+            index = run.upperBound
+        }
+        for run in runs { reserve(entry, run) }
+        return runs
+    }
+
+    // MARK: Commits
+
     /// The pages that changed since the last call: bitmap pages by number with their 2048 bytes, then count pages.
-    func takeDirtyPages() -> (bitmaps: [(page: Int, bytes: [UInt8])], counts: [(page: Int, bytes: [UInt8])]) {
+    /// Until `didPublish` or `takeBack` they stay in memory, as the disk has older ones.
+    func freezeDirtyPages() -> (
+        bitmaps: [(page: Int, bytes: [UInt8])], counts: [(page: Int, bytes: [UInt8])]
+    ) {
         var bitmaps: [(Int, [UInt8])] = []
         for (segment, entry) in bits where !entry.dirtyPages.isEmpty {
             for page in entry.dirtyPages.sorted() {
                 bitmaps.append((segment * pagesPerSegment + page, bitmapBytes(entry, page)))
             }
+            entry.frozenPages.formUnion(entry.dirtyPages)
             entry.dirtyPages = []
         }
         bitmaps.sort { $0.0 < $1.0 }
         let counts = dirtyCountPages.sorted().map { page in (page, countBytes(page)) }
+        frozenCountPages.formUnion(dirtyCountPages)
         dirtyCountPages = []
         return (bitmaps, counts)
     }
 
-    /// Says that pages taken by `takeDirtyPages` did not reach the disk.
-    func markDirty(bitmapPages: [Int], countPages: [Int]) throws(StoreError) {
-        for page in bitmapPages { try load(page / pagesPerSegment).dirtyPages.insert(page % pagesPerSegment) }
-        dirtyCountPages.formUnion(countPages)
+    /// Says that the frozen pages are published.
+    func didPublish() {
+        for entry in bits.values { entry.frozenPages = [] }
+        frozenCountPages = []
     }
+
+    /// Says that the frozen pages were not published: they change with the next commit.
+    func takeBack() {
+        for entry in bits.values {
+            entry.dirtyPages.formUnion(entry.frozenPages)
+            entry.frozenPages = []
+        }
+        dirtyCountPages.formUnion(frozenCountPages)
+        frozenCountPages = []
+    }
+
+    /// Lets the next commit write a bitmap page again.
+    func markDirty(bitmapPage page: Int) throws(StoreError) {
+        try load(page / pagesPerSegment).dirtyPages.insert(page % pagesPerSegment)
+    }
+
+    /// Lets the next commit write a page of counts again.
+    func markDirty(countPage page: Int) { dirtyCountPages.insert(page) }
 
     private func bitmapBytes(_ entry: SegmentBits, _ page: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: MapLayout.bitmapBytes)

@@ -64,14 +64,22 @@ final class SegmentFiles: @unchecked Sendable {
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
+    /// Segments that the sync under way is about.
+    private var syncing: Set<Int> = []
     /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
     /// he synced it.
     private var hasNewFiles = true
+    /// The failure of a sync that nobody asked for; the next one that is asked for throws it.
+    private var failedSync: StoreError?
 
-    private static let openMax = 400
+    private let openMax: Int
 
     /// Takes over `directory`, a descriptor of `spaces/I`.
-    init(directory: Int32, segmentBytes: UInt64, calls: any FileSystemCalls) {
+    init(
+        directory: Int32, segmentBytes: UInt64, calls: any FileSystemCalls,
+        openMax: Int = Limits.production.openSegments
+    ) {
+        self.openMax = openMax
         self.directory = directory
         self.segmentBytes = segmentBytes
         self.calls = calls
@@ -118,12 +126,26 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     private func remember(_ number: Int, _ segment: OpenSegment) -> OpenSegment {
-        lock.withLock {
-            if let found = open[number] { return found }
-            if order.count >= Self.openMax { open[order.removeFirst()] = nil }
+        let (kept, unsyncedOne) = lock.withLock { () -> (OpenSegment, OpenSegment?) in
+            if let found = open[number] { return (found, nil) }
             open[number] = segment
             order.append(number)
-            return segment
+            guard order.count > openMax else { return (segment, nil) }
+            // A descriptor that is closed before its sync may never tell of a failed write: those go last.
+            let closed = order.remove(at: order.firstIndex { $0 != number && !awaitsSync($0) } ?? 0)
+            let isUnsynced = awaitsSync(closed)
+            let closing = open.removeValue(forKey: closed)
+            return (segment, isUnsynced ? closing : nil)
+        }
+        if let unsyncedOne { syncBeforeClosing(unsyncedOne) }
+        return kept
+    }
+
+    private func awaitsSync(_ number: Int) -> Bool { unsynced.contains(number) || syncing.contains(number) }
+
+    private func syncBeforeClosing(_ segment: OpenSegment) {
+        do throws(Errno) { try calls.dataSync(segment.descriptor) } catch {
+            lock.withLock { failedSync = StoreError(error) }
         }
     }
 
@@ -153,6 +175,45 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
+    /// Disk that the host holds for a segment, in bytes; 0 where it does not tell.
+    func blockBytes(_ number: Int) -> UInt64 {
+        guard let segment = try? segment(number), let status = try? calls.status(segment.descriptor) else {
+            return 0
+        }
+        return min(status.blocks, segmentBytes / 512 + 8192) * 512
+    }
+
+    /// Makes a hole of the whole pages of the host within these sectors, where it can.
+    func punch(_ number: Int, sectors: Range<Int>) {
+        let page = Geometry.sectorsPerPage
+        let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
+        guard first < end, let segment = try? segment(number) else { return }
+        try? calls.punchHole(
+            segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
+            length: UInt64((end - first) * Geometry.sectorBytes))
+    }
+
+    /// Removes a segment's file; false where the host refuses.
+    func remove(_ number: Int) -> Bool {
+        do throws(Errno) { try calls.unlink(directory, Self.name(number)) } catch {
+            guard error == .noEntry else { return false }
+        }
+        lock.withLock {
+            open[number] = nil
+            order.removeAll { $0 == number }
+            unsynced.remove(number)
+            hasNewFiles = true
+        }
+        return true
+    }
+
+    /// Ends a segment's file earlier; false where the host refuses.
+    func shorten(_ number: Int, to bytes: UInt64) -> Bool {
+        guard let segment = try? segment(number) else { return false }
+        lock.withLock { _ = unsynced.insert(number) }
+        return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
+    }
+
     /// Reads consecutive sectors of one segment. What lies past the end of the file reads as damage.
     func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)
@@ -167,6 +228,8 @@ final class SegmentFiles: @unchecked Sendable {
         let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number)
         lock.withLock { _ = unsynced.insert(number) }
+        // Once more behind it: a sync that took the mark meanwhile may have come before the bytes.
+        defer { lock.withLock { _ = unsynced.insert(number) } }
         segment.willWrite(offset..<offset + UInt64(bytes.count))
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
@@ -183,14 +246,15 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// fdatasync of everything written since the last one that succeeded.
     func sync() throws(StoreError) {
-        let (numbers, isDirectoryNew) = lock.withLock { () -> ([Int], Bool) in
+        let (numbers, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
             defer {
-                unsynced = []
+                (syncing, unsynced) = (unsynced, [])
                 hasNewFiles = false
+                failedSync = nil
             }
-            return (unsynced.sorted(), hasNewFiles)
+            return (unsynced.sorted(), hasNewFiles, failedSync)
         }
-        var failure: StoreError?
+        var failure = failedBefore
         for number in numbers {
             do throws(StoreError) {
                 let segment = try segment(number)
@@ -200,6 +264,7 @@ final class SegmentFiles: @unchecked Sendable {
         if isDirectoryNew {
             do throws(Errno) { try calls.sync(directory) } catch { failure = StoreError(error) }
         }
+        lock.withLock { syncing = [] }
         guard let failure else { return }
         lock.withLock {
             unsynced.formUnion(numbers)

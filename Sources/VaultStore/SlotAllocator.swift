@@ -39,6 +39,15 @@ struct SlotAllocator {
         backedSlots = max(backedSlots, count)
     }
 
+    /// The highest slot in use.
+    var lastUsed: Int { row.lastSet }
+
+    /// Says that no slot from `count` on has its disk any more; none of them is in use.
+    mutating func unback(_ count: Int) {
+        precondition(count > row.lastSet && count <= backedSlots)
+        backedSlots = count
+    }
+
     /// Adds a pair's slots, which have no disk yet.
     mutating func addPair() {
         pairCount += 1

@@ -71,6 +71,7 @@ extension Space {
                 let next = runs.last.map { $0.sector + UInt64($0.sectorCount) } ?? near
                 let run = try reserve(
                     offset: offset + UInt64(done), plainBytes: bytes.count - done, near: next, purpose, area)
+                try requireUnnamed(run.sector, run.sectorCount)
                 runs.append(run)
                 try seal(role, content, run, bytes.slice(done, Int(run.length)))
                 done += Int(run.length)
@@ -190,6 +191,23 @@ extension Space {
                 chunk = last
             }
         }
+    }
+
+    /// Throws where the catalogue names any of these sectors, which were just reserved: they are marked as in use then,
+    /// and the write fails instead of the photo that is there.
+    func requireUnnamed(_ sector: UInt64, _ count: Int) throws(StoreError) {
+        guard let isNamed else { return }
+        do throws(StoreError) {
+            guard try isNamed(sector..<sector + UInt64(count)) else { return }
+        } catch {
+            lock.withLock { try? sectors.abandon(sector, count) }
+            throw error
+        }
+        try lock.withLock { () throws(StoreError) in
+            try sectors.adopt(sector, count)
+            isChanged = true
+        }
+        throw .damaged
     }
 
     func descriptor(

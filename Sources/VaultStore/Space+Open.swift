@@ -64,6 +64,7 @@ struct SpaceOptions: Sendable {
     var segmentCountNow: @Sendable () -> Int
     /// Nil where nothing is written.
     var copies: CopyKeeper?
+    var limits = Limits.production
 }
 
 extension Space {
@@ -242,6 +243,9 @@ extension Space {
         if !isClean { try publish(freeze(), durable: true) }
         // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
         try? overwriteAll()
+        if hasPublished {
+            try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
+        }
         guard rings.hasSoft else { return }
         for slot in RootLayout.softSlots {
             for copy in 0..<2 {

@@ -51,7 +51,7 @@ extension Space {
     /// transaction, and publishes the result before it freezes again.
     public func freeze() -> FrozenCommit {
         lock.withLock {
-            let (bitmaps, counts) = sectors.takeDirtyPages()
+            let (bitmaps, counts) = sectors.freezeDirtyPages()
             let frozen = FrozenCommit(
                 generation: nextGeneration,
                 pages: staged.map { (index: $0.key, page: $0.value) }.sorted { $0.index < $1.index },
@@ -71,10 +71,10 @@ extension Space {
     ///
     /// When this throws nothing was published, and the commit's content waits for the next freeze.
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
-        try requireWritable()
         // Slots come free only by durable roots, so few free ones ask for one.
         let durable = durable || lock.withLock { slots.freeSlots < slots.backedSlots / 3 }
         do throws(StoreError) {
+            try requireWritable()
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
             if durable { try syncFiles() }
@@ -88,6 +88,7 @@ extension Space {
             lock.withLock { takeBack(frozen) }
             throw error
         }
+        wasPublished?(self)
     }
 
     private func syncFiles() throws(StoreError) {
@@ -113,8 +114,7 @@ extension Space {
         newDeltaSlots = []
         isChanged = true
         slots.markAllDirty()
-        // A bitmap that cannot be loaded cannot have changed either.
-        try? sectors.markDirty(bitmapPages: frozen.bitmaps.map(\.page), countPages: frozen.counts.map(\.page))
+        sectors.takeBack()
     }
 
     // MARK: Everything but the root
@@ -147,7 +147,7 @@ extension Space {
     /// Seals and writes the pages of a commit, then the maps that lead to them; returns the root to publish.
     private func writeCommit(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) -> RootRecord {
         let pages = try lock.withLock { () throws(StoreError) in try assignPages(frozen) }
-        var writer = PageWriter(files: files, codec: codec)
+        var writer = PageWriter(files: files, codec: codec, pagesMax: limits.pagesPerWrite)
         var references: [Reference] = []
         references.reserveCapacity(pages.count)
         for page in pages {
@@ -233,7 +233,7 @@ extension Space {
     /// none, deleting still finds them. As many as there are in use need not make a commit durable before its time.
     private func backAhead(of wanted: Int) {
         let pages = Int(maps[MapObject.catalogue.rawValue].pageCount)
-        let kept = wanted + min(max(Self.slotsPerStep, pages / 4), 8 * Self.slotsPerStep)
+        let kept = wanted + min(max(limits.slotsPerStep, pages / 4), 8 * limits.slotsPerStep)
         while slots.freeSlots < kept || (slots.freeSlots < slots.backedSlots / 2 && hasPlenty) {
             let isPairFull = slots.backedSlots == slots.slotCount
             if isPairFull && slots.freeSlots >= kept { return }
@@ -384,7 +384,9 @@ extension Space {
         }
         newDeltaSlots = []
         current = root
+        hasPublished = true
         frozenPages = [:]
+        sectors.didPublish()
         if root.isDurable {
             let releasable = durableGeneration
             durableGeneration = root.generation

@@ -33,6 +33,9 @@ extension Space {
         }
     }
 
+    /// Sectors that have come free since the space was opened: grows whenever another try to write may succeed.
+    public var freedSectors: UInt64 { lock.withLock { sectors.freedCount } }
+
     /// Sectors a user's bytes do not get, so that a full space can still be cut and deleted from.
     var systemReserveSectors: UInt64 { 2048 }
 

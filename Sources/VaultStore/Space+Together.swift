@@ -51,7 +51,10 @@ extension Space {
         _ role: ExtentRole, _ group: ArraySlice<(content: UInt64, bytes: [UInt8])>
     ) throws(StoreError) -> [ExtentRun] {
         let count = group.reduce(0) { $0 + Self.sectors($1.bytes) }
-        if let sector = try reserveTogether(count) { return try seal(role, group, at: sector, count) }
+        if let sector = try reserveTogether(count) {
+            try requireUnnamed(sector, count)
+            return try seal(role, group, at: sector, count)
+        }
         guard group.count > 1 else { throw .noRoom }
         let half = group.count / 2
         let first = try writeGroup(role, group.prefix(half))

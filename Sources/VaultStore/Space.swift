@@ -1,7 +1,7 @@
 import LinuxIO
 import Synchronization
 import VaultCrypto
-import VaultFormat
+public import VaultFormat
 
 /// Something given back that a root may still refer to.
 struct PendingFree: Sendable {
@@ -52,6 +52,15 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// How many segments the space has now, by its vault (every space of it has as many).
     let segmentCountNow: @Sendable () -> Int
     let copies: CopyKeeper?
+    public let limits: Limits
+
+    /// Whether the catalogue names sectors of a range, so that nothing may be written there. Asked for every extent
+    /// before it is written, with no lock held. Set once, before the first write.
+    public var isNamed: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
+
+    /// Told of every commit that was published, on the thread that published it, with no lock held: for tests that audit
+    /// each state.
+    var wasPublished: (@Sendable (Space) -> Void)?
 
     let lock = Lock()
     let sectors: SectorAllocator
@@ -78,6 +87,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var nextGeneration: UInt64
     var isChanged = false
     var syncFailed = false
+    /// Whether this mount has published a root.
+    var hasPublished = false
     var peakSectors: UInt64
     /// Generation of the newest durable root.
     var durableGeneration: UInt64
@@ -116,8 +127,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     let overwriting = Lock()
     let randomStream = RandomStream()
 
-    let chunkBuffers = BufferPool(
-        bufferBytes: Space.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes, keptMax: 6)
+    let chunkBuffers: BufferPool
     /// Chunks sealed before they are written in one call.
     static let chunksPerWrite = 4
 
@@ -131,6 +141,10 @@ public final class Space: PageStorage, @unchecked Sendable {
         bootHash = options.bootHash
         segmentCountNow = options.segmentCountNow
         copies = options.copies
+        limits = options.limits
+        chunkBuffers = BufferPool(
+            bufferBytes: Space.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes,
+            keptMax: limits.chunkBuffers)
         epoch = randomNumber()
         slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
         current = opened.root
@@ -145,10 +159,12 @@ public final class Space: PageStorage, @unchecked Sendable {
         pairs = opened.root.pairs
         maps = zip(MapObject.allCases, opened.root.objects).map { object, stored in
             PageMap(
-                object: object, pageCount: stored.pageCount, levels: stored.levels, root: stored.reference)
+                object: object, pageCount: stored.pageCount, levels: stored.levels, root: stored.reference,
+                nodesMax: options.limits.mapNodes)
         }
         slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [], backed: 0)
-        sectors = SectorAllocator(sectorsPerSegment: files.sectorsPerSegment, usedCounts: [])
+        sectors = SectorAllocator(
+            sectorsPerSegment: files.sectorsPerSegment, usedCounts: [], limits: options.limits)
         try loadAllocation(releaseLimit: opened.releaseLimit)
     }
 
@@ -283,7 +299,27 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     public func readPage(_ index: UInt32, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
         precondition(bytes.count == Geometry.pageBytes)
-        let found = try lock.withLock { () throws(StoreError) -> (Reference, SlotPlace)? in
+        var last: Reference?
+        while true {
+            let place = try locatePage(index, into: bytes)
+            guard let (reference, place) = place else { return }
+            do throws(StoreError) {
+                try openPage(reference, at: place, as: .page(.catalogue, Int(index)), into: bytes)
+                break
+            } catch {
+                // While it was read, commits may have put the page elsewhere and its slot to another use.
+                if reference == last { throw error }
+                last = reference
+            }
+        }
+        bytes.slice(Geometry.pagePlainBytes, Geometry.pageBytes - Geometry.pagePlainBytes).zero()
+    }
+
+    /// Where a page of the catalogue lies; nil where it was only in memory, or nowhere, and is in `bytes` now.
+    private func locatePage(
+        _ index: UInt32, into bytes: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) -> (Reference, SlotPlace)? {
+        try lock.withLock { () throws(StoreError) -> (Reference, SlotPlace)? in
             if let page = staged[index] ?? frozenPages[index] {
                 bytes.copyMemory(from: UnsafeRawBufferPointer(page.bytes))
                 return nil
@@ -295,9 +331,6 @@ public final class Space: PageStorage, @unchecked Sendable {
             }
             return (reference, try place(reference.slot))
         }
-        guard let (reference, place) = found else { return }
-        try openPage(reference, at: place, as: .page(.catalogue, Int(index)), into: bytes)
-        bytes.slice(Geometry.pagePlainBytes, Geometry.pageBytes - Geometry.pagePlainBytes).zero()
     }
 
     public func stagePage(_ index: UInt32, _ bytes: UnsafeRawBufferPointer) {
@@ -351,16 +384,13 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// that keeps its word. Under `lock`.
     private func backSlots() throws(StoreError) {
         let inPair = slots.backedSlots - slotsPerPair * (pairs.count - 1)
-        let count = min(inPair + Self.slotsPerStep, slotsPerPair)
+        let count = min(inPair + limits.slotsPerStep, slotsPerPair)
         guard let pair = pairs.last else { return }
         for number in [pair.a, pair.b] {
             try files.preallocate(Int(number), bytes: UInt64(count * Geometry.pageBytes))
         }
         slots.back(slotsPerPair * (pairs.count - 1) + count)
     }
-
-    /// Slots that get their disk at a time: 2 MiB of each copy.
-    static let slotsPerStep = (2 << 20) / Geometry.pageBytes
 
     /// Once in a mount: files that were copied may have lost disk blocks in which nothing had been written. Where the
     /// host has no room for them there is nothing to be done. Under `lock`.

@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 public import VaultCrypto
-import VaultFormat
+public import VaultFormat
 
 /// A space whose password was right: the vault's lock and the space's key, to be opened here or handed on to the
 /// daemon, so that password and KDF memory never get there.
@@ -58,24 +58,30 @@ public final class UnlockedSpace: Sendable {
     }
 
     /// Opens the space in its newest state.
-    public func openSpace(readOnly: Bool) throws(VaultError) -> Space {
-        let (files, keys, options) = try parts(readOnly: readOnly)
+    public func openSpace(
+        readOnly: Bool, limits: Limits = .production
+    ) throws(VaultError) -> Space {
+        let (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)
         } catch { throw VaultError(error, doing: "no state of the space can be read") }
     }
 
     /// What a space is opened with.
-    func parts(readOnly: Bool) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
+    func parts(
+        readOnly: Bool, limits: Limits = .production
+    ) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
         let files = SegmentFiles(
-            directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls)
+            directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls,
+            openMax: limits.openSegments)
         let grows = spaceCount == 1
         let counter = SegmentCounter(
             vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: grows)
         let keys = SpaceKeys(key)
         let options = SpaceOptions(
             isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot, vault.calls),
-            segmentCountNow: { counter.now() }, copies: readOnly ? nil : CopyKeeper(vault))
+            segmentCountNow: { counter.now() }, copies: readOnly ? nil : CopyKeeper(vault),
+            limits: limits)
         return (files, keys, options)
     }
 

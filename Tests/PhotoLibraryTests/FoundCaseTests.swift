@@ -2,6 +2,7 @@ import Foundation
 import LinuxIO
 import TestSupport
 import Testing
+import VaultFormat
 
 @testable import PhotoLibrary
 
@@ -248,7 +249,7 @@ private let files = ".Trash-0/files"
             return photo
         }
         let albums = try rig.ino("albums")
-        for number in 0...Tree.cachedInodesMax {
+        for number in 0...Limits.production.cachedInodes {
             let name = Name("\(number)")
             _ = try rig.library.makeNode(albums, name, mode: S_IFIFO | 0o600, rdev: 0, rig.caller)
         }

@@ -69,6 +69,18 @@ public struct FileImage: Sendable {
         size = max(size, written.end)
     }
 
+    /// Disk blocks of 512 bytes.
+    var blocks: UInt64 {
+        let pages = max(pages.count, preallocated)
+        let held = (0..<pages).count { $0 < preallocated || page($0) != nil }
+        return UInt64(held * DiskPage.sectors)
+    }
+
+    /// Makes zeros of whole pages.
+    mutating func punch(_ range: Range<Int>) {
+        for index in range where index < pages.count { pages[index] = nil }
+    }
+
     mutating func resize(to newSize: UInt64) {
         if newSize < size {
             let kept = Int((newSize + UInt64(DiskPage.bytes) - 1) / UInt64(DiskPage.bytes))

@@ -4,6 +4,8 @@ public enum DiskEvent: Sendable {
     case wrote(file: Int, [WrittenPage])
     /// ftruncate(2), or fallocate(2) that made the file longer.
     case resized(file: Int, size: UInt64)
+    /// fallocate(2), FALLOC_FL_PUNCH_HOLE.
+    case punched(file: Int, pages: Range<Int>)
     /// mkdir(2): an empty directory, which nothing can be lost of but its name.
     case madeDirectory(Int)
     /// A name came, or went (nil).
@@ -23,6 +25,7 @@ extension DiskEvent: CustomStringConvertible {
         case .wrote(let file, let pages):
             "write \(file): \(pages.first.map { "\($0.index)" } ?? "nothing")+\(pages.count)"
         case .resized(let file, let size): "resize \(file) to \(size)"
+        case .punched(let file, let pages): "punch \(file): \(pages)"
         case .madeDirectory(let inode): "mkdir \(inode)"
         case .entered(_, let name, let inode): inode.map { "create \(name) as \($0)" } ?? "remove \(name)"
         case .synced(let file): "sync \(file)"
@@ -55,7 +58,7 @@ public struct DiskState: Sendable {
         case .madeDirectory:
             live.apply(event)
             durable.apply(event)
-        case .wrote, .resized, .entered:
+        case .wrote, .resized, .punched, .entered:
             live.apply(event)
             pending.append(event)
         }
@@ -79,7 +82,8 @@ public struct DiskState: Sendable {
 
         init(_ event: DiskEvent) {
             switch event {
-            case .wrote(let file, _), .resized(let file, _), .synced(let file), .lost(let file):
+            case .wrote(let file, _), .resized(let file, _), .punched(let file, _), .synced(let file),
+                .lost(let file):
                 self = .file(file)
             case .entered(let directory, _, _), .syncedDirectory(let directory),
                 .madeDirectory(let directory):
@@ -95,6 +99,7 @@ extension DiskImage {
         switch event {
         case .wrote(let file, let parts): for page in parts { files[file, default: FileImage()].apply(page) }
         case .resized(let file, let size): files[file, default: FileImage()].resize(to: size)
+        case .punched(let file, let pages): files[file]?.punch(pages)
         case .entered(let directory, let name, let inode): directories[directory, default: [:]][name] = inode
         case .madeDirectory(let inode): directories[inode] = [:]
         case .synced, .syncedDirectory, .lost: break
@@ -161,7 +166,7 @@ extension DiskState {
 
     private func isOfChosenFile(_ event: DiskEvent, _ salt: UInt64) -> Bool {
         switch event {
-        case .wrote(let file, _), .resized(let file, _): (salt >> UInt64(file % 64)) & 1 == 1
+        case .wrote(let file, _), .resized(let file, _), .punched(let file, _): (salt >> UInt64(file % 64)) & 1 == 1
         default: salt & 1 == 1
         }
     }

@@ -70,6 +70,10 @@ extension ForwardingCalls {
         try willCall(.allocate, d)
         try real.reserve(d, bytes: bytes)
     }
+    public func punchHole(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        try willCall(.allocate, d)
+        try real.punchHole(d, offset: offset, length: length)
+    }
     public func status(_ d: Int32) throws(Errno) -> FileStatus {
         try willCall(.status, d)
         return try real.status(d)

@@ -41,7 +41,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         current = state
         let named = state.live.directories.values.flatMap(\.values)
         nextInode = max(named.max() ?? 0, DiskImage.root) + 1
-        usedPages = state.live.files.values.reduce(0) { $0 + $1.pages.reduce(0) { $0 + ($1 == nil ? 0 : 1) } }
+        usedPages = state.live.files.values.reduce(0) { $0 + Int($1.blocks) / DiskPage.sectors }
     }
 
     /// The disk with what is not durable.
@@ -241,7 +241,18 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     }
 
     public func truncate(_ d: Int32, to size: UInt64) throws(Errno) {
-        try lock.withLock { () throws(Errno) in note(.resized(file: try opened(d).inode, size: size)) }
+        try lock.withLock { () throws(Errno) in
+            let inode = try opened(d).inode
+            if var file = current.live.files[inode], size < file.size {
+                let kept = Int((size + UInt64(DiskPage.bytes) - 1) / UInt64(DiskPage.bytes))
+                let before = file.blocks
+                file.preallocated = min(file.preallocated, kept)
+                if file.pages.count > kept { file.pages.removeSubrange(kept...) }
+                usedPages -= Int(before - file.blocks) / DiskPage.sectors
+                current.live.files[inode]?.preallocated = file.preallocated
+            }
+            note(.resized(file: inode, size: size))
+        }
     }
 
     public func allocate(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
@@ -262,13 +273,25 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     /// Room is counted when it is written.
     public func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {}
 
+    public func punchHole(_ d: Int32, offset: UInt64, length: UInt64) throws(Errno) {
+        try lock.withLock { () throws(Errno) in
+            let inode = try opened(d).inode
+            guard let file = current.live.files[inode] else { return }
+            let first = Int(offset) / DiskPage.bytes
+            let pages = first..<min(Int(offset + length) / DiskPage.bytes, file.pages.count)
+            guard !pages.isEmpty else { return }
+            usedPages -= pages.count { file.page($0) != nil && $0 >= file.preallocated }
+            note(.punched(file: inode, pages: pages))
+        }
+    }
+
     public func status(_ d: Int32) throws(Errno) -> FileStatus {
         try lock.withLock { () throws(Errno) in
             let file = try opened(d)
             let image = current.live.files[file.inode]
             return FileStatus(
                 device: 1, inode: UInt64(file.inode), size: image?.size ?? 0,
-                blocks: ((image?.size ?? 0) + 511) / 512, isDirectory: file.isDirectory,
+                blocks: image?.blocks ?? 0, isDirectory: file.isDirectory,
                 isRegular: !file.isDirectory,
                 modified: Timestamp(seconds: 0))
         }

@@ -7,6 +7,7 @@
 extern const int obscura_no_access_time;
 /// FALLOC_FL_KEEP_SIZE of fallocate(2).
 extern const int obscura_keep_size;
+extern const int obscura_punch_hole;
 /// O_PATH of open(2).
 extern const int obscura_path_only;
 

@@ -4,10 +4,6 @@ import VaultStore
 
 /// Writing identity records: by the committer alone, before a durable commit, of which they are a part.
 extension Library {
-    /// Records that are read from the tables with the lock held once, and that are sealed and written together.
-    private static let readPerLock = 64
-    private static let writtenTogether = 512
-
     /// Writes records that are out of date, `most` at most. True where some are left for the next commit.
     ///
     /// What cannot be written, because there is no room, say, stays marked, and holds no commit up.
@@ -15,7 +11,7 @@ extension Library {
         var last: UInt64 = 0
         var left = most
         while left > 0 {
-            guard let batch = try? nextRecords(after: last, most: min(left, Self.writtenTogether)),
+            guard let batch = try? nextRecords(after: last, most: min(left, space.limits.recordsPerWrite)),
                 let end = batch.end
             else { return false }
             guard (try? write(batch.records)) != nil else {
@@ -25,7 +21,7 @@ extension Library {
                 return false
             }
             last = end
-            left -= Self.writtenTogether
+            left -= space.limits.recordsPerWrite
         }
         let more = try? committing { tree throws(FileError) in
             try sql(tree.tables.unrecorded(after: last, limit: 1))
@@ -42,7 +38,7 @@ extension Library {
         while records.count < most {
             let found = try committing { tree throws(FileError) in
                 try sql(tree.storeChanges())
-                return try takeRecords(tree, after: end ?? last, limit: min(Self.readPerLock, most))
+                return try takeRecords(tree, after: end ?? last, limit: min(space.limits.recordsPerLock, most))
             }
             guard let newEnd = found.end else { break }
             records += found.records

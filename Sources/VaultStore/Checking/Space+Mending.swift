@@ -33,8 +33,8 @@ extension Space {
         try lock.withLock { () throws(StoreError) in
             switch object {
             case .sectorBitmap where page / sectors.pagesPerSegment >= sectors.segmentCount: break
-            case .sectorBitmap: try sectors.markDirty(bitmapPages: [page], countPages: [])
-            case .usage: try sectors.markDirty(bitmapPages: [], countPages: [page])
+            case .sectorBitmap: try sectors.markDirty(bitmapPage: page)
+            case .usage: sectors.markDirty(countPage: page)
             case .catalogue, .slotBitmap: slots.markAllDirty()
             }
         }

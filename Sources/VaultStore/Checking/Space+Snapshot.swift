@@ -14,7 +14,8 @@ extension Space {
                 root: current, rings: .none, newestGeneration: current.generation,
                 releaseLimit: current.released, durableDelta: durableDelta, torn: [], unreadable: [])
             let options = SpaceOptions(
-                isReadOnly: true, grows: grows, bootHash: bootHash, segmentCountNow: segmentCountNow)
+                isReadOnly: true, grows: grows, bootHash: bootHash, segmentCountNow: segmentCountNow,
+                limits: limits)
             return (opened, options)
         }
         do throws(StoreError) {

@@ -1,9 +1,10 @@
 import LinuxIO
 import Synchronization
 import TestSupport
-import VaultCatalogue
+import VaultFormat
 
 @testable import PhotoLibrary
+@testable import VaultCatalogue
 @testable import VaultStore
 
 /// A disk as a crash left it, and what a mount may find there.
@@ -107,16 +108,19 @@ final class CrashSession: LibraryUser {
         options.settleMilliseconds = 1 << 40
         options.commitsByHand = true
         let unlocked = try vault.unlock(calls)
-        let space = try unlocked.openSpace(readOnly: false)
+        let space = try unlocked.openSpace(readOnly: false, limits: vault.limits)
+        if isAuditing { space.wasPublished = { [calls] in if !calls.isFaultDue { auditPublished($0) } } }
         if isAuditing {
             try audit(space)
             try space.auditSlots()
         }
-        let catalogue = try Catalogue(storage: space, readOnly: false)
+        let catalogue = try Catalogue(
+            storage: space, readOnly: false, cacheKibibytes: vault.limits.catalogueCacheKibibytes)
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         seenGeneration = space.generation
         // No commit is to come in the middle of an operation, with half a tree.
         library.commons.makeRoom = { _ in false }
+        library.commons.awaitReuse = {}
         opened = library
         try press()
         library.didGoLive()
@@ -181,10 +185,18 @@ final class CrashSession: LibraryUser {
         let tree = try dump()
         let failure = Mutex<(any Error)?>(nil)
         let work = Unchecked(body)
-        disk.interrupt { [disk] call in
+        let before = space.lock.withLock { space.nextGeneration }
+        disk.interrupt { [disk, library] call in
             // Roots are written, and files synced, without a lock. A durable commit begins with identity records, which
             // may lie where roots lie in other files.
             if case .write(_, let offset) = call, durable || offset >= 65_536 { return }
+            // With few files open, one may be synced and closed for another that is read with a lock held.
+            guard library.catalogue.lock.tryLock() else { return }
+            library.catalogue.lock.unlock()
+            guard library.space.lock.tryLock() else { return }
+            let isFrozen = library.space.nextGeneration > before
+            library.space.lock.unlock()
+            guard isFrozen else { return }
             disk.interrupt(nil)
             do { try work.body() } catch { failure.withLock { $0 = error } }
         }
@@ -246,7 +258,7 @@ final class CrashSession: LibraryUser {
         var count: UInt64 = 0
         while MemoryVault.segment(Int(count), in: disk.state.live) != nil { count += 1 }
         try Vault.grow(
-            MemoryVault.path, bytesPerSpace: (count + 1) * MemoryVault.segmentBytes, calls: calls
+            MemoryVault.path, bytesPerSpace: (count + 1) * vault.segmentBytes, calls: calls
         ) { _, _ in }
     }
 }

@@ -15,10 +15,11 @@ import Testing
         return Array(first..<first + count)
     }()
 
-    /// Vaults of one space and of two, with much room and with little.
+    /// Vaults of one space and of several, with much room and with little; every other four of the least size.
     private func machine(_ seed: UInt64) throws -> CrashMachine {
-        var machine = try CrashMachine(
-            try MemoryVault(spaces: seed % 2 == 0 ? 2 : 1, segments: 6), seed: seed)
+        let size: MemoryVault.SizeClass = seed % 8 < 4 ? .least : .usual
+        let vault = try MemoryVault(spaces: seed % 2 == 0 ? (size == .least ? 3 : 2) : 1, size)
+        var machine = try CrashMachine(vault, seed: seed)
         machine.isPressed = seed % 4 > 1
         return machine
     }

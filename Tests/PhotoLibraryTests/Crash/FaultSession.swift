@@ -40,6 +40,7 @@ final class FaultSession: LibraryUser {
         options.settleMilliseconds = 1 << 40
         options.commitsByHand = true
         options.trashDays = trashDays
+        options.limits = vault.limits
         let unlocked = try vault.unlock(calls)
         let library = try Library.open(unlocked, options: options)
         library.didGoLive()

@@ -49,8 +49,8 @@ import Testing
         let session = try begin(spaces: 2)
         try session.grow()
         let left = session.disk.state.durable
-        #expect(left.file("/vault/spaces/0/000006.seg")?.size == MemoryVault.segmentBytes)
-        #expect(left.file("/vault/spaces/1/000006.seg")?.size == MemoryVault.segmentBytes)
+        #expect(left.file("/vault/spaces/0/000006.seg")?.size == session.vault.segmentBytes)
+        #expect(left.file("/vault/spaces/1/000006.seg")?.size == session.vault.segmentBytes)
     }
 
     /// fsync(2) of what was found changes nothing, and must not need to.

@@ -11,19 +11,44 @@ import VaultFormat
 /// A vault on a disk in memory, whose space opens without a password: its key is known.
 final class MemoryVault: Sendable {
     static let path = "/vault"
-    static let segmentBytes: UInt64 = 4 << 20
     private static let bootPath = "/proc/sys/kernel/random/boot_id"
     private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
     let spaceCount: Int
+    let segmentBytes: UInt64
+    /// What the space is opened with.
+    let limits: Limits
     let key = SecretBytes.random(count: Geometry.keyBytes)
     let keys: SpaceKeys
     /// The disk with an empty vault; nothing is pending.
     let empty: DiskState
 
+    /// Sizes of vaults that tests work in.
+    enum SizeClass: CaseIterable {
+        /// A few segments, and the bounds of production, which hardly any test reaches.
+        case usual
+        /// Hundreds of the smallest segments, and the smallest bounds.
+        case least
+
+        var segmentBytes: UInt64 { self == .usual ? Geometry.segmentBytesMin : Geometry.segmentBytesLeast }
+        var limits: Limits { self == .usual ? .production : .least }
+        /// Of each of several spaces.
+        var segments: Int { self == .usual ? 6 : 160 }
+    }
+
+    convenience init(spaces: Int, _ size: SizeClass) throws {
+        try self.init(
+            spaces: spaces, segments: size.segments, segmentBytes: size.segmentBytes, limits: size.limits)
+    }
+
     /// - Parameter segments: of each of several spaces; one space makes its own.
-    init(spaces: Int, segments: Int) throws {
+    init(
+        spaces: Int, segments: Int, segmentBytes: UInt64 = Geometry.segmentBytesMin,
+        limits: Limits = .production
+    ) throws {
         spaceCount = spaces
+        self.segmentBytes = segmentBytes
+        self.limits = limits
         keys = SpaceKeys(key)
         let disk = MemoryDisk(DiskState(DiskImage()))
         try disk.plant(Self.bootPath, Array("the first boot".utf8))
@@ -34,14 +59,14 @@ final class MemoryVault: Sendable {
                 try disk.plant(path, [])
                 // A hole is as good as random bytes: it does not open.
                 try disk.truncate(
-                    try disk.open(AT_FDCWD, path, flags: O_RDWR, mode: 0), to: Self.segmentBytes)
+                    try disk.open(AT_FDCWD, path, flags: O_RDWR, mode: 0), to: segmentBytes)
             }
             if spaces == 1 { try disk.plant("\(Self.path)/spaces/0/nothing", []) }
         }
         let directory = try VaultDirectory.open(Self.path, calls: disk)
-        var header = Header(spaces: spaces, segmentBytes: Self.segmentBytes, kdf: Self.kdf)
+        var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: Self.kdf)
         let files = SegmentFiles(
-            directory: try directory.openSpace(0), segmentBytes: Self.segmentBytes, calls: disk)
+            directory: try directory.openSpace(0), segmentBytes: segmentBytes, calls: disk)
         try Space.format(files: files, keys: keys, grows: spaces == 1)
         header.setSlot(
             0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
@@ -63,20 +88,21 @@ final class MemoryVault: Sendable {
         if spaceCount > 1 { try Vault.levelSegments(vault, header) }
         return UnlockedSpace(
             path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
-            segmentBytes: Self.segmentBytes)
+            segmentBytes: segmentBytes)
     }
 
     /// As `unlock(calls).openSpace`, with keys that were derived before.
     func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
         let vault = try VaultDirectory.open(Self.path, calls: disk)
         let files = SegmentFiles(
-            directory: try vault.openSpace(0), segmentBytes: Self.segmentBytes, calls: disk)
+            directory: try vault.openSpace(0), segmentBytes: segmentBytes, calls: disk,
+            openMax: limits.openSegments)
         let isGrowing = spaceCount == 1
         let counter = SegmentCounter(
-            vault: vault, spaces: 0..<spaceCount, segmentBytes: Self.segmentBytes, isGrowing: isGrowing)
+            vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: isGrowing)
         let options = SpaceOptions(
             isReadOnly: isReadOnly, grows: isGrowing, bootHash: UnlockedSpace.bootHash(keys.boot, disk),
-            segmentCountNow: { counter.now() })
+            segmentCountNow: { counter.now() }, limits: limits)
         return try Space.open(files: files, keys: keys, options: options)
     }
 

@@ -1,0 +1,162 @@
+import Glibc
+import LinuxIO
+import TestSupport
+import Testing
+import VaultFormat
+
+@testable import VaultStore
+
+/// Bounds of caches, reached on purpose.
+@Suite struct LimitTests {
+    private let directory = TemporaryDirectory()
+
+    /// Random writes, removals and commits in a space, and which sectors its contents have.
+    private struct Work {
+        let space: Space
+        let calls: FaultyCalls
+        var generator: SeededGenerator
+        /// What is done right after each freeze; a mistake that the work is to find.
+        var afterFreeze: (Space) -> Void = { _ in }
+        private var contents: [UInt64: (runs: [ExtentRun], bytes: [UInt8])] = [:]
+        private var next: UInt64 = 1
+        private var wasFailing = false
+
+        init(_ space: Space, _ calls: FaultyCalls, seed: UInt64) {
+            self.space = space
+            self.calls = calls
+            generator = SeededGenerator(seed)
+        }
+
+        mutating func run(steps: Int) throws {
+            for _ in 0..<steps {
+                switch Int.random(in: 0..<10, using: &generator) {
+                case 0..<5: try put()
+                case 5..<8: remove()
+                default: try commit()
+                }
+            }
+        }
+
+        mutating func put() throws {
+            let data = VaultStoreTests.bytes(Int.random(in: 1...90_000, using: &generator), seed: next)
+            let runs = try space.writeAll(next, data)
+            space.adopt(runs)
+            contents[next] = (runs, data)
+            next += 1
+        }
+
+        private mutating func remove() {
+            guard let (content, found) = contents.sorted(by: { $0.key < $1.key }).randomElement(using: &generator)
+            else { return }
+            space.free(found.runs)
+            contents[content] = nil
+        }
+
+        /// A commit with work between its freeze and its root, which may fail.
+        private mutating func commit() throws {
+            let frozen = space.freeze()
+            afterFreeze(space)
+            for _ in 0..<3 { try put() }
+            let isFailing = Int.random(in: 0..<4, using: &generator) == 0
+            if isFailing { calls.failSyncs(.inputOutput) }
+            defer {
+                calls.failSyncs(nil)
+                wasFailing = isFailing
+            }
+            do { try space.publish(frozen, durable: Bool.random(using: &generator) || isFailing) } catch {
+                // A failure before a file was closed is told by the next sync.
+                guard isFailing || wasFailing else { throw error }
+            }
+        }
+
+        /// Contents that do not read as they were written, and segments whose bits are not what they were.
+        func mistakes() -> Int {
+            let lost = contents.count { content, found in
+                (try? space.readAll(content, found.runs)) != found.bytes
+            }
+            return lost + space.lock.withLock { space.sectors.distrusted.count }
+        }
+    }
+
+    private func work(seed: UInt64, spaces: Int) throws -> Work {
+        let path = try makeVault(directory, spaces: spaces, bytes: spaces > 1 ? 64 << 20 : nil)
+        let calls = FaultyCalls()
+        return Work(try openSpace(path, limits: .least, calls: calls), calls, seed: seed)
+    }
+
+    @Test(arguments: [1, 2, 3, 4] as [UInt64])
+    func `the bits of an unpublished commit are not read from the disk again`(seed: UInt64) throws {
+        var work = try work(seed: seed, spaces: seed % 2 == 0 ? 1 : 2)
+        try work.run(steps: 120)
+        #expect(work.mistakes() == 0, "seed \(seed)")
+    }
+
+    @Test func `bits that are taken for clean before they are published are found`() throws {
+        var work = try work(seed: 5, spaces: 2)
+        work.afterFreeze = { space in space.lock.withLock { space.sectors.didPublish() } }
+        var isFound = false
+        do { try work.run(steps: 120) } catch { isFound = true }
+        #expect(isFound || work.mistakes() > 0)
+    }
+
+    // MARK: Files of segments
+
+    /// Calls that let a test act in the middle of a write.
+    private final class InterruptedCalls: ForwardingCalls {
+        let real: any FileSystemCalls = LinuxCalls.shared
+        nonisolated(unsafe) var beforeWrite: () -> Void = {}
+        nonisolated(unsafe) var synced: [Int32] = []
+        nonisolated(unsafe) var failingSyncs = 0
+
+        func pwrite(
+            _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
+        ) throws(Errno) -> Int {
+            let act = beforeWrite
+            beforeWrite = {}
+            act()
+            return try real.pwrite(descriptor, bytes, at: offset)
+        }
+
+        func dataSync(_ descriptor: Int32) throws(Errno) {
+            synced.append(descriptor)
+            if failingSyncs > 0 {
+                failingSyncs -= 1
+                throw .inputOutput
+            }
+            try real.dataSync(descriptor)
+        }
+    }
+
+    private func segments(_ calls: InterruptedCalls, openMax: Int) throws -> SegmentFiles {
+        let descriptor = try calls.open(AT_FDCWD, directory.path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+        let files = SegmentFiles(
+            directory: descriptor, segmentBytes: Geometry.segmentBytesMin, calls: calls, openMax: openMax)
+        for number in 0..<4 { try files.create(number) }
+        try files.sync()
+        calls.synced = []
+        return files
+    }
+
+    @Test func `what is written while files are synced is part of the next sync`() throws {
+        let calls = InterruptedCalls()
+        let files = try segments(calls, openMax: 8)
+        // The sync comes between the mark and the bytes.
+        calls.beforeWrite = { try? files.sync() }
+        try [1, 2, 3].withUnsafeBytes { try files.write(0, $0) }
+        calls.synced = []
+        try files.sync()
+        #expect(calls.synced.count == 1)
+    }
+
+    @Test func `a file that is closed before its sync is synced, and a failure of that is told`() throws {
+        let calls = InterruptedCalls()
+        let files = try segments(calls, openMax: 1)
+        try [1, 2, 3].withUnsafeBytes { try files.write(0, $0) }
+        calls.failingSyncs = 1
+        var sector = [UInt8](repeating: 0, count: 512)
+        try sector.withUnsafeMutableBytes { try files.read(UInt64(files.sectorsPerSegment), into: $0) }
+        #expect(calls.synced.count == 1)
+        #expect(throws: StoreError.io(.inputOutput)) { try files.sync() }
+        try files.sync()
+    }
+}
