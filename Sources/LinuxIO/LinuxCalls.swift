@@ -61,11 +61,7 @@ public final class LinuxCalls: FileSystemCalls {
     public func status(_ descriptor: Int32) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try retryingInterrupts { fstat(descriptor, &status) }
-        let type = status.st_mode & mode_t(S_IFMT)
-        return FileStatus(
-            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: UInt64(status.st_size),
-            blocks: UInt64(status.st_blocks), isDirectory: type == mode_t(S_IFDIR),
-            isRegular: type == mode_t(S_IFREG), modified: Timestamp(status.st_mtim))
+        return FileStatus(status)
     }
 
     public func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus {
@@ -77,12 +73,7 @@ public final class LinuxCalls: FileSystemCalls {
         #else
             let magic = type
         #endif
-        let block = UInt64(status.f_frsize)
-        let available = UInt64(status.f_bavail) * block
-        return HostStatus(
-            totalBytes: UInt64(status.f_blocks) * block,
-            availableBytes: status.f_blocks == 0 ? HostStatus.untoldBytes : available,
-            typeMagic: UInt64(truncatingIfNeeded: magic) & 0xFFFF_FFFF)
+        return HostStatus(status, typeMagic: UInt64(truncatingIfNeeded: magic) & 0xFFFF_FFFF)
     }
 
     public func setTimes(_ directory: Int32, _ path: String, _ time: Timestamp) throws(Errno) {

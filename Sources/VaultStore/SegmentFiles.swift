@@ -95,20 +95,21 @@ final class SegmentFiles: @unchecked Sendable {
         return String(repeating: "0", count: max(0, 6 - digits.count)) + digits + ".seg"
     }
 
-    /// The number in a segment's file name, nil for any other name.
+    /// The number in a segment's file name; nil for any other name, and for a number that no segment has.
     static func number(_ name: String) -> Int? {
-        guard name.hasSuffix(".seg"), name.utf8.count >= 10 else { return nil }
-        let digits = name.dropLast(4)
-        guard digits.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }) else { return nil }
-        return Int(digits)
+        guard name.hasSuffix(".seg"),
+            let number = Quantity(digits: name.dropLast(4), in: 0...UInt64(Geometry.segmentsMax - 1))?.int,
+            Self.name(number) == name
+        else { return nil }
+        return number
     }
 
     private func segment(_ number: Int, creating: Bool = false) throws(StoreError) -> OpenSegment {
         if let found = lock.withLock({ open[number] }) { return found }
         let descriptor: Int32
         do throws(Errno) {
-            let flags = O_RDWR | O_NOFOLLOW | (creating ? O_CREAT : 0)
-            descriptor = try calls.openTraceless(directory, Self.name(number), flags: flags, mode: 0o600)
+            let flags = O_RDWR | (creating ? O_CREAT : 0)
+            descriptor = try calls.openRegular(directory, Self.name(number), flags: flags, mode: 0o600)
         } catch {
             if error == .readOnlyFileSystem || error == Errno(EACCES) { return try readOnlySegment(number) }
             throw error == .noEntry ? .damaged : StoreError(error)
@@ -118,8 +119,8 @@ final class SegmentFiles: @unchecked Sendable {
 
     private func readOnlySegment(_ number: Int) throws(StoreError) -> OpenSegment {
         do throws(Errno) {
-            let flags = O_RDONLY | O_NOFOLLOW
-            let descriptor = try calls.openTraceless(directory, Self.name(number), flags: flags, mode: 0)
+            let descriptor = try calls.openRegular(
+                directory, Self.name(number), flags: O_RDONLY, mode: 0)
             return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
         } catch {
             throw error == .noEntry ? .damaged : StoreError(error)
@@ -152,7 +153,10 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Makes an empty segment (a vault of one space grows by them).
     func create(_ number: Int) throws(StoreError) {
-        _ = try segment(number, creating: true)
+        do throws(StoreError) { _ = try segment(number, creating: true) } catch {
+            // What is in its place is nobody's to remove.
+            throw error == .io(.exists) ? .noRoom : error
+        }
         lock.withLock { hasNewFiles = true }
     }
 

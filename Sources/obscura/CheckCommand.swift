@@ -20,6 +20,8 @@ func runCheck(_ arguments: Arguments) throws(Failure) {
 private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure) {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
     for damage in files { say(printable("\(damage.file): \(damage.cause)")) }
+    let strays = try onVault(vault) { () throws(VaultError) in try Vault.strayFiles(vault) }
+    if !strays.isEmpty { note(strayLine(strays, vault)) }
     let password = try Passwords(arguments).toOpen(vault)
     let unlocked = try onVault(vault) { () throws(VaultError) in
         try Vault.unlock(vault, password: password, readOnly: true, stretcher: ChildStretcher())
@@ -100,7 +102,8 @@ private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) 
         return try onVault(vault) { () throws(VaultError) in
             let bytes = try Vault.info(vault).segmentBytes
             return try Salvage.survey(unlocked, options: .forThisUser) { done, total throws(VaultError) in
-                progress.show(done: UInt64(done) * bytes, total: UInt64(total) * bytes)
+                let part = (Quantity(done) * Quantity(bytes), Quantity(total) * Quantity(bytes))
+                progress.show(done: part.0.value, total: part.1.value)
                 if wasInterrupted { throw VaultError.interrupted }
             }
         }

@@ -47,7 +47,8 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     do throws(MountError) {
         try session.run {
             status.reportLive(library.isOlderState ? olderStateLine(daemon) : nil)
-            library.didGoLive()
+            // This thread hears of signals and of the mount's end: it does nothing that lasts.
+            library.startFollowUp()
             sweeps.sweepOld()
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
         }

@@ -85,20 +85,20 @@ struct MountWords: Equatable {
         func bad(_ form: String) -> Failure { Failure(.usage, "-o \(name)=\(value)", "must be \(form)") }
         switch name {
         case "uid", "gid":
-            guard let number = parseDigits(value), let id = UInt32(exactly: number), id != .max else {
+            guard let id = parseNumber(value, in: 0...UInt64(UInt32.max - 1)) else {
                 throw bad("a number, as id -u or id -g prints it")
             }
-            if name == "uid" { uid = id } else { gid = id }
+            if name == "uid" { uid = UInt32(id) } else { gid = UInt32(id) }
         case "umask":
-            guard let bits = parseDigits(value, radix: 8), bits <= 0o777 else {
+            guard let bits = parseNumber(value, in: 0...0o777, radix: 8) else {
                 throw bad("an octal number up to 777")
             }
             umask = UInt32(bits)
         case "idle":
-            guard let seconds = parseDuration(value).flatMap({ Int(exactly: $0) }) else {
-                throw bad("a time, such as 90s, 10m, 2h or 1d")
+            guard let seconds = parseDuration(value) else {
+                throw bad("a time, such as 90s, 10m, 2h or 1d, up to \(durationDaysMax)d")
             }
-            idleSeconds = seconds
+            idleSeconds = Int(seconds)
         case "suspend":
             guard ["unmount", "keep"].contains(value) else { throw bad("unmount or keep") }
             endsBeforeSleep = value == "unmount"
@@ -106,10 +106,10 @@ struct MountWords: Equatable {
             guard let option = ThumbnailOption(rawValue: value) else { throw bad("on, listed or off") }
             thumbnails = option
         case "trash":
-            guard let days = parseDigits(value).flatMap({ Int(exactly: $0) }), days <= trashDaysMax else {
-                throw bad("a number of days up to \(trashDaysMax)")
+            guard let days = parseNumber(value, in: 0...durationDaysMax) else {
+                throw bad("a number of days up to \(durationDaysMax)")
             }
-            trashDays = days
+            trashDays = Int(days)
         case "subtype":
             guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
@@ -208,9 +208,6 @@ func splitOptionList(_ list: String) -> [String] {
     if escaped { words[words.count - 1].append("\\") }
     return words
 }
-
-/// A hundred years.
-private let trashDaysMax = 36_500
 
 private func isSubtypeByte(_ byte: UInt8) -> Bool {
     switch byte {

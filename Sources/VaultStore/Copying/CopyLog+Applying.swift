@@ -25,7 +25,8 @@ extension CopyLog {
     /// is changed by others than the backup: that log must never count again.
     static func remove(from vault: VaultDirectory) throws(VaultError) {
         do throws(Errno) { try vault.calls.unlink(vault.directory, name) } catch {
-            if error == .noEntry || error == .readOnlyFileSystem { return }
+            // A directory of that name is no log.
+            if error == .noEntry || error == .readOnlyFileSystem || error == Errno(EISDIR) { return }
             throw .system(error, "cannot remove \(name)")
         }
     }
@@ -73,8 +74,7 @@ private struct LogWriter {
         defer { vault.calls.close(directory) }
         do throws(Errno) {
             let name = SegmentFiles.name(place.number)
-            let flags = O_RDWR | O_CREAT | O_NOFOLLOW
-            let file = try vault.calls.open(directory, name, flags: flags, mode: 0o600)
+            let file = try vault.calls.openRegular(directory, name, flags: O_RDWR | O_CREAT, mode: 0o600)
             return OpenSegment(descriptor: file, calls: vault.calls)
         } catch { throw CopyTarget.failure(error) }
     }

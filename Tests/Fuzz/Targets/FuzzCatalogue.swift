@@ -129,7 +129,7 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
             if attributes.isDirectory {
                 walk(library, entry.ino, depth: depth + 1)
             } else {
-                try? library.readAll(entry.ino, Self.caller) { _ in false }
+                try? library.readStored(entry.ino, Self.caller) { _, _ in false }
             }
         }
     }

@@ -195,8 +195,8 @@ final class Specimen {
             ino = try library.lookup(ino, Name(String(part)), caller).attributes.ino
         }
         var found: [UInt8] = []
-        try library.readAll(ino, caller) {
-            found += Array($0)
+        try library.readStored(ino, caller) { _, piece in
+            found += Array(piece)
             return true
         }
         return found
