@@ -11,6 +11,7 @@ const int obscura_no_access_time = O_NOATIME;
 const int obscura_keep_size = FALLOC_FL_KEEP_SIZE;
 const int obscura_punch_hole = FALLOC_FL_PUNCH_HOLE;
 const int obscura_path_only = O_PATH;
+const int obscura_direct = O_DIRECT;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {
     return openat(directory, path, flags, mode);

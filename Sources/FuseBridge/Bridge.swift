@@ -11,6 +11,10 @@ final class Bridge: Sendable {
     /// Counts requests that mean somebody uses the files; only ever compared with an earlier value.
     private let uses = Atomic<UInt64>(0)
     private let opened = Atomic<Int>(0)
+    /// Requests being served that last.
+    private let lasting = Atomic<Int>(0)
+    /// Sees to it that there are threads for others while so many requests last. Set once, before the first.
+    let makeWorkers = Mutex<(@Sendable (_ lasting: Int) -> Void)?>(nil)
 
     init(library: Library, initialisation: Initialisation) {
         self.library = library
@@ -33,5 +37,14 @@ final class Bridge: Sendable {
         uses.wrappingAdd(1, ordering: .relaxed)
         library.noteRequest()
     }
+
+    /// A request begins to last: others are to be served meanwhile. `endLasting` follows.
+    func beginLasting() {
+        let count = lasting.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        makeWorkers.withLock { $0 }?(count)
+    }
+
+    func endLasting() { lasting.wrappingSubtract(1, ordering: .releasing) }
+
     func countOpened(_ change: Int) { opened.wrappingAdd(change, ordering: .relaxed) }
 }

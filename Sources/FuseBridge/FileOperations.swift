@@ -57,15 +57,15 @@ extension fuse_file_info {
     }
 }
 
-private func releaseHandle(of file: fuse_file_info, _ bridge: Bridge) {
-    bridge.library.release(file.handle(as: FileHandle.self))
+private func releaseHandle(of file: fuse_file_info, _ bridge: Bridge, for request: LongCall? = nil) {
+    bridge.library.release(file.handle(as: FileHandle.self), for: request)
     file.dropHandle()
     bridge.countOpened(-1)
 }
 
 func releaseFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation) {
     let request = Request(request, isUse: false)
-    releaseHandle(of: file!.pointee, request.bridge)
+    releaseHandle(of: file!.pointee, request.bridge, for: request.asLong)
     request.fail(0)
 }
 
@@ -94,7 +94,7 @@ func writeFile(
 
 func flushFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation) {
     Request(request).answer { call throws(FileError) in
-        try call.library.flush(file!.file)
+        try call.library.flush(file!.file, for: call.asLong)
         return .done
     }
 }

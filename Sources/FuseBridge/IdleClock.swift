@@ -8,7 +8,7 @@ struct IdleClock {
     private var lastUse: Int64 = 0
 
     /// `seconds` nil: never.
-    init(seconds: Int?) { limitMilliseconds = seconds.map { Int64($0) * 1000 } }
+    init(seconds: Int?) { limitMilliseconds = seconds.map { (Quantity($0) * Quantity(1000)).clamped() } }
 
     /// How often to ask: an eighth of the limit, within a quarter second and half a minute. Nil: not at all.
     var checkMilliseconds: Int32? {

@@ -100,6 +100,8 @@ public final class MountSession: @unchecked Sendable {
     /// upon which whoever still waits for an answer gets ENOTCONN.
     private func closeDown() {
         notifier.stop()
+        // A worker that compares photos is not to be waited for.
+        library.callOff()
         session?.stop()
         session = nil
         mountPoint.removeIfDead()
@@ -137,8 +139,8 @@ public final class MountSession: @unchecked Sendable {
     /// mount is taken out of the tree and they are served for a while longer.
     private func takeDown(within milliseconds: Int32) {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
-        // Whoever waits for one is answered, and so lets go of the mount.
-        bridge.library.endThumbnails()
+        // Whoever waits for what takes long is answered, and so lets go of the mount.
+        bridge.library.callOff()
         waitForEnd(milliseconds)
     }
 

@@ -12,6 +12,7 @@ internal import PhotoLibrary
 final class Notifier: LibraryObserver, @unchecked Sendable {
     private enum Message: Hashable {
         case entry(parent: UInt64, name: Name)
+        case lostEntry(parent: UInt64, name: Name)
         case inode(UInt64)
         case attributes(UInt64)
     }
@@ -30,6 +31,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     static let waitingMax = 65_536
 
     func invalidateEntry(parent: UInt64, name: Name) { enqueue(.entry(parent: parent, name: name)) }
+    func dropEntry(parent: UInt64, name: Name) { enqueue(.lostEntry(parent: parent, name: name)) }
     func invalidateInode(_ ino: UInt64) { enqueue(.inode(ino)) }
     func invalidateAttributes(_ ino: UInt64) { enqueue(.attributes(ino)) }
 
@@ -91,6 +93,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     private func send(_ message: Message, _ session: OpaquePointer) {
         switch message {
         case .entry(let parent, let name): expire(parent, name, session)
+        case .lostEntry(let parent, let name): drop(parent, name, session)
         case .inode(let ino): fuse_lowlevel_notify_inval_inode(session, ino, 0, 0)
         case .attributes(let ino): fuse_lowlevel_notify_inval_inode(session, ino, -1, 0)
         }
@@ -104,6 +107,13 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
             let result = fuse_lowlevel_notify_expire_entry(
                 session, parent, start, bytes.count, FUSE_LL_EXPIRE_ONLY)
             if result == -ENOSYS { fuse_lowlevel_notify_inval_entry(session, parent, start, bytes.count) }
+        }
+    }
+
+    private func drop(_ parent: UInt64, _ name: Name, _ session: OpaquePointer) {
+        name.bytes.withUnsafeBytes { bytes in
+            let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+            _ = fuse_lowlevel_notify_inval_entry(session, parent, start, bytes.count)
         }
     }
 

@@ -44,14 +44,11 @@ struct Request: ~Copyable {
         _ node: fuse_ino_t, _ body: (Cancellation?) throws(FileError) -> R
     ) throws(FileError) -> R {
         guard Library.mayTakeLong(node) else { return try body(nil) }
-        let asker = Asker(thread: fuse_req_ctx(pointer).pointee.pid)
-        let data = Unmanaged.passUnretained(asker).toOpaque()
-        // Called at once where INTERRUPT came before this.
-        fuse_req_interrupt_func(pointer, { _, data in Asker.from(data).noteSignal() }, data)
-        // When this returns, it is not running either.
-        defer { fuse_req_interrupt_func(pointer, nil, nil) }
-        return try body(asker.cancellation)
+        return try pointer.whileAsked(body)
     }
+
+    /// This request, for work that may turn out to take long. Not to be used after the answer.
+    var asLong: LongCall { LongCall(pointer: pointer, bridge: bridge) }
 
     /// Sends an error number of errno(3), or 0 for plain success.
     consuming func fail(_ errorNumber: Int32) { fuse_reply_err(release(), errorNumber) }
@@ -140,6 +137,31 @@ struct Request: ~Copyable {
         let pointer = pointer
         discard self
         return pointer
+    }
+}
+
+extension fuse_req_t {
+    /// Runs `body` with what is called off when whoever asked is being killed.
+    fileprivate func whileAsked<R, E: Error>(_ body: (Cancellation) throws(E) -> R) throws(E) -> R {
+        let asker = Asker(thread: fuse_req_ctx(self).pointee.pid)
+        let data = Unmanaged.passUnretained(asker).toOpaque()
+        // Called at once where INTERRUPT came before this.
+        fuse_req_interrupt_func(self, { _, data in Asker.from(data).noteSignal() }, data)
+        // When this returns, it is not running either.
+        defer { fuse_req_interrupt_func(self, nil, nil) }
+        return try body(asker.cancellation)
+    }
+}
+
+/// A request that may turn out to take long.
+struct LongCall: LongRequest {
+    fileprivate let pointer: fuse_req_t
+    fileprivate let bridge: Bridge
+
+    func lasting(_ work: (Cancellation) -> Void) {
+        bridge.beginLasting()
+        defer { bridge.endLasting() }
+        pointer.whileAsked(work)
     }
 }
 

@@ -14,8 +14,6 @@ final class Session: @unchecked Sendable {
     private let bridge: Bridge
     private let control: ControlPipe
     private let workers = Mutex<[WorkerThread]>([])
-    /// Workers that serve a request which may last.
-    private let detained = Atomic<Int>(0)
     private let running = Atomic<Int>(0)
     private let turn = ReadTurn()
 
@@ -65,6 +63,7 @@ final class Session: @unchecked Sendable {
 
     /// Starts the workers; the last to end says so to the control pipe.
     func start() throws(Errno) {
+        bridge.makeWorkers.withLock { $0 = { [weak self] lasting in self?.makeWorkers(besides: lasting) } }
         for number in 0..<Self.workersAtFirst {
             do throws(Errno) { try startWorker() } catch {
                 if number == 0 { throw error }
@@ -84,17 +83,20 @@ final class Session: @unchecked Sendable {
         }
     }
 
+    /// Starts another worker where so many requests that last leave too few.
+    private func makeWorkers(besides lasting: Int) {
+        let workerCount = running.load(ordering: .acquiring)
+        guard workerCount - lasting < Self.undetainedMin, workerCount < Self.workersMax else { return }
+        // Where there can be no more, others wait for the first that is done.
+        try? startWorker()
+    }
+
     /// Serves a request that may last, as others are to be served meanwhile.
     private func processLasting(_ buffer: inout fuse_buf) {
-        let count = detained.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-        let workerCount = running.load(ordering: .acquiring)
-        if workerCount - count < Self.undetainedMin, workerCount < Self.workersMax {
-            // Where there can be no more, others wait for the first that is done.
-            try? startWorker()
-        }
+        bridge.beginLasting()
         turn.pass()
         fuse_session_process_buf(pointer, &buffer)
-        detained.wrappingSubtract(1, ordering: .releasing)
+        bridge.endLasting()
     }
 
     /// One worker: requests are received and processed until the connection ends or `stop` is called.

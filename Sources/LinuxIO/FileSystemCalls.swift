@@ -24,6 +24,14 @@ public struct FileStatus: Sendable, Equatable {
         self.isRegular = isRegular
         self.modified = modified
     }
+
+    init(_ status: stat) {
+        let type = status.st_mode & mode_t(S_IFMT)
+        self.init(
+            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Quantity(status.st_size).value,
+            blocks: Quantity(status.st_blocks).value, isDirectory: type == mode_t(S_IFDIR),
+            isRegular: type == mode_t(S_IFREG), modified: Timestamp(status.st_mtim))
+    }
 }
 
 /// What fstatfs(2) tells: bytes of the host filesystem and its type's magic number (statfs(2)).
@@ -32,14 +40,25 @@ public struct HostStatus: Sendable, Equatable {
     /// refuse what does not fit when it is written.
     public static let untoldBytes: UInt64 = 1 << 50
 
-    public var totalBytes: UInt64
-    public var availableBytes: UInt64
+    /// As every size from the host, at most `Quantity.max`: sums of several cannot overflow.
+    public let totalBytes: UInt64
+    public let availableBytes: UInt64
     public var typeMagic: UInt64
 
     public init(totalBytes: UInt64, availableBytes: UInt64, typeMagic: UInt64) {
-        self.totalBytes = totalBytes
-        self.availableBytes = availableBytes
+        self.totalBytes = Quantity(totalBytes).value
+        self.availableBytes = Quantity(availableBytes).value
         self.typeMagic = typeMagic
+    }
+
+    /// What fstatvfs(3) tells: numbers of blocks, which a host may have made up.
+    init(_ status: statvfs, typeMagic: UInt64) {
+        let block = Quantity(status.f_frsize)
+        self.init(
+            totalBytes: (Quantity(status.f_blocks) * block).value,
+            availableBytes: status.f_blocks == 0
+                ? Self.untoldBytes : (Quantity(status.f_bavail) * block).value,
+            typeMagic: typeMagic)
     }
 }
 
@@ -84,10 +103,26 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// Asks the kernel to have these bytes in memory soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only advice: it does
     /// not wait, and nothing fails.
     func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
+    /// Asks the kernel to keep no copy of these bytes in memory (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
+    /// file's end where `length` is 0. Only advice, as `readSoon`.
+    func forget(_ descriptor: Int32, offset: UInt64, length: UInt64)
 }
 
 extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+    public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+
+    /// Opens a file for reads that see the disk, or the server, and not this kernel's memory of it, as far as the host
+    /// can. Its buffers, offsets and lengths are whole pages of 4096 bytes.
+    public func openPastCache(_ directory: Int32, _ path: String, flags: Int32) throws(Errno) -> Int32 {
+        do throws(Errno) {
+            return try openTraceless(directory, path, flags: flags | obscura_direct, mode: 0)
+        } catch  where error == Errno(EINVAL) {
+            let descriptor = try openTraceless(directory, path, flags: flags, mode: 0)
+            forget(descriptor, offset: 0, length: 0)
+            return descriptor
+        }
+    }
 
     /// As `open`, so that reading leaves no trace in the access time, where the caller owns the file.
     public func openTraceless(
@@ -98,6 +133,30 @@ extension FileSystemCalls {
         } catch  where error == Errno(EPERM) {
             return try open(directory, path, flags: flags, mode: mode)
         }
+    }
+
+    /// As `openTraceless`, of a regular file alone. What else has the name is as good as not there, and not touched:
+    /// no FIFO lets us wait, no device notices. Where a file was to be made there it is in the way: EEXIST.
+    public func openRegular(
+        _ directory: Int32, _ path: String, flags: Int32, mode: UInt32
+    ) throws(Errno) -> Int32 {
+        let none: Errno = flags & O_CREAT != 0 ? .exists : .noEntry
+        let descriptor: Int32
+        do throws(Errno) {
+            let flags = flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+            descriptor = try openTraceless(directory, path, flags: flags, mode: mode)
+        } catch {
+            // A symbolic link, a directory, a socket or a device without a driver.
+            throw [ELOOP, EISDIR, ENXIO, ENODEV].contains(error.rawValue) ? none : error
+        }
+        do throws(Errno) {
+            if try status(descriptor).isRegular { return descriptor }
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        close(descriptor)
+        throw none
     }
 
     /// Reads until `bytes` is full or the file ends; returns how many bytes were read.

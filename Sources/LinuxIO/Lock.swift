@@ -60,6 +60,22 @@ public final class Condition: @unchecked Sendable {
     public func signalAll() { pthread_cond_broadcast(condition) }
 }
 
+/// The clock that never jumps and goes on while the machine is suspended, clock_gettime(CLOCK_BOOTTIME).
+public enum BootClock {
+    public static var milliseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Returns when so much of this clock has passed, whatever signals come.
+    public static func wait(milliseconds: Int64) {
+        let end = Self.milliseconds + milliseconds
+        var time = timespec(tv_sec: Int(end / 1000), tv_nsec: Int(end % 1000) * 1_000_000)
+        while clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &time, nil) == EINTR {}
+    }
+}
+
 /// The clock that never jumps, clock_gettime(CLOCK_MONOTONIC).
 public enum MonotonicClock {
     public static var nanoseconds: Int64 {

@@ -12,7 +12,9 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     public init(_ time: timespec) {
-        self.init(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
+        // A host may tell of a file what is no time.
+        let nanoseconds = min(max(time.tv_nsec, 0), 999_999_999)
+        self.init(seconds: Int64(time.tv_sec), nanoseconds: UInt32(nanoseconds))
     }
 
     public var timespec: timespec { Glibc.timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds)) }

@@ -16,20 +16,26 @@ enum Chunk {
 }
 
 extension ExtentRun {
-    var end: UInt64 { offset + length }
+    /// The offset behind it. Rows that make no sense may say anything: then the last there is.
+    var end: UInt64 {
+        let (sum, isTooLarge) = offset.addingReportingOverflow(length)
+        return isTooLarge ? .max : sum
+    }
 
     /// Whether its numbers can be those of a run of any space, so that they can be counted with.
     var isThinkable: Bool {
-        length > 0 && length <= 2 * Geometry.segmentBytesMax && offset <= Geometry.numberMax
-            && sector < Geometry.numberMax
+        isLost
+            || length > 0 && length <= 2 * Geometry.segmentBytesMax && offset <= Geometry.numberMax
+                && sector < Geometry.lostSector
     }
 
-    /// The part of this run in `lower ..< upper`, which are multiples of the chunk, or outside the run.
+    /// The part of this run in `lower ..< upper`, which are multiples of the chunk, or outside the run. Of a row that
+    /// makes no sense something as senseless.
     func part(from lower: UInt64, to upper: UInt64) -> ExtentRun {
         var part = self
         part.offset = max(offset, lower)
-        part.length = min(end, upper) - part.offset
-        part.sector = sector + (part.offset - offset) / Chunk.bytes * Chunk.sectors
+        part.length = max(min(end, upper), part.offset) - part.offset
+        part.sector = sector &+ (part.offset - offset) / Chunk.bytes * Chunk.sectors
         return part
     }
 
@@ -45,7 +51,8 @@ extension Space {
     /// Whether the runs of a content, as the catalogue has them, follow each other and can lie where they say. Rows may
     /// be anybody's who knows the password; what works on a file's runs counts with them.
     func areSound(_ runs: [ExtentRun]) -> Bool {
-        runs.allSatisfy { isPossible($0) } && zip(runs, runs.dropFirst()).allSatisfy { $0.end <= $1.offset }
+        runs.allSatisfy { isPossible($0) || $0.isLost }
+            && zip(runs, runs.dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 }
 

@@ -31,6 +31,8 @@ final class Committer: @unchecked Sendable {
     private var expiryAt: Int64 = 0
     /// When sectors of destroyed photos are overwritten next; nil while there are none that can be.
     private var overwriteAt: Int64?
+    /// When the claim of the space is looked at next.
+    private var lookAt = Int64.max
     /// When the host is given back what nothing lies in; nil where nothing has changed since.
     private var giveBackAt: Int64?
     /// Durable commits asked for, and done or failed.
@@ -236,6 +238,8 @@ final class Committer: @unchecked Sendable {
                 commit(durable: isDurable)
             } else if let at = overwriteAt, now >= at {
                 overwriteSome()
+            } else if now >= lookAt {
+                lookAtClaim()
             } else if let at = giveBackAt, now >= at, softSince == nil, durableSince == nil {
                 giveBack()
             } else if now >= expiryAt {
@@ -302,6 +306,14 @@ final class Committer: @unchecked Sendable {
         expiryAt = MonotonicClock.milliseconds + pause
     }
 
+    /// Makes sure that no other mount has claimed the space. `lock` is held, and given up meanwhile.
+    private func lookAtClaim() {
+        lock.unlock()
+        let pause = library?.space.lookAtClaimIfDue()
+        lock.lock()
+        lookAt = pause.map { MonotonicClock.milliseconds + $0 } ?? .max
+    }
+
     /// Looks at the trash soon.
     func noteTrash() {
         lock.lock()
@@ -312,7 +324,7 @@ final class Committer: @unchecked Sendable {
 
     /// Waits for the next thing that is due. `lock` is held.
     private func wait(_ now: Int64) {
-        var due = expiryAt
+        var due = min(expiryAt, lookAt)
         if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
         if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
         if let recordsSince { due = min(due, max(retryAt, recordsSince + Self.durableDelayMilliseconds)) }
@@ -356,6 +368,8 @@ final class Committer: @unchecked Sendable {
         lock.lock()
         isCommitting = false
         note(failed, durable: durable)
+        // From the first commit on there is a claim.
+        if lookAt == .max { lookAt = 0 }
         if failed != nil {
             // What was to be published still is; fsync(2) is told, the rest is tried again.
             softSince = softSince ?? soft ?? MonotonicClock.milliseconds

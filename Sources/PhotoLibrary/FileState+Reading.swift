@@ -157,25 +157,42 @@ extension FileState {
         view.lock()
         defer { view.unlock() }
         guard offset < size else { throw .noSuchDeviceOrAddress }
-        var position = offset
         switch target {
         case .data:
-            let sealed = map.nextStored(offset)
-            let unsealed = dirty.filter { Chunk.start($0.key) + $0.value.valid > offset }.keys.min()
-                .map { max(offset, Chunk.start($0)) }
-            let found = min(sealed ?? .max, unsealed ?? .max)
-            guard found < size else { throw .noSuchDeviceOrAddress }
+            guard let found = nextData(offset) else { throw .noSuchDeviceOrAddress }
             return found
-        case .hole:
-            while position < size {
-                var end = map.endOfStored(position)
-                if let chunk = dirty[Chunk.index(position)] {
-                    end = max(end, Chunk.start(Chunk.index(position)) + chunk.valid)
-                }
-                if end <= position { return position }
-                position = end
-            }
-            return size
+        case .hole: return endOfData(offset)
         }
+    }
+
+    /// The first bytes from `offset` on that are stored, or are to be; nil where a hole reaches the file's end.
+    func storedRange(from offset: UInt64) -> Range<UInt64>? {
+        view.lock()
+        defer { view.unlock() }
+        guard offset < size, let start = nextData(offset) else { return nil }
+        return start..<endOfData(start)
+    }
+
+    /// Under `view`.
+    private func nextData(_ offset: UInt64) -> UInt64? {
+        let sealed = map.nextStored(offset)
+        let unsealed = dirty.filter { Chunk.start($0.key) + $0.value.valid > offset }.keys.min()
+            .map { max(offset, Chunk.start($0)) }
+        let found = min(sealed ?? .max, unsealed ?? .max)
+        return found < size ? found : nil
+    }
+
+    /// Where the hole after `offset` begins. Under `view`.
+    private func endOfData(_ offset: UInt64) -> UInt64 {
+        var position = offset
+        while position < size {
+            var end = map.endOfStored(position)
+            if let chunk = dirty[Chunk.index(position)] {
+                end = max(end, Chunk.start(Chunk.index(position)) + chunk.valid)
+            }
+            if end <= position { return position }
+            position = end
+        }
+        return size
     }
 }

@@ -6,7 +6,7 @@ import VaultStore
 /// Changing a file's bytes. The writer's lock is held throughout.
 extension FileState {
     /// No file is larger, so that offsets fit everywhere.
-    static let sizeMax: UInt64 = 1 << 62
+    static let sizeMax = Geometry.fileBytesMax
 
     /// Writes as many of the bytes as there is room for: fewer than all only where an error came after some.
     func write(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, now: Timestamp) throws(FileError) -> Int {
@@ -118,6 +118,7 @@ extension FileState {
         let at = map.firstIndex(after: offset) - 1
         guard map.pieces.indices.contains(at) else { return nil }
         let run = map.pieces[at].run
+        if run.isLost { return nil }
         return run.sector + (run.length * Chunk.sectors + Chunk.bytes - 1) / Chunk.bytes
     }
 

@@ -37,7 +37,7 @@ final class FileState: @unchecked Sendable {
     var isShared: Bool
     /// (v) Chunks not sealed yet, by index. Their bytes change with both locks held.
     var dirty: [UInt64: DirtyChunk] = [:]
-    /// (v) Grows with each change of `map` or `dirty`.
+    /// (v) Grows with each change of `map` or `dirty`, and of the bytes or their number.
     var changeCount = 0
     /// (v) Whether size and times here are newer than the inode's row.
     var isNewer = false
@@ -140,6 +140,7 @@ final class FileState: @unchecked Sendable {
     /// Sets size and times after a change of the bytes. Both locks are held.
     func noteWritten(size: UInt64, _ now: Timestamp) {
         self.size = size
+        changeCount += 1
         modified = now
         changed = now
         isNewer = true

@@ -47,7 +47,9 @@ extension Library {
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid
             try tree.file(file.inode, verdict, space, now: .now())
+            if verdict.isUndecided { try sql(tree.tables.addUnfiled(file.ino)) }
         }
+        if verdict.isUndecided { leaveToFollowUp(file) }
         if !hasWriter { file.needsFiling = false }
     }
 

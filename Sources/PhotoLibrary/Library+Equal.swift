@@ -1,5 +1,4 @@
 import Glibc
-import LinuxIO
 public import PhotoImaging
 import VaultCatalogue
 
@@ -7,6 +6,13 @@ import VaultCatalogue
 struct EqualPhoto: Sendable {
     var ino: UInt64
     var version: UInt64
+}
+
+/// Result of a search for photos with given bytes.
+struct EqualPhotos: Sendable {
+    var photos: [EqualPhoto] = []
+    /// False where the search was called off.
+    var isComplete = true
 }
 
 /// Finding the photo that has the same bytes. Fingerprints only propose; bytes are compared.
@@ -18,13 +24,16 @@ extension Library {
     /// photo, cannot be read.
     public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
         guard let fingerprint = fingerprint(of: source) else { return nil }
-        return try equalPhotos(to: source, fingerprint, besides: 0).first?.ino
+        return try equalPhotos(to: source, fingerprint, besides: 0) { _ in false }.photos.first?.ino
     }
 
     /// The photos that have exactly these bytes, of a known fingerprint, and others than `own`.
+    ///
+    /// - Parameter isCalledOff: asked again and again, with the bytes compared so far.
     func equalPhotos(
-        to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64
-    ) throws(FileError) -> [EqualPhoto] {
+        to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64,
+        unless isCalledOff: (_ work: UInt64) -> Bool
+    ) throws(FileError) -> EqualPhotos {
         let candidates = try locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
             for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
@@ -35,40 +44,48 @@ extension Library {
             }
             return found
         }
-        return candidates.filter { candidate in
-            // One that cannot be read, not the second time either, is not equal.
-            let isEqual =
-                (try? isEqual(candidate.ino, to: source)) ?? (try? isEqual(candidate.ino, to: source))
-            return isEqual == true
+        var result = EqualPhotos()
+        var (before, latest) = (UInt64(0), UInt64(0))
+        for candidate in candidates {
+            before += latest
+            latest = 0
+            let isCalledOffHere: (UInt64) -> Bool = { work in
+                latest = work
+                return isCalledOff(before + work)
+            }
+            switch compare(candidate.ino, source, unless: isCalledOffHere) {
+            case .equal: result.photos.append(candidate)
+            case .different, .unreadable: continue
+            case .calledOff: return EqualPhotos(photos: result.photos, isComplete: false)
+            }
         }
+        return result
     }
 
-    private func isEqual(_ ino: UInt64, to source: some ByteSource) throws(FileError) -> Bool {
-        try withState(of: ino) { file throws(FileError) in try file.hasEqualBytes(source) }
+    /// One that cannot be read, not the second time either, is not equal.
+    private func compare(
+        _ ino: UInt64, _ source: some ByteSource, unless isCalledOff: (UInt64) -> Bool
+    ) -> Comparison {
+        for _ in 0..<2 {
+            let found = try? withState(of: ino) { file throws(FileError) in
+                PhotoImaging.compare(FileSource(file), source, unless: isCalledOff)
+            }
+            if let found, found != .unreadable { return found }
+        }
+        return .unreadable
     }
-}
 
-extension FileState {
-    /// Whether the source has exactly these bytes, all of them read back and opened. Throws where they cannot be read.
-    func hasEqualBytes(_ source: some ByteSource) throws(FileError) -> Bool {
-        let end = source.byteCount
-        guard view.withLock({ size }) == end else { return false }
-        let (stored, given) = (commons.replies.take(), commons.replies.take())
-        defer {
-            commons.replies.give(stored)
-            commons.replies.give(given)
+    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. False also
+    /// where that was called off; throws where they cannot be read.
+    public func holds(
+        _ ino: UInt64, _ source: some ByteSource, unless isCalledOff: () -> Bool = { false }
+    ) throws(FileError) -> Bool {
+        try withState(of: ino) { file throws(FileError) in
+            let own = FileSource(file)
+            let found = PhotoImaging.compare(own, source) { _ in isCalledOff() }
+            if found == .unreadable, own.hasFailed { throw .damaged }
+            return found == .equal
         }
-        var position: UInt64 = 0
-        while position < end {
-            let count = Int(min(UInt64(stored.count), end - position))
-            let piece = UnsafeMutableRawBufferPointer(rebasing: stored[..<count])
-            let other = UnsafeMutableRawBufferPointer(rebasing: given[..<count])
-            guard try copy(position, into: piece) == count, source.read(at: position, into: other) == count,
-                let left = piece.baseAddress, let right = other.baseAddress, memcmp(left, right, count) == 0
-            else { return false }
-            position += UInt64(count)
-        }
-        return true
     }
 }
 

@@ -26,25 +26,25 @@ extension Library {
         }
     }
 
-    /// Hands `body` a regular file's bytes from the beginning, piece by piece, every one of them authenticated.
-    /// Until `body` answers no.
-    public func readAll(
-        _ ino: UInt64, _ caller: Caller, _ body: (UnsafeRawBufferPointer) -> Bool
+    /// Hands `body` the bytes of a regular file that are stored, from the beginning and piece by piece, every one of
+    /// them authenticated: until `body` answers no. What lies between the pieces, and behind the last, is zeros.
+    public func readStored(
+        _ ino: UInt64, _ caller: Caller, _ body: (_ offset: UInt64, UnsafeRawBufferPointer) -> Bool
     ) throws(FileError) {
         let handle = try open(ino, flags: O_RDONLY, caller)
         defer { release(handle) }
+        guard let file = handle.state else { throw .invalid }
         var offset: UInt64 = 0
-        while true {
-            let (count, goesOn) = try read(handle, offset: offset, count: Chunk.pieceBytes) { bytes in
-                (bytes.count, bytes.isEmpty || body(bytes))
+        while let stored = file.storedRange(from: offset) {
+            offset = stored.lowerBound
+            while offset < stored.upperBound {
+                let wanted = Int(min(UInt64(FileCommons.requestBytesMax), stored.upperBound - offset))
+                let (count, goesOn) = try read(handle, offset: offset, count: wanted) { bytes in
+                    (bytes.count, bytes.isEmpty || body(offset, bytes))
+                }
+                if count == 0 || !goesOn { return }
+                offset += UInt64(count)
             }
-            if count == 0 || !goesOn { return }
-            offset += UInt64(count)
         }
     }
-}
-
-extension Chunk {
-    /// What is read at once of a whole file.
-    fileprivate static let pieceBytes = 1 << 20
 }

@@ -164,42 +164,70 @@ extension Library {
     }
 
     /// FLUSH, at each close(2): the file is saved, and by its last writer also filed.
-    public func flush(_ handle: FileHandle) throws(FileError) { try flush(handle, isReleased: false) }
+    ///
+    /// - Parameter request: the one that waits for it, which may take long; nil: nobody can cancel it.
+    public func flush(_ handle: FileHandle, for request: (any LongRequest)? = nil) throws(FileError) {
+        try flush(handle, isReleased: false, request)
+    }
 
-    private func flush(_ handle: FileHandle, isReleased: Bool) throws(FileError) {
+    private func flush(
+        _ handle: FileHandle, isReleased: Bool, _ request: (any LongRequest)?
+    ) throws(FileError) {
         guard let file = handle.state, handle.isWritable else { return }
         file.writer.lock()
         defer { file.writer.unlock() }
-        let isLast = file.view.withLock {
+        file.view.withLock {
             if !handle.isClosing {
                 handle.isClosing = true
                 file.writerCount -= 1
             }
-            return file.writerCount == 0
         }
-        try settle(file, isLast: isLast, isReleased: isReleased)
+        try settle(file, isReleased: isReleased, request)
     }
 
-    /// Saves a file and, where no writer is left, files it. The writer's lock is held.
-    private func settle(_ file: FileState, isLast: Bool, isReleased: Bool) throws(FileError) {
-        // `cat new >photo`: the shell closes a copy of the descriptor between emptying and writing. Whether the
-        // photo stays empty, and so is none any more, is known when the last copy is closed.
-        var isDeferred = false
-        if !isReleased, file.view.withLock({ file.size == 0 }) {
-            isDeferred = try locked { _ throws(FileError) in file.inode.isPhoto }
-        }
-        guard isLast, file.needsFiling, !isDeferred else {
-            if file.unsavedSince != nil { try save(file) }
+    /// Saves a file and, where no writer is left, files it. The writer's lock is held, and given up while much is
+    /// compared.
+    private func settle(
+        _ file: FileState, isReleased: Bool, _ request: (any LongRequest)?
+    ) throws(FileError) {
+        for _ in 0..<Self.looksMax {
+            // `cat new >photo`: the shell closes a copy of the descriptor between emptying and writing. Whether the
+            // photo stays empty, and so is none any more, is known when the last copy is closed.
+            var isDeferred = false
+            if !isReleased, file.view.withLock({ file.size == 0 }) {
+                isDeferred = try locked { _ throws(FileError) in file.inode.isPhoto }
+            }
+            let isLast = file.view.withLock { file.writerCount == 0 }
+            guard isLast, file.needsFiling, !isDeferred else {
+                if file.unsavedSince != nil { try save(file) }
+                return
+            }
+            let (place, isPhoto) = try locked { tree throws(FileError) in
+                (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
+            }
+            var verdict =
+                place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
+            if verdict.isUndecided {
+                switch try compareAtLength(file, verdict, for: request) {
+                case .changed: continue
+                case .calledOff:
+                    file.needsFiling = false
+                    return leaveToFollowUp(file)
+                case .decided(let decided): verdict = decided
+                }
+            }
+            try save(file, filedBy: verdict, for: file.lastWriter)
+            file.needsFiling = false
+            if case .plain = verdict, let place, isSidecarName(place.name) {
+                try fileBesideSidecar(file.inode)
+            }
             return
         }
-        let (place, isPhoto) = try locked { tree throws(FileError) in
-            (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
-        }
-        let verdict = place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
-        try save(file, filedBy: verdict, for: file.lastWriter)
-        file.needsFiling = false
-        if case .plain = verdict, let place, isSidecarName(place.name) { try fileBesideSidecar(file.inode) }
+        // Others go on changing it: the last of them files it.
     }
+
+    /// How often a file is looked at again that changed meanwhile.
+    static let looksMax = 16
 
     /// A sidecar came or changed: the photos beside it are dated anew.
     func fileBesideSidecar(_ inode: Inode) throws(FileError) {
@@ -207,11 +235,12 @@ extension Library {
         for photo in photos where photo != inode.ino { try lookAndFile(photo) }
     }
 
-    /// RELEASE: the handle is gone. What was written since the last flush is saved and filed now.
-    public func release(_ handle: FileHandle) {
+    /// RELEASE: the handle is gone. What was written since the last flush is saved and filed now. `request` as for
+    /// `flush`.
+    public func release(_ handle: FileHandle, for request: (any LongRequest)? = nil) {
         guard handle.state != nil else { return }
         // The kernel tells no one of an error here; what failed stays unsaved until the committer's next try.
-        if handle.isWritable { try? flush(handle, isReleased: true) }
+        if handle.isWritable { try? flush(handle, isReleased: true, request) }
         close(handle)
     }
 

@@ -107,15 +107,17 @@ extension Library {
     /// - Parameters:
     ///   - sidecar: what `readSidecar` found beside it.
     ///   - asNew: do not ask whether the space has these bytes.
+    ///   - isCalledOff: asked again and again; once it answers yes, photos that were not compared count as others.
     public func appraise(
         _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
-        asNew: Bool = false
+        asNew: Bool = false, unless isCalledOff: () -> Bool = { false }
     ) throws(FileError) -> Appraisal {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
         }
-        if !asNew, let known = try equalPhotos(to: source, print, besides: 0).first {
-            return .duplicate(known.ino)
+        if !asNew {
+            let known = try equalPhotos(to: source, print, besides: 0) { _ in isCalledOff() }
+            if let first = known.photos.first { return .duplicate(first.ino) }
         }
         let sighting = Sighting(facts: facts, sidecar: sidecar, fingerprint: print)
         return .photo(
@@ -128,7 +130,7 @@ extension Library {
     /// or changed meanwhile: then nothing was added.
     public func add<Source>(
         _ candidate: Candidate, _ photo: ImportFile<Source>, sidecars: [ImportFile<Source>] = [],
-        to place: ImportPlace, proceed: (Int) -> Bool = { _ in true }
+        to place: ImportPlace, proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> Added? {
         try check(photo.name)
         guard let sealed = try seal(photo.source, proceed) else { return nil }
@@ -196,7 +198,7 @@ extension Library {
     /// Adds a file that is no photo, or is not to be one, to a directory. Nil as for a photo.
     public func add(
         plain file: ImportFile<some ImportSource>, to directory: UInt64,
-        proceed: (Int) -> Bool = { _ in true }
+        proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> UInt64? {
         try check(file.name)
         guard let sealed = try seal(file.source, proceed) else { return nil }
@@ -281,11 +283,6 @@ extension Library {
         return album
     }
 
-    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened.
-    public func holds(_ ino: UInt64, _ source: some ByteSource) throws(FileError) -> Bool {
-        try withState(of: ino) { file throws(FileError) in try file.hasEqualBytes(source) }
-    }
-
     /// Returns once all that was added so far is on the disk.
     public func makeDurable() throws(FileError) { try committer.makeDurable() }
 
@@ -304,7 +301,7 @@ extension Library {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            let verdict = look(file)
+            let verdict = look(file, equals: .none)
             try changing { tree throws(FileError) in
                 try tree.settle(file.inode, verdict, in: day, now: .now())
             }

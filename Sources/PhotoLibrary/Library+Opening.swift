@@ -4,11 +4,14 @@ public import VaultStore
 
 extension Library {
     /// Opens the library of a space whose password was right.
-    public static func open(_ unlocked: UnlockedSpace, options: LibraryOptions) throws(VaultError) -> Library
-    {
+    ///
+    /// - Parameter takingOver: see `UnlockedSpace.openSpace`.
+    public static func open(
+        _ unlocked: UnlockedSpace, options: LibraryOptions, takingOver: ((Int64) -> Void)? = nil
+    ) throws(VaultError) -> Library {
         let access =
             options.readOnly ? SpaceAccess.reading : options.allowsReadOnly ? .writingIfPossible : .writing
-        let space = try unlocked.openSpace(access, limits: options.limits)
+        let space = try unlocked.openSpace(access, limits: options.limits, takingOver: takingOver)
         var options = options
         options.readOnly = space.isReadOnly
         let catalogue: Catalogue

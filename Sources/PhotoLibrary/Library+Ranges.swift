@@ -50,10 +50,19 @@ extension Library {
     ) throws(FileError) -> Int {
         guard let from = source.state, let to = target.state, target.isWritable else { throw .badHandle }
         guard !isReadOnly else { throw .readOnly }
-        let wanted = Int(min(count, UInt64(Self.copiedBytesMax)))
+        var wanted = Int(min(count, UInt64(Self.copiedBytesMax)))
         if from === to {
             let (low, high) = (min(offset, targetOffset), max(offset, targetOffset))
             guard high - low >= UInt64(wanted) else { throw .invalid }
+        } else {
+            let stored = from.storedRange(from: offset)
+            let end = max(offset, stored?.lowerBound ?? from.view.withLock { from.size })
+            if end - offset >= Chunk.bytes {
+                let length = min(count, end - offset)
+                try makeHole(in: to, target, targetOffset, length)
+                return Int(length)
+            }
+            if let stored { wanted = Int(min(UInt64(wanted), stored.upperBound - offset)) }
         }
         let buffer = commons.replies.take()
         defer { commons.replies.give(buffer) }
@@ -74,6 +83,19 @@ extension Library {
             }
         }
         return done
+    }
+
+    /// Makes a range of a file a hole, and the file longer where it ends before.
+    private func makeHole(
+        in file: FileState, _ handle: FileHandle, _ offset: UInt64, _ length: UInt64
+    ) throws(FileError) {
+        guard offset <= FileState.sizeMax, length <= FileState.sizeMax - offset else { throw .fileTooBig }
+        file.writer.lock()
+        defer { file.writer.unlock() }
+        file.noteWriter(handle)
+        let (end, now) = (offset + length, Timestamp.now())
+        try file.clear(offset, end, now: now)
+        if file.view.withLock({ file.size < end }) { try file.truncate(to: end, now: now) }
     }
 
     private func writeCopied(

@@ -65,6 +65,7 @@ extension Library {
             if still != nil && !isStill { request.verdict.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
+            if request.verdict.isUndecided { try sql(tree.tables.addUnfiled(request.source.ino)) }
             tree.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else { return .done }
@@ -77,6 +78,7 @@ extension Library {
         switch done {
         case nil: return false
         case .done:
+            if let sight, sight.verdict.isUndecided { followUp.note(sight.ino) }
             if let sight, case .plain = sight.verdict, isSidecarName(newName.bytes) {
                 try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(sight.ino) })
             }
@@ -158,6 +160,7 @@ extension Library {
             guard seen.insert(directory).inserted else { continue }
             var cookie: UInt64 = 0
             while true {
+                if followUp.isCalledOff { return }
                 let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)
                 }
                 for row in page.rows {
@@ -177,13 +180,14 @@ extension Library {
     /// Goes on where an earlier session was interrupted.
     func fileWhatIsUnfiled() throws(FileError) {
         for ino in try locked({ tree throws(FileError) in try sql(tree.tables.unfiled()) }) {
+            if followUp.isCalledOff { return }
             // What fails is tried again by the next session, and keeps none of the others from its place.
             try? fileLeftover(ino)
         }
     }
 
     /// A directory that is no longer a working one, or a file that was synced but not closed when its session ended.
-    private func fileLeftover(_ ino: UInt64) throws(FileError) {
+    func fileLeftover(_ ino: UInt64) throws(FileError) {
         let (isDirectory, isWanted) = try locked { tree throws(FileError) -> (Bool, Bool) in
             guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
             let inode = try tree.inode(ino)
@@ -191,22 +195,37 @@ extension Library {
             return try (false, inode.isPhoto ? true : tree.fileableName(of: inode) != nil)
         }
         if isDirectory { return try fileBelow(ino) }
-        if isWanted, try !fileIfMedia(ino) { return }
+        if isWanted { return try fileIfMedia(ino) }
         try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
     }
 
     /// Files what now is a picture or a video. A photo that was just being rewritten stays one: nobody has said yet
-    /// that it is to be none. False where it cannot be read: the next session may.
-    private func fileIfMedia(_ ino: UInt64) throws(FileError) -> Bool {
+    /// that it is to be none. The next session is to try again where it cannot be read, where that is called off, and
+    /// while somebody writes it, whose close will file it.
+    private func fileIfMedia(_ ino: UInt64) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            switch look(file) {
-            case .unknown: return false
-            case .plain: return true
-            case let seen:
-                try save(file, filedBy: seen, for: -1)
-                return true
+            for _ in 0..<Self.looksMax {
+                if file.view.withLock({ file.writerCount > 0 }) { return }
+                var verdict = look(file)
+                if verdict.isUndecided {
+                    switch try compareAtLength(file, verdict, for: nil) {
+                    case .changed: continue
+                    case .calledOff: return
+                    case .decided(let decided): verdict = decided
+                    }
+                }
+                switch verdict {
+                case .unknown: return
+                case .plain:
+                    return try save(file) { tree throws(FileError) in
+                        try sql(tree.tables.removeUnfiled(ino))
+                    }
+                case .media:
+                    file.isNotedUnfiled = true
+                    return try save(file, filedBy: verdict, for: -1)
+                }
             }
         }
     }

@@ -33,15 +33,27 @@ extension Library {
         if isNews { file.isNotedUnfiled = true }
     }
 
-    /// Saves a file and files it by what a look at it told, for a thread where it is one's doing.
+    /// Saves a file and files it by what a look at it told, for a thread where it is one's doing. What the look left
+    /// undecided is left to the follow-up.
     func save(_ file: FileState, filedBy verdict: Verdict, for actor: Int32) throws(FileError) {
         let wasNoted = file.isNotedUnfiled
         try save(file) { tree throws(FileError) in
             tree.actor = actor
             try tree.file(file.inode, verdict, space, now: .now())
-            if wasNoted { try sql(tree.tables.removeUnfiled(file.ino)) }
+            if verdict.isUndecided {
+                try sql(tree.tables.addUnfiled(file.ino))
+            } else if wasNoted {
+                try sql(tree.tables.removeUnfiled(file.ino))
+            }
         }
         file.isNotedUnfiled = false
+        if verdict.isUndecided { leaveToFollowUp(file) }
+    }
+
+    /// Leaves a file, which the catalogue has among those to be filed, to the follow-up. The writer's lock is held.
+    func leaveToFollowUp(_ file: FileState) {
+        file.isNotedUnfiled = true
+        followUp.note(file.ino)
     }
 
     /// A content for a file whose present one is about to be left to others; nil where nobody else has it.
@@ -156,7 +168,7 @@ extension Library {
     /// Destroys the inodes without a name that an earlier session left, and, at the end, those of this one.
     func reapOrphans(ofThisSession: Bool) throws(FileError) {
         var last: UInt64 = 0
-        while true {
+        while ofThisSession || !followUp.isCalledOff {
             let found = try locked { tree throws(FileError) in
                 let rows = try sql(tree.tables.orphans(after: last, limit: 100))
                 let left = rows.filter { !tree.orphans.contains($0) }
@@ -165,7 +177,7 @@ extension Library {
             }
             guard let end = found.end else { break }
             last = end
-            for ino in found.left { try destroy(ino) }
+            for ino in found.left where ofThisSession || !followUp.isCalledOff { try destroy(ino) }
         }
         guard ofThisSession else { return }
         for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }

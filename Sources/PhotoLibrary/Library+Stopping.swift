@@ -76,6 +76,7 @@ extension Library {
     func closeStopped() throws(FileError) {
         let isLost = hasUnwritten && space.writeStop != .givenUp
         try? committer.stop()
+        space.giveUpClaim()
         // Who has claimed the space sees to its times.
         if space.writeStop != .claimLost { unlocked?.levelTimes() }
         if isLost { throw .readOnly }

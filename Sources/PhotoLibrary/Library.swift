@@ -17,6 +17,7 @@ public final class Library: @unchecked Sendable {
     let commons: FileCommons
     let committer: Committer
     let thumbnails: ThumbnailShop?
+    let followUp = FollowUp()
     let clock: SessionClock
     private let trashedBytes = BriefMemory()
     /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
@@ -27,6 +28,9 @@ public final class Library: @unchecked Sendable {
     private weak var watcher: (any LibraryObserver)?
     /// Changes of which the observer is still to be told.
     private let untold = Atomic<Int>(0)
+
+    /// No file is larger, so that offsets fit everywhere.
+    public static let fileBytesMax: UInt64 = FileState.sizeMax
 
     /// Whether the newest state of the space cannot be read, and this is the one before.
     public var isOlderState: Bool { space.isOlderState }
@@ -58,6 +62,7 @@ public final class Library: @unchecked Sendable {
         committer = Committer()
         thumbnails = options.thumbnails == .off ? nil : ThumbnailShop(options)
         committer.library = self
+        followUp.library = self
         commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         commons.awaitReuse = { [committer] in committer.awaitReuse() }
         commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
@@ -79,6 +84,7 @@ public final class Library: @unchecked Sendable {
 
     deinit {
         committer.abort()
+        followUp.callOff()
         thumbnails?.ahead.askToStop()
     }
 
@@ -88,29 +94,43 @@ public final class Library: @unchecked Sendable {
         set { observerLock.withLock { watcher = newValue } }
     }
 
-    /// To be called once the mount is live: takes up what an earlier session left undone, on the calling
-    /// thread.
+    /// To be called once the mount is live: a thread of its own takes up what an earlier session left undone, and then
+    /// what requests leave to it. `callOff` and `close` end that.
+    public func startFollowUp() {
+        if !options.readOnly { followUp.start() }
+    }
+
+    /// Takes up what an earlier session left undone, on the calling thread: where there is no mount.
     public func didGoLive() {
         guard !isReadOnly else { return }
-        // Nothing of this is needed for an answer: what fails now is tried again at the next mount.
-        try? reapOrphans(ofThisSession: false)
-        try? dropEmptyDays()
-        try? fileWhatIsUnfiled()
+        // Nothing of this is needed for an answer: what fails now, or is called off, is tried again at the next mount.
+        func attempt(_ body: () throws(FileError) -> Void) {
+            if !followUp.isCalledOff { try? body() }
+        }
+        attempt { () throws(FileError) in try reapOrphans(ofThisSession: false) }
+        attempt { () throws(FileError) in try dropEmptyDays() }
+        attempt { () throws(FileError) in try fileWhatIsUnfiled() }
+        if followUp.isCalledOff { return }
         if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
         if let ahead = thumbnails?.ahead, (try? hasWorkAhead()) == true { ahead.noteNew() }
         unlocked?.levelTimes()
     }
 
-    /// Ends the making of thumbnails: those that are being made, and whatever is asked for from now on, are not there.
-    public func endThumbnails() { thumbnails?.close() }
+    /// Calls off what takes long, now and from now on: the mount is about to end. Thumbnails are not there; what is not
+    /// filed yet is taken up by the next session.
+    public func callOff() {
+        followUp.callOff()
+        thumbnails?.close()
+    }
 
     /// Saves all files, drops what nobody can reach any more, and makes everything durable. All of it is
     /// tried, even where some fails; the first error is thrown.
     ///
     /// - Parameter isPatient: what fails is tried again within the bounds of the options.
     public func close(isPatient: Bool = false) throws(FileError) {
-        // Before all else: what is only made ahead must not be waited for.
-        endThumbnails()
+        // Before all else: what nobody asks for must not be waited for.
+        callOff()
+        followUp.awaitEnd()
         guard !options.readOnly else { return }
         if isPatient { settlePatiently() }
         if isReadOnly { return try closeStopped() }
@@ -202,6 +222,7 @@ public final class Library: @unchecked Sendable {
         for notice in notices {
             switch notice {
             case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
+            case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
             case .photo: thumbnails?.ahead.noteNew()

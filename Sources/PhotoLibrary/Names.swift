@@ -1,4 +1,5 @@
 import PhotoImaging
+import VaultCatalogue
 
 /// Whether a file of this name is some program's working file, never taken for a photo.
 func isWorkingName(_ name: [UInt8]) -> Bool {
@@ -26,10 +27,15 @@ func backupNames(_ name: [UInt8]) -> [[UInt8]] {
 
 /// `NAME (2).jpg`: the name with a number before its extension, the stem cut so that `bytesMax` suffice.
 func numberedName(_ name: [UInt8], _ number: Int, bytesMax: Int = nameBytesMax) -> [UInt8] {
+    suffixedName(name, Array(" (\(number))".utf8), bytesMax: bytesMax)
+}
+
+/// The name with a suffix before its extension, the stem cut so that `bytesMax` suffice.
+private func suffixedName(_ name: [UInt8], _ suffix: [UInt8], bytesMax: Int) -> [UInt8] {
     var dot = name.lastIndex(of: UInt8(ascii: ".")) ?? name.count
     // A name that begins with its only dot, or whose extension alone would fill it, has no extension.
     if dot == 0 || name.count - dot > extensionBytesMax { dot = name.count }
-    let tail = Array(" (\(number))".utf8) + name[dot...]
+    let tail = suffix + name[dot...]
     var stem = Array(name[..<dot])
     if stem.count + tail.count > bytesMax {
         var end = bytesMax - tail.count
@@ -41,9 +47,9 @@ func numberedName(_ name: [UInt8], _ number: Int, bytesMax: Int = nameBytesMax) 
 }
 
 /// The name, or a numbered form of it that is free: the lowest, where few are taken. It must fit `bytesMax` too.
-func firstFreeName(
-    _ name: [UInt8], bytesMax: Int = nameBytesMax, isFree: ([UInt8]) throws(FileError) -> Bool
-) throws(FileError) -> [UInt8] {
+func firstFreeName<E: Error>(
+    _ name: [UInt8], bytesMax: Int = nameBytesMax, isFree: ([UInt8]) throws(E) -> Bool
+) throws(E) -> [UInt8] {
     if name.count <= bytesMax, try isFree(name) { return name }
     func candidate(_ number: Int) -> [UInt8] { numberedName(name, number, bytesMax: bytesMax) }
     // One by one, in growing steps, then between the last two by halves: no camera roll may make this slow.
@@ -54,6 +60,17 @@ func firstFreeName(
         if try isFree(candidate(middle)) { free = middle } else { taken = middle }
     }
     return candidate(free)
+}
+
+/// A name that can stand in a directory, as much like one that perhaps cannot as can be.
+func possibleName(_ name: [UInt8]) -> [UInt8] {
+    if isEntryName(name) { return name }
+    let underscore = UInt8(ascii: "_")
+    var bytes = name.map { $0 == 0 || $0 == UInt8(ascii: "/") ? underscore : $0 }
+    if bytes.allSatisfy({ $0 == UInt8(ascii: ".") }) {
+        bytes = [UInt8](repeating: underscore, count: max(bytes.count, 1))
+    }
+    return suffixedName(bytes, [], bytesMax: nameBytesMax)
 }
 
 /// Whether `shown` is `name` or a numbered form of it.

@@ -28,6 +28,12 @@ final class SealedContent {
         byteCount = end
     }
 
+    /// Notes that zeros follow, up to `end`: a whole number of chunks, or the file's end.
+    func skip(to end: UInt64) {
+        precondition(byteCount % Chunk.bytes == 0 && end >= byteCount)
+        byteCount = end
+    }
+
     /// Makes the bytes part of the next commit. Their rows are in the table.
     func adopt(_ space: Space) {
         if !runs.isEmpty { space.adopt(runs) }
@@ -44,7 +50,7 @@ final class SealedContent {
 extension Library {
     /// Seals a file's bytes piece by piece. Nil where it could not be read to its end, changed meanwhile, or
     /// `proceed`, which is told of the bytes of each piece, answers no: then nothing stays.
-    func seal(_ source: some ImportSource, _ proceed: (Int) -> Bool) throws(FileError) -> SealedContent? {
+    func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
         let sealed = SealedContent(content: try changing { tree throws(FileError) in tree.makeContent() })
         do throws(FileError) {
             if try fill(sealed, from: source, proceed), source.isUnchanged { return sealed }
@@ -57,21 +63,48 @@ extension Library {
     }
 
     private func fill(
-        _ sealed: SealedContent, from source: some ImportSource, _ proceed: (Int) -> Bool
+        _ sealed: SealedContent, from source: some ImportSource, _ proceed: (UInt64) -> Bool
     ) throws(FileError) -> Bool {
         let buffer = commons.replies.take()
         defer { commons.replies.give(buffer) }
         let end = source.byteCount
         while sealed.byteCount < end {
-            let wanted = Int(min(UInt64(buffer.count), end - sealed.byteCount))
+            let start = sealed.byteCount
+            let next = source.storedRange(from: start)
+            sealed.skip(to: next.map { max(start, Chunk.start(Chunk.index($0.lowerBound))) } ?? end)
+            let skipped = sealed.byteCount - start
+            let stop = min(end, next.map { Chunk.start(Chunk.index($0.upperBound - 1) + 1) } ?? end)
+            guard stop >= sealed.byteCount, stop > start else { return false }
+            let wanted = Int(min(UInt64(buffer.count), stop - sealed.byteCount))
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
             guard source.read(at: sealed.byteCount, into: piece) == wanted else { return false }
-            let runs = try commons.seal(
-                content: sealed.content, offset: sealed.byteCount, UnsafeRawBufferPointer(piece),
-                near: sealed.nextSector, purpose: .user)
-            sealed.append(runs, wanted)
-            guard proceed(wanted) else { return false }
+            try add(UnsafeRawBufferPointer(piece), to: sealed)
+            guard proceed(skipped + UInt64(wanted)) else { return false }
         }
         return true
+    }
+
+    /// Seals a piece, but for its chunks of zeros: not every host can tell of holes.
+    private func add(_ piece: UnsafeRawBufferPointer, to sealed: SealedContent) throws(FileError) {
+        let first = sealed.byteCount
+        func chunk(_ start: Int) -> UnsafeRawBufferPointer {
+            UnsafeRawBufferPointer(rebasing: piece[start..<min(start + Int(Chunk.bytes), piece.count)])
+        }
+        var done = 0
+        while done < piece.count {
+            var end = done
+            let isHole = isAllZero(chunk(done))
+            repeat { end += chunk(end).count } while end < piece.count && isAllZero(chunk(end)) == isHole
+            if isHole {
+                sealed.skip(to: first + UInt64(end))
+            } else {
+                let part = UnsafeRawBufferPointer(rebasing: piece[done..<end])
+                let runs = try commons.seal(
+                    content: sealed.content, offset: first + UInt64(done), part, near: sealed.nextSector,
+                    purpose: .user)
+                sealed.append(runs, part.count)
+            }
+            done = end
+        }
     }
 }

@@ -194,7 +194,10 @@ extension Tree {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
                 try unlinked(inode, now: now)
-                noteEntry(name, in: directory)
+                guard !directory.isDay else { continue }
+                // As long as the kernel keeps such a name it keeps the inode, and that its bytes.
+                notices.append(.lostEntry(parent: name.parent, name: name.name))
+                notices.append(.attributes(name.parent))
             }
             notices.append(.attributes(inode.ino))
         }

@@ -43,6 +43,8 @@ final class Tree {
 
     enum Notice {
         case entry(parent: UInt64, name: [UInt8])
+        /// A file's last names went: the kernel is to forget them at once.
+        case lostEntry(parent: UInt64, name: [UInt8])
         case attributes(UInt64)
         case inode(UInt64)
         /// There is a photo whose bytes are new.

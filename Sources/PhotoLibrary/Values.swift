@@ -178,6 +178,8 @@ public struct LibraryOptions: Sendable {
     var pictureMaker: (any PictureMaking)?
     /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.
     var settleMilliseconds = AheadMaker.settleMilliseconds
+    /// Bytes of a file that are compared with photos while others wait for the file, or for its directory: some 50 ms.
+    var briefComparisonBytes: UInt64 = 32 << 20
     /// Nothing is committed but by fsync(2), close and `Committer.commitByHand`, in tests that choose the moments.
     var commitsByHand = false
     /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.
@@ -197,6 +199,8 @@ public struct LibraryOptions: Sendable {
 public protocol LibraryObserver: AnyObject, Sendable {
     /// The name may be kept no longer: it went, or means another inode.
     func invalidateEntry(parent: UInt64, name: Name)
+    /// The name of a file that is no more: nothing of it may be kept, so that `forget` follows.
+    func dropEntry(parent: UInt64, name: Name)
     /// Attributes and cached pages.
     func invalidateInode(_ ino: UInt64)
     func invalidateAttributes(_ ino: UInt64)

@@ -16,8 +16,14 @@ extension Verdict {
     /// Forgets that other photos have the same bytes.
     mutating func forgetEquals() {
         guard case .media(var sighting) = self else { return }
-        sighting.equals = []
+        (sighting.equals, sighting.isCompared) = ([], true)
         self = .media(sighting)
+    }
+
+    /// Whether photos that may have the same bytes are still to be compared.
+    var isUndecided: Bool {
+        guard case .media(let sighting) = self else { return false }
+        return !sighting.isCompared
     }
 }
 
@@ -29,6 +35,16 @@ struct Sighting: Sendable {
     var fingerprint: UInt64
     /// Photos of the space that have the same bytes.
     var equals: [EqualPhoto] = []
+    /// False where there was too much to compare: `equals` has what was found so far.
+    var isCompared = true
+}
+
+/// How far a look at a file goes for photos with the same bytes.
+enum EqualSearch {
+    /// Nobody asks for them.
+    case none
+    /// Little is compared, as others wait: for the file, or in the kernel for the directory it lies in.
+    case brief
 }
 
 /// An open file as the readers of metadata want it. They ask for few bytes at a time, so one chunk is kept.
@@ -54,6 +70,13 @@ final class FileSource: ByteSource {
         var done = 0
         while done < wanted {
             let position = offset + UInt64(done)
+            if !held.contains(position), wanted - done >= Int(Chunk.bytes) {
+                let part = UnsafeMutableRawBufferPointer(rebasing: target[done..<wanted])
+                guard let count = copy(position, into: part) else { return -1 }
+                if count == 0 { break }
+                done += count
+                continue
+            }
             guard held.contains(position) || fill(Chunk.start(Chunk.index(position))) else { return -1 }
             guard held.contains(position), let source = buffer.baseAddress, let start = target.baseAddress
             else {
@@ -66,14 +89,19 @@ final class FileSource: ByteSource {
         return done
     }
 
+    func storedRange(from offset: UInt64) -> Range<UInt64>? { file.storedRange(from: offset) }
+
     private func fill(_ start: UInt64) -> Bool {
-        do throws(FileError) {
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(Chunk.bytes)])
-            held = start..<start + UInt64(try file.copy(start, into: part))
-            return true
-        } catch {
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(Chunk.bytes)])
+        guard let count = copy(start, into: part) else { return false }
+        held = start..<start + UInt64(count)
+        return true
+    }
+
+    private func copy(_ start: UInt64, into part: UnsafeMutableRawBufferPointer) -> Int? {
+        do throws(FileError) { return try file.copy(start, into: part) } catch {
             hasFailed = true
-            return false
+            return nil
         }
     }
 }
@@ -81,16 +109,20 @@ final class FileSource: ByteSource {
 extension Library {
     /// Looks whether an open file is a photo, and at the sidecar beside it: beside `place`, where it is about
     /// to be, else beside the name it is filed by. Empty files never are photos.
-    func look(_ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil) -> Verdict {
+    func look(
+        _ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil,
+        equals search: EqualSearch = .brief
+    ) -> Verdict {
         var hasFailed = false
-        let verdict = look(file, at: place, &hasFailed)
+        let verdict = look(file, at: place, search, &hasFailed)
         // A disk that has failed once may not fail again; to believe it would cost a photo its day, or show it twice.
-        return hasFailed ? look(file, at: place, &hasFailed) : verdict
+        return hasFailed ? look(file, at: place, search, &hasFailed) : verdict
     }
 
     /// - Parameter hasFailed: set where something could not be read.
     private func look(
-        _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ hasFailed: inout Bool
+        _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ search: EqualSearch,
+        _ hasFailed: inout Bool
     ) -> Verdict {
         let source = FileSource(file)
         defer { if source.hasFailed { hasFailed = true } }
@@ -113,8 +145,13 @@ extension Library {
                 hasFailed = hasFailed || isUnread
             }
         } catch { hasFailed = true }
+        if case .none = search { return .media(sighting) }
         do throws(FileError) {
-            sighting.equals = try equalPhotos(to: source, fingerprint, besides: file.ino)
+            // Where all of it is too much, nothing is read in vain.
+            let workMax = options.briefComparisonBytes
+            let isLong = file.view.withLock { file.map.allocated } > workMax
+            let found = try equalPhotos(to: source, fingerprint, besides: file.ino) { isLong || $0 > workMax }
+            (sighting.equals, sighting.isCompared) = (found.photos, found.isComplete)
         } catch { hasFailed = true }
         return .media(sighting)
     }

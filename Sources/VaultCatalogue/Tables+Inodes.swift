@@ -53,6 +53,12 @@ public struct InodeRow: Sendable, Equatable {
         changed = Self.time(row, column + 17)
     }
 
+    /// Whether type and day are some that the table takes.
+    public var isPlausible: Bool {
+        let types: [UInt32] = [0o010000, 0o020000, 0o040000, 0o060000, 0o100000, 0o120000, 0o140000]
+        return mode <= 0o177777 && types.contains(mode & 0o170000) && dayNumbers.contains(day)
+    }
+
     private static func time(_ row: Statement, _ column: Int32) -> Timestamp {
         Timestamp(
             seconds: row.integer(column), nanoseconds: UInt32(row.integer(column + 1, in: 0...999_999_999)))

@@ -32,17 +32,28 @@ public struct PhotoRow: Sendable, Equatable {
         fingerprint = 0
     }
 
+    private static let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
+    private static let lengths: ClosedRange<Int64> = 0...1 << 32
+    private static let orientations: ClosedRange<Int64> = 1...8
+
+    /// Whether its numbers are some that the table takes.
+    public var isPlausible: Bool {
+        dayNumbers.contains(day) && Self.times.contains(captured)
+            && (0...999_999_999).contains(capturedNanoseconds) && Self.lengths.contains(width)
+            && Self.lengths.contains(height) && Self.orientations.contains(orientation)
+    }
+
     init(_ row: Statement) {
         ino = row.count(0)
         day = row.integer(1, in: dayNumbers)
         isPinned = row.integer(2) != 0
-        captured = row.integer(3, in: -(1 << 61)...1 << 61)
+        captured = row.integer(3, in: Self.times)
         capturedNanoseconds = row.integer(4, in: 0...999_999_999)
         source = row.bytes(5)
         media = row.integer(6)
-        width = row.integer(7, in: 0...1 << 32)
-        height = row.integer(8, in: 0...1 << 32)
-        orientation = row.integer(9, in: 1...8)
+        width = row.integer(7, in: Self.lengths)
+        height = row.integer(8, in: Self.lengths)
+        orientation = row.integer(9, in: Self.orientations)
         isUndated = row.integer(10) != 0
         former = row.isNull(11) ? nil : row.name(11)
         fingerprint = row.unsigned(12)

@@ -51,7 +51,7 @@ struct TrashStatements {
         move = try connection.prepare("UPDATE trash SET id=?3 WHERE ino=?1 AND id=?2")
         photoCount = try connection.prepare("SELECT count(*) FROM trash WHERE id=0")
         photoBytes = try connection.prepare(
-            "SELECT sum(min(allocated, 1 << 40)) FROM trash JOIN inode ON inode.ino=trash.ino WHERE trash.id=0"
+            "SELECT sum(min(max(allocated, 0), 1 << 40)) FROM trash JOIN inode ON inode.ino=trash.ino WHERE trash.id=0"
         )
         oldestPhotos = try connection.prepare(
             "SELECT * FROM trash WHERE id=0 AND (since, ino)>(?,?) ORDER BY since, ino LIMIT ?")

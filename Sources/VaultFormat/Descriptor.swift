@@ -81,6 +81,33 @@ public struct ExtentRun: Sendable, Hashable {
         self.epoch = epoch
     }
 
+    /// Bytes of a content that are lost, as runs that have no sectors: reading them is an error, and giving them back
+    /// frees nothing.
+    ///
+    /// - Parameter range: ends at `Geometry.numberMax` at most.
+    public static func lost(_ range: Range<UInt64>) -> [ExtentRun] {
+        let chunk = UInt64(Geometry.chunkBytes)
+        var runs: [ExtentRun] = []
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            // What is left of a chunk, then whole ones.
+            let most = offset % chunk == 0 ? Geometry.lostBytesMax : chunk - offset % chunk
+            let length = min(range.upperBound - offset, most)
+            // Numbered so that neighbours are one run where they can be.
+            let sector = Geometry.lostSector + offset / chunk * UInt64(Geometry.sectorsPerChunk)
+            runs.append(ExtentRun(offset: offset, length: length, sector: sector, generation: 0, epoch: 0))
+            offset += length
+        }
+        return runs
+    }
+
+    /// Whether its bytes are lost; see `lost(_:)`.
+    public var isLost: Bool {
+        sector >= Geometry.lostSector && sector < Geometry.numberMax && offset < Geometry.numberMax
+            && length > 0 && length <= Geometry.lostBytesMax
+            && (length <= UInt64(Geometry.chunkBytes) || offset % UInt64(Geometry.chunkBytes) == 0)
+    }
+
     /// The offset behind it; farther on than its own, whatever a row says that makes no sense.
     public var following: UInt64 { min(offset, 1 << 62) + min(max(length, 1), 1 << 62) }
 

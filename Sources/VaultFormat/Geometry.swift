@@ -45,6 +45,14 @@ public enum Geometry {
     public static let segmentsMax = 1 << 22
     /// No number that counts commits, contents or bytes exceeds this: far from where sums overflow.
     public static let numberMax: UInt64 = 1 << 62
+    /// Numbers of inodes, contents and names go up to here: what reads them takes more, so that the next one is one.
+    public static let idMax: UInt64 = 1 << 60 - 1
+    /// No file is larger: a sparse one neither. An exbibyte.
+    public static let fileBytesMax: UInt64 = 1 << 60
+    /// Runs from this sector on stand for bytes that are lost. Far behind all sectors that there can be.
+    public static let lostSector: UInt64 = 1 << 61
+    /// Bytes that one such run stands for at most: far from where their count of sectors overflows.
+    public static let lostBytesMax: UInt64 = 1 << 40
     public static let spacesMax = 8
     /// A space smaller than this cannot hold its catalogue twice and a photo.
     public static let spaceBytesMin: UInt64 = 16 << 20
@@ -79,4 +87,5 @@ public enum PageRole: UInt8, Sendable {
     case mapNode = 21
     case delta = 22
     case root = 23
+    case claim = 24
 }

@@ -11,6 +11,10 @@ public enum RootLayout {
     public static let baseOffset = 56
     public static let releasedOffset = 64
     public static let pairCountOffset = 72
+    /// Slot, and segment, from which on a mount gives out free ones: where no mount that the space was taken over from
+    /// may still be writing.
+    public static let startSlotOffset = 76
+    public static let startSegmentOffset = deltaOffset + MapLayout.referenceBytes
     public static let objectsOffset = 80
     public static let objectBytes = 48
     public static let deltaOffset = objectsOffset + MapObject.allCases.count * objectBytes
@@ -31,6 +35,27 @@ public enum RootLayout {
     public static let rootSlots = 16
     public static let durableSlots = 0..<4
     public static let softSlots = 4..<12
+    /// The slot of the claim; see `ClaimLayout`.
+    public static let claimSlot = 12
+}
+
+/// Byte layout of a claim's plaintext: the page by which a mount that writes says that nobody else may. See the format
+/// specification, *Claims*.
+public enum ClaimLayout {
+    /// Random, of each mount that writes.
+    public static let ownerOffset = 0
+    public static let ownerBytes = 16
+    /// Keyed hash of what tells the computer from others.
+    public static let machineOffset = 16
+    /// Keyed hash of its boot id.
+    public static let bootOffset = 48
+    public static let markBytes = 32
+    /// Inode number of the pid namespace.
+    public static let namespaceOffset = 80
+    /// Start time of the process, in clock ticks since the kernel's.
+    public static let startOffset = 88
+    /// Number of the process in its namespace.
+    public static let processOffset = 96
 }
 
 /// The paged objects of a space. Each has a map of its own.

@@ -12,6 +12,8 @@ public enum VaultError: Error, Sendable, Equatable {
     case noSpaceOpens
     /// Another process has the vault open.
     case inUse
+    /// Another computer has the space open for writing, or had and did not close it.
+    case claimed
     /// A new password that already opens a space.
     case passwordTaken
     /// Every space opens with one of the given passwords.

@@ -6,6 +6,12 @@ struct SegmentPair: Sendable, Hashable {
     var b: UInt32
 }
 
+/// Where mounts begin to look for free slots and sectors; what lies beyond all there are means the first.
+struct RoomStart: Sendable, Hashable {
+    var slot: UInt32 = 0
+    var segment: UInt32 = 0
+}
+
 /// What publishes a commit. See the format specification, *Roots*.
 struct RootRecord: Sendable {
     struct Object: Sendable {
@@ -27,6 +33,7 @@ struct RootRecord: Sendable {
     var objects: [Object]
     var delta: Reference
     var pairs: [SegmentPair]
+    var start = RoomStart()
 
     func encode(into bytes: UnsafeMutableRawBufferPointer) {
         bytes.zero()
@@ -38,6 +45,8 @@ struct RootRecord: Sendable {
         bytes.setNumber(released, RootLayout.releasedOffset)
         bytes.setNumber(UInt32(pairs.count), RootLayout.pairCountOffset)
         bytes.setNumber(peakSectors, RootLayout.peakSectorsOffset)
+        bytes.setNumber(start.slot, RootLayout.startSlotOffset)
+        bytes.setNumber(start.segment, RootLayout.startSegmentOffset)
         for (index, object) in objects.enumerated() {
             let part = bytes.slice(
                 RootLayout.objectsOffset + index * RootLayout.objectBytes, RootLayout.objectBytes)
@@ -68,6 +77,9 @@ struct RootRecord: Sendable {
         base = bytes.number(RootLayout.baseOffset)
         released = bytes.number(RootLayout.releasedOffset)
         peakSectors = bytes.number(RootLayout.peakSectorsOffset)
+        start = RoomStart(
+            slot: bytes.number(RootLayout.startSlotOffset),
+            segment: bytes.number(RootLayout.startSegmentOffset))
         objects = []
         for index in 0..<MapObject.allCases.count {
             let part = bytes.slice(
@@ -106,7 +118,8 @@ struct RootRecord: Sendable {
 
     init(
         generation: UInt64, isDurable: Bool, epoch: UInt64, bootHash: [UInt8], base: UInt64, released: UInt64,
-        peakSectors: UInt64, objects: [Object], delta: Reference, pairs: [SegmentPair]
+        peakSectors: UInt64, objects: [Object], delta: Reference, pairs: [SegmentPair],
+        start: RoomStart = RoomStart()
     ) {
         self.generation = generation
         self.isDurable = isDurable
@@ -118,6 +131,7 @@ struct RootRecord: Sendable {
         self.objects = objects
         self.delta = delta
         self.pairs = pairs
+        self.start = start
     }
 }
 

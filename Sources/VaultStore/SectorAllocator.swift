@@ -35,7 +35,7 @@ final class SectorAllocator {
     var excluded: Set<Int> = []
     private(set) var usedSectors: UInt64 = 0
     private(set) var reservedSectors: UInt64 = 0
-    /// Sectors that have come free since the space was opened.
+    /// Sectors that were in use and have come free since the space was opened.
     private(set) var freedCount: UInt64 = 0
 
     private var bits: [Int: SegmentBits] = [:]
@@ -204,9 +204,21 @@ final class SectorAllocator {
     }
 
     /// Looks from the first sector on again.
-    func rewind() {
-        cursor = (0, 0)
-        smallCursor = (0, 0)
+    func rewind() { begin(atSegment: 0) }
+
+    /// Goes on in a segment; in the first where there is no such.
+    func begin(atSegment segment: Int) {
+        let segment = segment < segmentCount ? segment : 0
+        cursor = (segment, 0)
+        smallCursor = (segment, 0)
+    }
+
+    /// The segment that is farthest from all of `segments` on the way through free sectors; nil where there are none.
+    func farthest(from segments: [Int]) -> Int? {
+        let room = usedCounts.indices.map {
+            excluded.contains($0) ? 0 : sectorsPerSegment - Int(usedCounts[$0])
+        }
+        return farthestPlace(in: room, from: segments)
     }
 
     private func takeAt(_ sector: UInt64, least: Int, most: Int) throws(StoreError) -> (UInt64, Int)? {
@@ -240,7 +252,6 @@ final class SectorAllocator {
         let (entry, segment, range) = try locate(sector, count)
         unreserve(entry, range)
         noteRelease(segment)
-        freedCount += UInt64(count)
     }
 
     /// Makes reserved sectors part of the next commit.

@@ -89,6 +89,8 @@ final class SegmentFiles: @unchecked Sendable {
     /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
     /// he synced it.
     private var hasNewFiles = true
+    /// Asked before every write; set before the first one. Nil where nobody else can write.
+    var claim: ClaimKeeper?
     /// The failure of a sync that nobody asked for; the next one that is asked for throws it.
     private var failedSync: StoreError?
 
@@ -113,12 +115,13 @@ final class SegmentFiles: @unchecked Sendable {
         return String(repeating: "0", count: max(0, 6 - digits.count)) + digits + ".seg"
     }
 
-    /// The number in a segment's file name, nil for any other name.
+    /// The number in a segment's file name; nil for any other name, and for a number that no segment has.
     static func number(_ name: String) -> Int? {
-        guard name.hasSuffix(".seg"), name.utf8.count >= 10 else { return nil }
-        let digits = name.dropLast(4)
-        guard digits.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }) else { return nil }
-        return Int(digits)
+        guard name.hasSuffix(".seg"),
+            let number = Quantity(digits: name.dropLast(4), in: 0...UInt64(Geometry.segmentsMax - 1))?.int,
+            Self.name(number) == name
+        else { return nil }
+        return number
     }
 
     /// What a segment is opened for. All are opened for writing where the host lets them be.
@@ -133,8 +136,8 @@ final class SegmentFiles: @unchecked Sendable {
         if let found = lock.withLock({ open[number] }), found.isWritable || use == .reading { return found }
         let descriptor: Int32
         do throws(Errno) {
-            let flags = O_RDWR | O_NOFOLLOW | (use == .creating ? O_CREAT : 0)
-            descriptor = try calls.openTraceless(directory, fileName(number), flags: flags, mode: 0o600)
+            let flags = O_RDWR | (use == .creating ? O_CREAT : 0)
+            descriptor = try calls.openRegular(directory, fileName(number), flags: flags, mode: 0o600)
         } catch {
             if use != .reading { throw refused(error, number) }
             if error.refusesWriting { return try readOnlySegment(number) }
@@ -145,8 +148,8 @@ final class SegmentFiles: @unchecked Sendable {
 
     private func readOnlySegment(_ number: Int) throws(StoreError) -> OpenSegment {
         do throws(Errno) {
-            let flags = O_RDONLY | O_NOFOLLOW
-            let descriptor = try calls.openTraceless(directory, fileName(number), flags: flags, mode: 0)
+            let descriptor = try calls.openRegular(
+                directory, fileName(number), flags: O_RDONLY, mode: 0)
             return remember(
                 number, OpenSegment(descriptor: descriptor, isWritable: false, calls: calls))
         } catch {
@@ -159,6 +162,14 @@ final class SegmentFiles: @unchecked Sendable {
         if error == .noEntry { return .segmentMissing(number) }
         if error.refusesWriting { noteRefusal(error) }
         return StoreError(error)
+    }
+
+    /// Asks the claim.
+    private func willWrite() throws(StoreError) {
+        do throws(StoreError) { try claim?.willWrite() } catch {
+            if case .io(let number) = error, number.refusesWriting { noteRefusal(number) }
+            throw error
+        }
     }
 
     func fileName(_ number: Int) -> String { Self.name(exchanged[number] ?? number) }
@@ -207,7 +218,10 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Makes an empty segment (a vault of one space grows by them).
     func create(_ number: Int) throws(StoreError) {
-        _ = try segment(number, for: .creating)
+        do throws(StoreError) { _ = try segment(number, for: .creating) } catch {
+            // What is in its place is nobody's to remove.
+            throw error == .io(.exists) ? .noRoom : error
+        }
         lock.withLock { hasNewFiles = true }
     }
 
@@ -240,14 +254,31 @@ final class SegmentFiles: @unchecked Sendable {
     func punch(_ number: Int, sectors: Range<Int>) {
         let page = Geometry.sectorsPerPage
         let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
-        guard first < end, let segment = try? segment(number) else { return }
-        try? calls.punchHole(
-            segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
-            length: UInt64((end - first) * Geometry.sectorBytes))
+        guard first < end else { return }
+        do throws(StoreError) {
+            let segment = try segment(number)
+            try claim?.willWrite()
+            try? calls.punchHole(
+                segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
+                length: UInt64((end - first) * Geometry.sectorBytes))
+        } catch {
+            // They keep their disk.
+        }
+    }
+
+    /// Whether nobody else has claimed the space, by a look. For what costs most where somebody has.
+    private func isStillOurs() -> Bool {
+        do throws(StoreError) {
+            try claim?.look()
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Removes a segment's file; false where the host refuses.
     func remove(_ number: Int) -> Bool {
+        guard isStillOurs() else { return false }
         do throws(Errno) { try calls.unlink(directory, Self.name(number)) } catch {
             guard error == .noEntry else { return false }
         }
@@ -262,7 +293,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Ends a segment's file earlier; false where the host refuses.
     func shorten(_ number: Int, to bytes: UInt64) -> Bool {
-        guard let segment = try? segment(number) else { return false }
+        guard let segment = try? segment(number), isStillOurs() else { return false }
         lock.withLock { _ = unsynced.insert(number) }
         segment.willEnd(at: bytes)
         return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
@@ -286,6 +317,7 @@ final class SegmentFiles: @unchecked Sendable {
         defer { lock.withLock { _ = unsynced.insert(number) } }
         let range = offset..<offset + UInt64(bytes.count)
         segment.willWrite(range)
+        try willWrite()
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw refused(error, number) }

@@ -10,8 +10,7 @@ extension SegmentFiles {
     func checkPresence(of number: Int, _ segment: OpenSegment) throws(StoreError) {
         let named: Int32
         do throws(Errno) {
-            named = try calls.openTraceless(
-                directory, fileName(number), flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+            named = try calls.openRegular(directory, fileName(number), flags: O_RDONLY, mode: 0)
         } catch {
             if error == .noEntry { throw .segmentMissing(number) }
             return
@@ -34,6 +33,14 @@ extension SegmentFiles {
             return nil
         }
         return Array(bytes[..<count])
+    }
+
+    /// Whether a segment has a file, or the host does not tell.
+    func hasFile(_ number: Int) -> Bool {
+        do throws(Errno) {
+            calls.close(try calls.openRegular(directory, fileName(number), flags: O_RDONLY, mode: 0))
+            return true
+        } catch { return error != .noEntry }
     }
 
     /// Makes sure that segments can be made.

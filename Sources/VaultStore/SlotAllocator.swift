@@ -82,6 +82,18 @@ struct SlotAllocator {
         return nil
     }
 
+    /// Goes on at a slot; at the first where that one has no disk.
+    mutating func begin(at slot: Int) { cursor = slot < backedSlots ? slot : RootLayout.rootSlots }
+
+    /// The slot that is farthest from all of `slots` on the way through free ones, give or take 63; nil where there are
+    /// none.
+    func farthest(from slots: [Int]) -> Int? {
+        let room = row.words.indices.map { word in
+            word << 6 < backedSlots ? (~row.words[word]).nonzeroBitCount : 0
+        }
+        return farthestPlace(in: room, from: slots.map { $0 >> 6 }).map { $0 << 6 }
+    }
+
     /// Takes every slot there is, as what an unreadable state may refer to; returns those it took.
     mutating func takeAll() -> Range<Int> {
         let all = RootLayout.rootSlots..<slotCount

@@ -23,6 +23,8 @@ extension Space {
     ) throws(StoreError) -> [ExtentRun] {
         precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
         try requireWritable()
+        // There the mount that this one took over from may be writing on.
+        let near = claim?.hasTakenOver == true ? nil : near
         guard grows else { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         do throws(StoreError) {
             let isFresh = try takeFresh(bytes.count, purpose)

@@ -64,6 +64,8 @@ struct SpaceOptions: Sendable {
     var segmentCountNow: @Sendable () -> Int
     /// Nil where nothing is written.
     var copies: CopyKeeper?
+    /// Nil where nothing is written, or nobody else can.
+    var claim: ClaimKeeper?
     var limits = Limits.production
 }
 
@@ -78,6 +80,8 @@ extension Space {
         space.missingRootCopy = (0..<2).first { copy in
             found.allSatisfy { $0.tornCopy == copy && !$0.isHalfWritten }
         }
+        space.attachClaim(found)
+        if options.claim?.hasTakenOver == true { space.keepAway(from: found) }
         return space
     }
 
@@ -246,9 +250,19 @@ extension Space {
         if !isClean { try publish(freeze(), durable: true) }
         // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
         try? overwriteAll()
-        if hasPublished {
+        if hasPublished && writeStop == nil {
             try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
         }
+        do throws(StoreError) {
+            if writeStop == nil { try eraseSoftRoots() }
+        } catch {
+            // Where others write by now, the soft roots are theirs.
+            if writeStop == nil { throw error }
+        }
+        claim?.giveUp(newest: RootMark(current))
+    }
+
+    private func eraseSoftRoots() throws(StoreError) {
         guard rings.hasSoft else { return }
         for slot in RootLayout.softSlots {
             for copy in 0..<2 {

@@ -78,9 +78,12 @@ extension Space {
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
             if durable { try syncFiles() }
+            try lookAtClaim()
             try writeRoot(root)
             if durable {
                 try syncFiles()
+                // Nobody is told that it is safe unless who takes over has it before his eyes.
+                try lookAtClaim()
                 noticeCopy()
             }
             try lock.withLock { () throws(StoreError) in try didPublish(root, frozen) }
@@ -266,7 +269,7 @@ extension Space {
             bootHash: durable ? [UInt8](repeating: 0, count: RootLayout.bootHashBytes) : bootHash,
             base: durableGeneration, released: released, peakSectors: peakSectors,
             objects: maps.map { .init(pageCount: $0.pageCount, levels: $0.levels, reference: $0.root) },
-            delta: delta, pairs: pairs)
+            delta: delta, pairs: pairs, start: roomStart)
     }
 
     private func write(

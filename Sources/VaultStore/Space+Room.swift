@@ -74,25 +74,6 @@ extension Space {
         updateExcluded()
     }
 
-    /// True when the catalogue can take little more than what deleting needs: whatever adds to it must answer
-    /// that there is no room.
-    public var isCatalogueFull: Bool {
-        lock.withLock {
-            if slots.freeSlots + pendingSlotCount >= Self.catalogueReserveSlots + staged.count * 3 {
-                return false
-            }
-            if grows { return ((try? hostAvailable()) ?? 0) < 16 << 20 }
-            let taken = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
-            let unused = (0..<sectors.segmentCount).lazy
-                .filter { !taken.contains($0) && self.sectors.isUnused($0) }.prefix(2)
-            return unused.count < 2
-        }
-    }
-
     /// Page slots kept for deleting when everything else is full.
     static let catalogueReserveSlots = 192
-
-    private var pendingSlotCount: Int {
-        pending.reduce(0) { $0 + ($1.entry.kind == DeltaLayout.kindSlotsFreed ? Int($1.entry.count) : 0) }
-    }
 }

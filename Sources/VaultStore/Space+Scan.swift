@@ -167,6 +167,7 @@ extension Space {
             durableDelta: .absent, torn: [], unreadable: [])
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
+        space.foundRoots = found
         space.formerRoot = newestRoot(found, bootHash: options.bootHash)
         return space
     }
@@ -184,20 +185,6 @@ extension Space {
             else { return false }
             isChanged = true
             return try sectors.claim(run.sector, run.sectorCount)
-        }
-    }
-
-    /// Reserves a run for `bytes` plaintext bytes (a chunk at most) that are lost: nothing is written there, so
-    /// reading them is an error, and never zeros.
-    public func reserveMissing(offset: UInt64, bytes: Int) throws(StoreError) -> ExtentRun {
-        try lock.withLock { () throws(StoreError) in
-            let count = Geometry.sectors(forPlaintext: bytes)
-            guard let taken = try takeSectors(least: count, most: count, near: nil, .anywhere) else {
-                throw .noRoom
-            }
-            return ExtentRun(
-                offset: offset, length: UInt64(bytes), sector: taken.0, generation: nextGeneration,
-                epoch: epoch)
         }
     }
 
@@ -225,6 +212,8 @@ extension Space {
     /// nothing that the new one is made of.
     public func beginState(after newest: UInt64) {
         replaceMissingSegments()
+        // Not before: what was missing may be where the claim goes.
+        attachClaim(foundRoots)
         lock.withLock {
             nextGeneration = max(nextGeneration, newest + 1)
             let old = slots.takeAll()
@@ -249,6 +238,7 @@ extension UnlockedSpace {
         let (counted, found) = (options.segmentCountNow, try vault.highestNumber(spaces: spaceCount) + 1)
         // The others are counted up to the first that is missing.
         options.segmentCountNow = { max(counted(), found) }
+        try begin(options.claim)
         do throws(StoreError) {
             return try Space.openBlank(files: files, keys: keys, options: options)
         } catch { throw VaultError(error, doing: "the space's segments cannot be read") }

@@ -24,12 +24,14 @@ struct SpaceKeys: Sendable {
     let descriptor: SealingKey
     let page: SealingKey
     let boot: SecretBytes
+    let claim: SecretBytes
 
     init(_ spaceKey: SecretBytes) {
         content = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 content"))
         descriptor = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 descriptor"))
         page = SealingKey(deriveKey(spaceKey, purpose: "obscura 1 page"))
         boot = deriveKey(spaceKey, purpose: "obscura 1 boot")
+        claim = deriveKey(spaceKey, purpose: "obscura 1 claim")
     }
 }
 
@@ -52,6 +54,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// How many segments the space has now, by its vault (every space of it has as many).
     let segmentCountNow: @Sendable () -> Int
     let copies: CopyKeeper?
+    /// Nil where nothing is written, and in tests of the space alone.
+    let claim: ClaimKeeper?
     public let limits: Limits
 
     /// Whether the catalogue names sectors of a range, so that nothing may be written there. Asked for every extent
@@ -87,6 +91,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var current: RootRecord
     var rings: RootRings
     var nextGeneration: UInt64
+    /// Where this mount has begun to look for room, and the next ones shall.
+    var roomStart: RoomStart
     var isChanged = false
     var syncFailed = false
     /// Whether this mount has published a root.
@@ -116,8 +122,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Opened to build a new state where no root could be read; see `openBlank`.
     var isBlank = false
-    /// The root of the state before it.
+    /// The root of the state before it, and all roots there were.
     var formerRoot: RootRecord?
+    var foundRoots: [FoundRoot] = []
     /// Whether this mount has made sure that the slots said to have their disk do.
     var isBackingSure = false
     /// Bytes of users on their way to places of the host that have no disk blocks yet.
@@ -147,6 +154,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         bootHash = options.bootHash
         segmentCountNow = options.segmentCountNow
         copies = options.copies
+        claim = options.claim
         limits = options.limits
         chunkBuffers = BufferPool(
             bufferBytes: Space.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes,
@@ -157,6 +165,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         rings = opened.rings
         nextGeneration = opened.newestGeneration + 1
         peakSectors = opened.root.peakSectors
+        roomStart = opened.root.start
         durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
         durableDelta = opened.durableDelta
         tornRoots = opened.torn
@@ -190,7 +199,9 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
         slots = SlotAllocator(
             slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words, backed: backedSlots())
+        slots.begin(at: Int(roomStart.slot))
         sectors.load(counts: try loadCounts())
+        sectors.begin(atSegment: Int(roomStart.segment))
         updateExcluded()
         try loadDeltas()
         if !isReadOnly { try release(through: releaseLimit) }
@@ -376,9 +387,12 @@ public final class Space: PageStorage, @unchecked Sendable {
         sectors.excluded = excluded.union(lostSegments)
     }
 
-    /// Segments that pages have or shall be able to get: 1 % of the space, and two more once half is taken.
+    /// Segments that pages have or shall be able to get: 1 % of the space, or as many as all bitmaps take four times
+    /// over, and two more once half is taken.
     private var pageSegmentsWanted: Int {
-        let share = (sectors.segmentCount / 100 + 1) / 2 * 2
+        let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
+        let share = max(
+            (sectors.segmentCount / 100 + 1) / 2 * 2, (bitmapPages * 4 / slotsPerPair + 1) * 2)
         let isHalfTaken = slots.freeSlots < slotsPerPair / 2
         return max(2, share, isHalfTaken ? pairs.count * 2 + 2 : 0)
     }

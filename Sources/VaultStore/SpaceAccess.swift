@@ -13,21 +13,20 @@ public enum SpaceAccess: Sendable {
 }
 
 extension UnlockedSpace {
-    /// Opens the space in its newest state.
+    /// Opens the space in its newest state. Throws as `openSpace(readOnly:)`.
     ///
     /// Segments of roots and pages that have each other's names are read where they are, and never written.
     public func openSpace(
-        _ access: SpaceAccess, limits: Limits = .production
+        _ access: SpaceAccess, limits: Limits = .production, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
         let stop: WriteStop
         do throws(VaultError) {
-            let space = try open(readOnly: access == .reading, limits)
-            if space.missingRootCopy != nil, let exchange = try findExchange() {
-                return try open(through: exchange, access, limits)
-            }
-            if access == .reading { return space }
-            guard let obstacle = obstacle(space, isRepair: access == .repairing) else { return space }
-            stop = obstacle
+            let space = try open(readOnly: access == .reading, limits, takingOver)
+            let exchange = space.missingRootCopy == nil ? nil : try findExchange()
+            guard let found = exchange?.stop ?? obstacle(space, access) else { return space }
+            space.giveUpClaim()
+            if let exchange { return try open(through: exchange, access, limits) }
+            stop = found
         } catch {
             guard case .damaged = error, let exchange = try findExchange() else { throw error }
             return try open(through: exchange, access, limits)
@@ -38,8 +37,9 @@ extension UnlockedSpace {
         return space
     }
 
-    private func obstacle(_ space: Space, isRepair: Bool) -> WriteStop? {
-        if let found = space.obstacle(isRepair: isRepair) { return found }
+    private func obstacle(_ space: Space, _ access: SpaceAccess) -> WriteStop? {
+        if access == .reading { return nil }
+        if let found = space.obstacle(isRepair: access == .repairing) { return found }
         // A backup's log that could not be removed must never meet a state that it does not know.
         return CopyLog.isIn(vault) ? .io(.accessDenied) : nil
     }
@@ -60,13 +60,17 @@ extension UnlockedSpace {
     }
 
     private func open(
-        readOnly: Bool, _ limits: Limits, places: [Int: Int] = [:]
+        readOnly: Bool, _ limits: Limits, _ takingOver: ((Int64) -> Void)? = nil, places: [Int: Int] = [:]
     ) throws(VaultError) -> Space {
         let (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         files.exchanged = places
+        try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)
-        } catch { throw VaultError(error, doing: "no state of the space can be read") }
+        } catch {
+            options.claim?.giveUp(newest: nil)
+            throw VaultError(error, doing: "no state of the space can be read")
+        }
     }
 }
 

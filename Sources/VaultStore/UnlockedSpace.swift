@@ -13,10 +13,11 @@ public final class UnlockedSpace: Sendable {
     let index: Int
     public let spaceCount: Int
     let segmentBytes: UInt64
+    private let host: ClaimHost
 
     init(
         path: String, vault: VaultDirectory, key: SecretBytes, index: Int, spaceCount: Int,
-        segmentBytes: UInt64
+        segmentBytes: UInt64, host: ClaimHost = .linux
     ) {
         self.path = path
         self.vault = vault
@@ -24,6 +25,7 @@ public final class UnlockedSpace: Sendable {
         self.index = index
         self.spaceCount = spaceCount
         self.segmentBytes = segmentBytes
+        self.host = host
     }
 
     /// The locked descriptor of `obscura.vault`. The daemon inherits it: the lock is never let go in between.
@@ -58,13 +60,41 @@ public final class UnlockedSpace: Sendable {
         }
     }
 
-    /// Opens the space in its newest state.
+    /// Opens the space in its newest state. Throws `claimed` where it is to be written to and another computer has
+    /// claimed it; `inUse` where another process of this one has.
     ///
-    /// - Parameter readOnly: where false, throws `notWritable` unless it can be written.
+    /// - Parameters:
+    ///   - readOnly: where false, throws `notWritable` unless it can be written.
+    ///   - takingOver: takes the space over from who has claimed it. Called with the milliseconds that this takes, if
+    ///     it is so.
     public func openSpace(
-        readOnly: Bool, limits: Limits = .production
+        readOnly: Bool, limits: Limits = .production, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
-        try openSpace(readOnly ? .reading : .writing, limits: limits)
+        try openSpace(readOnly ? .reading : .writing, limits: limits, takingOver: takingOver)
+    }
+
+    /// Throws where another mount has claimed the space.
+    func begin(
+        _ claim: ClaimKeeper?, takingOver: ((Int64) -> Void)? = nil
+    ) throws(VaultError) {
+        do throws(ClaimRefusal) { try claim?.begin(takingOver: takingOver) } catch {
+            switch error {
+            case .inUse: throw .inUse
+            case .claimed: throw .claimed
+            case .store(let error):
+                throw VaultError(error, doing: "cannot tell whether another computer uses the space")
+            }
+        }
+    }
+
+    /// Whether another mount has claimed the space for writing, as far as can be read.
+    public var isClaimedByOthers: Bool {
+        guard let (_, _, options) = try? parts(readOnly: false) else { return false }
+        do throws(ClaimRefusal) { try options.claim?.begin(takingOver: nil) } catch {
+            if case .store = error { return false }
+            return true
+        }
+        return false
     }
 
     /// What a space is opened with.
@@ -78,11 +108,24 @@ public final class UnlockedSpace: Sendable {
         let counter = SegmentCounter(
             vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: grows)
         let keys = SpaceKeys(key)
-        let options = SpaceOptions(
+        var options = SpaceOptions(
             isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot, vault.calls),
-            segmentCountNow: { counter.now() }, copies: readOnly ? nil : CopyKeeper(vault),
-            limits: limits)
+            segmentCountNow: { counter.now() }, limits: limits)
+        if !readOnly {
+            options.copies = CopyKeeper(vault)
+            options.claim = try claimKeeper(keys, bootHash: options.bootHash)
+        }
         return (files, keys, options)
+    }
+
+    private func claimKeeper(_ keys: SpaceKeys, bootHash: [UInt8]) throws(VaultError) -> ClaimKeeper? {
+        guard host.claims else { return nil }
+        let slot = ClaimSlot(
+            directory: try vault.openSpace(index), codec: PageCodec(key: keys.page), calls: vault.calls)
+        var host = host
+        // Who cannot tell one boot from another cannot tell who has ended.
+        if Self.bootID(vault.calls) == nil { host.machine = nil }
+        return ClaimKeeper(slot, host: host, key: keys.claim, bootHash: bootHash)
     }
 
     /// Sets the times of all files of the vault alike; nothing in a vault of one space.
@@ -96,17 +139,19 @@ public final class UnlockedSpace: Sendable {
     /// Keyed hash of the kernel's boot id: a soft root counts only in its own boot.
     static func bootHash(_ key: SecretBytes, _ calls: any FileSystemCalls) -> [UInt8] {
         var id = [UInt8](repeating: 0, count: 64)
-        if let descriptor = try? calls.open(
-            AT_FDCWD, "/proc/sys/kernel/random/boot_id", flags: O_RDONLY, mode: 0)
-        {
-            defer { calls.close(descriptor) }
-            _ = try? calls.readFully(descriptor, at: 0, into: &id)
-        } else {
-            // Without a boot id no soft root is to count in a later mount.
-            id.withUnsafeMutableBytes { fillRandom($0) }
-        }
+        // Without a boot id no soft root is to count in a later mount.
+        if let found = bootID(calls) { id = found } else { id.withUnsafeMutableBytes { fillRandom($0) } }
         var out = [UInt8](repeating: 0, count: RootLayout.bootHashBytes)
         out.withUnsafeMutableBytes { out in id.withUnsafeBytes { hash([$0], key: key, into: out) } }
         return out
+    }
+
+    /// The kernel's boot id, in 64 bytes; nil where it cannot be read.
+    private static func bootID(_ calls: any FileSystemCalls) -> [UInt8]? {
+        var id = [UInt8](repeating: 0, count: 64)
+        let path = "/proc/sys/kernel/random/boot_id"
+        guard let descriptor = try? calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) else { return nil }
+        defer { calls.close(descriptor) }
+        return (try? calls.readFully(descriptor, at: 0, into: &id)) ?? 0 > 0 ? id : nil
     }
 }

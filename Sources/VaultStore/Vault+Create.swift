@@ -69,7 +69,8 @@ extension Vault {
         progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
         let segmentBytes = try checkedSegmentBytes(path, spaces: spaces, bytesPerSpace: bytesPerSpace)
-        let segments = spaces == 1 ? 0 : Int(((bytesPerSpace ?? 0) + segmentBytes - 1) / segmentBytes)
+        let segments =
+            spaces == 1 ? 0 : try segmentCount(bytesPerSpace ?? 0, of: segmentBytes)
         guard KDFLimits.memoryBytes.contains(kdf.memoryBytes), KDFLimits.passes.contains(kdf.passes) else {
             throw .invalidSize("the KDF takes 8M to 448M of memory and 1 to 64 passes")
         }
@@ -122,10 +123,19 @@ extension Vault {
             throw .invalidSize("a vault of \(spaces) spaces needs a size")
         }
         guard bytes >= Geometry.spaceBytesMin else { throw .invalidSize("a space has at least 16M") }
-        guard bytes <= UInt64.max / 16 / UInt64(spaces) else {
-            throw .invalidSize("that is more than any disk")
-        }
         return Geometry.segmentBytes(forSpace: bytes)
+    }
+
+    /// How many segments make so many bytes of space: a number that every sum with it can bear.
+    static func segmentCount(
+        _ bytesPerSpace: UInt64, of segmentBytes: UInt64
+    ) throws(VaultError) -> Int {
+        let count = Quantity(bytesPerSpace).units(of: Quantity(segmentBytes)).int
+        guard count <= Geometry.segmentsMax else {
+            let most = Quantity(segmentBytes) * Quantity(Geometry.segmentsMax)
+            throw .invalidSize("a space of such segments has at most \(most.value >> 30)G")
+        }
+        return count
     }
 
     /// Writes segments full of random bytes, in random order, so that no order of inodes tells spaces apart.
@@ -219,7 +229,7 @@ extension Vault {
         defer { calls.close(lock) }
         if let lost = try lostSegment(vault, header) { throw .notWritable(.segmentMissing(lost)) }
         let count = try completeSegments(vault, header)
-        let wanted = Int((bytesPerSpace + header.segmentBytes - 1) / header.segmentBytes)
+        let wanted = try segmentCount(bytesPerSpace, of: header.segmentBytes)
         guard wanted >= count else {
             throw .invalidSize(
                 "a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
@@ -325,7 +335,7 @@ private final class Segment {
     init(_ directory: Int32, _ path: String, _ calls: any FileSystemCalls) throws(VaultError) {
         self.calls = calls
         do throws(Errno) {
-            file = try calls.open(directory, path, flags: O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+            file = try calls.openRegular(directory, path, flags: O_RDWR | O_CREAT, mode: 0o600)
             do throws(Errno) { size = try calls.status(file).size } catch {
                 calls.close(file)
                 throw error
@@ -417,8 +427,8 @@ private struct MadeFiles {
     /// The header's file, full of random bytes.
     func headerFile() throws(VaultError) -> Int32 {
         do throws(Errno) {
-            let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
-            let file = try calls.open(root, VaultDirectory.headerName, flags: flags, mode: 0o600)
+            let flags = O_RDWR | O_CREAT | O_EXCL
+            let file = try calls.openRegular(root, VaultDirectory.headerName, flags: flags, mode: 0o600)
             var bytes = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
             bytes.withUnsafeMutableBytes { fillRandom($0) }
             try calls.writeFully(file, bytes, at: 0)

@@ -97,7 +97,7 @@ public final class HeaderRestoration {
         var hasWhole = false
         for space in 0..<header.spaceCount {
             for name in try list(vault, "\(VaultDirectory.spacesName)/\(space)") {
-                guard let number = Int(name.prefix { $0 != "." }), SegmentFiles.name(number) == name,
+                guard let number = SegmentFiles.number(name),
                     let bytes = vault.segmentBytes(space: space, number: number)
                 else { continue }
                 guard bytes <= header.segmentBytes else {

@@ -36,14 +36,17 @@ public enum Vault {
         let grows = header.spaceCount == 1
         let count = vault.segmentCount(
             spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: grows)
-        var onDisk: UInt64 = HeaderLayout.fileBytes
+        var onDisk = Quantity(HeaderLayout.fileBytes)
         for space in 0..<header.spaceCount {
-            for number in 0..<count { onDisk += vault.segmentBytes(space: space, number: number) ?? 0 }
+            for number in 0..<count {
+                let bytes = vault.segmentBytes(space: space, number: number) ?? 0
+                onDisk += Quantity(min(bytes, header.segmentBytes))
+            }
         }
         return VaultInfo(
             formatVersion: Int(formatVersion), spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes, segmentsPerSpace: count,
-            bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: onDisk, kdf: header.kdf,
+            bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: onDisk.value, kdf: header.kdf,
             grows: grows)
     }
 

@@ -21,7 +21,7 @@ final class VaultDirectory: Sendable {
             return VaultDirectory(calls: calls, directory: directory, header: header, ownsHeader: true)
         } catch {
             calls.close(directory)
-            if error == .noEntry || error == Errno(ELOOP) { throw .notAVault(path) }
+            if error == .noEntry { throw .notAVault(path) }
             throw .system(error, "cannot open \(path)/\(headerName)")
         }
     }
@@ -45,12 +45,12 @@ final class VaultDirectory: Sendable {
             // What has no segments is no vault, and nothing is made in it.
             calls.close(
                 try calls.open(directory, spacesName, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, mode: 0))
-            let flags = O_RDWR | O_NOFOLLOW
             var (header, isMade) = (Int32(-1), false)
-            do throws(Errno) { header = try calls.open(directory, headerName, flags: flags, mode: 0) } catch
-                where error == .noEntry
-            {
-                header = try calls.open(directory, headerName, flags: flags | O_CREAT | O_EXCL, mode: 0o600)
+            do throws(Errno) {
+                header = try calls.openRegular(directory, headerName, flags: O_RDWR, mode: 0)
+            } catch  where error == .noEntry {
+                let flags = O_RDWR | O_CREAT | O_EXCL
+                header = try calls.openRegular(directory, headerName, flags: flags, mode: 0o600)
                 isMade = true
             }
             return (
@@ -77,9 +77,9 @@ final class VaultDirectory: Sendable {
 
     private static func openHeader(_ directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> Int32 {
         do throws(Errno) {
-            return try calls.open(directory, headerName, flags: O_RDWR | O_NOFOLLOW, mode: 0)
+            return try calls.openRegular(directory, headerName, flags: O_RDWR, mode: 0)
         } catch  where error.refusesWriting {
-            return try calls.open(directory, headerName, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+            return try calls.openRegular(directory, headerName, flags: O_RDONLY, mode: 0)
         }
     }
 
@@ -124,24 +124,11 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// The highest number that a segment of any space has, -1 where there is none: every space is to have as many.
-    func highestNumber(spaces: Int) throws(VaultError) -> Int {
-        var highest = -1
-        for space in 0..<spaces {
-            let file = try openSpace(space)
-            defer { calls.close(file) }
-            do throws(Errno) {
-                highest = max(highest, try calls.list(file).compactMap(SegmentFiles.number).max() ?? -1)
-            } catch { throw .system(error, "cannot list the vault's segments") }
-        }
-        return highest
-    }
-
     /// The size of a segment, nil where there is no such file.
     func segmentBytes(space: Int, number: Int) -> UInt64? {
         do throws(Errno) {
             let path = "\(Self.spacesName)/\(space)/\(SegmentFiles.name(number))"
-            let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+            let descriptor = try calls.openRegular(directory, path, flags: O_RDONLY, mode: 0)
             defer { calls.close(descriptor) }
             return try calls.status(descriptor).size
         } catch {
@@ -149,14 +136,14 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// How many segments, from 0 on without a gap, every given space has whole. Looks from `start` on, which is
-    /// known to be there, in ever longer steps and then by halves: few calls for any number.
+    /// How many segments, from 0 on without a gap, every given space has whole. Of one that grows the names tell. Else
+    /// looks from `start` on, which is known to be there, in ever longer steps and then by halves: few calls for any
+    /// number.
     func segmentCount(spaces: Range<Int>, segmentBytes: UInt64, from start: Int, isGrowing: Bool) -> Int {
+        if isGrowing { return spaces.map { grownCount(space: $0) }.min() ?? 0 }
         func exists(_ number: Int) -> Bool {
-            spaces.allSatisfy { space in
-                guard let bytes = self.segmentBytes(space: space, number: number) else { return false }
-                return isGrowing || bytes == segmentBytes
-            }
+            number < Geometry.segmentsMax
+                && spaces.allSatisfy { self.segmentBytes(space: $0, number: number) == segmentBytes }
         }
         var step = 1
         var known = start
@@ -169,6 +156,14 @@ final class VaultDirectory: Sendable {
             if exists(known + step - 1) { known += step }
         }
         return known
+    }
+
+    /// How many segments a space that grows has without a gap. What is no file at its end is no segment.
+    private func grownCount(space: Int) -> Int {
+        let numbers = (try? listing(space: space).numbers) ?? []
+        var count = zip(numbers, 0...).prefix { $0 == $1 }.count
+        while count > 0, segmentBytes(space: space, number: count - 1) == nil { count -= 1 }
+        return count
     }
 }
 

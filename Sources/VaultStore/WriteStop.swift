@@ -3,7 +3,7 @@ import Synchronization
 
 /// Why a space that was opened for writing takes no more writes, until it is opened again.
 public enum WriteStop: Sendable, Hashable {
-    /// Another mount, of this computer or another, has claimed the space.
+    /// Another mount, of this computer or another, has claimed the space, or has written to it before this one did.
     case claimLost
     /// A segment that is to be written has no file: its number.
     case segmentMissing(Int)
@@ -35,9 +35,14 @@ extension Space {
         stop.withLock { $0 = reason == .givenUp ? reason : $0 ?? reason }
     }
 
-    /// Throws `readOnly` where the space was opened so, or writing has stopped.
+    /// Throws `readOnly` where the space was opened so, or writing has stopped. Claims the space before the first write.
     func requireWritable() throws(StoreError) {
         if isReadOnly || writeStop != nil { throw .readOnly }
+        // Here rather than under the locks that are taken later: a look takes time.
+        do throws(StoreError) { try claim?.willWrite() } catch {
+            if case .io(let number) = error, number.refusesWriting { stopWriting(.io(number)) }
+            throw error
+        }
     }
 
     /// Takes writes again after a stop whose cause may be gone. Files are opened anew, and everything written since

@@ -36,6 +36,7 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
         say("\(vault)/\(place.path): \(bytes) cannot be read; the copy keeps what it had there")
     }
     if report.unreadable.count > placesMax { say("and \(report.unreadable.count - placesMax) more places") }
+    if !report.strays.isEmpty { note(strayLine(report.strays, vault)) }
     let found = [
         (report.missingSegments, "segment", "of it missing"),
         (report.unreadable.count, "place", "of it cannot be read"),
@@ -46,6 +47,16 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
         "damage found: \(found.joined(separator: ", ")); the copy keeps what it had of that: see obscura check"
     )
 }
+
+/// What is said of files in a vault that are none of its own.
+func strayLine(_ paths: [String], _ vault: String) -> String {
+    let shown = paths.sorted().prefix(straysMax).joined(separator: ", ")
+    let more = paths.count > straysMax ? " and \(paths.count - straysMax) more" : ""
+    return printable("obscura: \(vault): unexpected files, which count for nothing: \(shown)\(more)")
+}
+
+/// Files of others that are told by name.
+private let straysMax = 5
 
 /// Places of damage that are told one by one.
 private let placesMax = 20

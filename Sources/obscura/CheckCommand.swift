@@ -20,6 +20,8 @@ func runCheck(_ arguments: Arguments) throws(Failure) {
 private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure) {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
     for damage in files { say(printable("\(damage.file): \(damage.cause)")) }
+    let strays = try onVault(vault) { () throws(VaultError) in try Vault.strayFiles(vault) }
+    if !strays.isEmpty { note(strayLine(strays, vault)) }
     let password = try Passwords(arguments).toOpen(vault)
     let unlocked = try onVault(vault) { () throws(VaultError) in
         try Vault.unlock(vault, password: password, readOnly: true, stretcher: ChildStretcher())
@@ -29,6 +31,13 @@ private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure)
     let count = files.count + report.findings.count
     let summary = "\(counted(report.fileCount, "file")), \(sizeText(report.bytes)) read"
     guard count > 0 else { return say("\(vault): nothing is damaged: \(summary)") }
+    if unlocked.isClaimedByOthers {
+        throw Failure(
+            .inUse, vault,
+            "another computer has this space open, or did not unmount it: some of the above may be what it is just "
+                + "changing; unmount it there, or take it over (obscura mount -o takeover VAULT DIR), and check again"
+        )
+    }
     guard arguments.has(.repair) else {
         throw Failure(.damaged, vault, "damage found: \(counted(count, "line")) above; \(summary)")
     }
@@ -106,7 +115,8 @@ private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) 
         return try onVault(vault) { () throws(VaultError) in
             let bytes = try Vault.info(vault).segmentBytes
             return try Salvage.survey(unlocked, options: .forThisUser) { done, total throws(VaultError) in
-                progress.show(done: UInt64(done) * bytes, total: UInt64(total) * bytes)
+                let part = (Quantity(done) * Quantity(bytes), Quantity(total) * Quantity(bytes))
+                progress.show(done: part.0.value, total: part.1.value)
                 if wasInterrupted { throw VaultError.interrupted }
             }
         }
@@ -128,7 +138,10 @@ private func remaining(
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
     let again = try check(unlocked, vault, readsContent: false)
     let texts = again.findings.map(\.text)
-    let lost = before.findings.filter(\.isOfFile).map(\.text).filter { !texts.contains($0) }
+    // What the second look did not read, and tells nothing else of.
+    let lost = before.findings.filter { finding in
+        finding.isOfFile && !again.findings.contains { $0.isAboutBytes(of: finding) }
+    }.map(\.text).filter { !texts.contains($0) }
     let lines = files.map { printable("\($0.file): \($0.cause)") } + texts + lost
     if !lines.isEmpty { say("Still damaged:") }
     for line in lines { say("  \(line)") }

@@ -12,7 +12,7 @@ struct CreateSettings {
 
     init(_ arguments: Arguments) throws(Failure) {
         if let text = arguments[.spaces] {
-            guard let number = parseDigits(text), (1...UInt64(Self.spacesMax)).contains(number) else {
+            guard let number = parseNumber(text, in: 1...UInt64(Self.spacesMax)) else {
                 throw Failure(.usage, "--spaces \(text)", "must be a number from 1 to \(Self.spacesMax)")
             }
             spaces = Int(number)
@@ -30,13 +30,13 @@ struct CreateSettings {
         }
         if let text = arguments[.kdfPasses] {
             let range = KDFParameters.passesRange
-            guard let number = parseDigits(text), let passes = UInt32(exactly: number), range.contains(passes)
-            else {
+            let bounds = UInt64(range.lowerBound)...UInt64(range.upperBound)
+            guard let passes = parseNumber(text, in: bounds) else {
                 throw Failure(
                     .usage, "--kdf-passes \(text)",
                     "must be a number from \(range.lowerBound) to \(range.upperBound)")
             }
-            kdf.passes = passes
+            kdf.passes = UInt32(passes)
         }
     }
 }

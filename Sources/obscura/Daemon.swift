@@ -108,12 +108,11 @@ struct Daemon: Equatable {
 
     /// True: live. False: it ended without a word. Throws what it says went wrong.
     private func waitUntilLive(_ status: Int32) throws(Failure) -> Bool {
-        var code: UInt8 = 0
-        while true {
-            let count = read(status, &code, 1)
-            if count == 1 { break }
-            if count < 0, errno == EINTR { continue }
-            return false
+        guard var code = nextByte(status) else { return false }
+        while code == StatusPipe.line {
+            note(readLine(status))
+            guard let next = nextByte(status) else { return false }
+            code = next
         }
         if code == StatusPipe.live {
             let line = String(decoding: readAll(status, countMax: 4096), as: UTF8.self)
@@ -124,6 +123,22 @@ struct Daemon: Equatable {
         guard let status = ExitStatus(rawValue: Int32(code)), words.count == 2 else { return false }
         throw Failure(
             status, String(decoding: words[0], as: UTF8.self), String(decoding: words[1], as: UTF8.self))
+    }
+
+    /// Nil at the end.
+    private func nextByte(_ pipe: Int32) -> UInt8? {
+        var byte: UInt8 = 0
+        while true {
+            let count = read(pipe, &byte, 1)
+            if count == 1 { return byte }
+            if count == 0 || errno != EINTR { return nil }
+        }
+    }
+
+    private func readLine(_ pipe: Int32) -> String {
+        var line: [UInt8] = []
+        while let byte = nextByte(pipe), byte != UInt8(ascii: "\n") { line.append(byte) }
+        return String(decoding: line, as: UTF8.self)
     }
 
     /// Executes the daemon in place of this process: -f. Standard streams and the terminal stay.
@@ -168,7 +183,7 @@ private func daemonEnvironment() -> [String] {
         "DBUS_SYSTEM_BUS_ADDRESS",
     ]
     #if DEBUG
-        names.append(inspectionVariable)
+        names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS"]
     #endif
     let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
     return [backtracerOff] + kept

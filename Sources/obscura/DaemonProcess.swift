@@ -39,7 +39,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     defer { sweeps.sweepNew() }
     // Found now: once it is mounted nobody answers for it before `run`.
     let place = realPath(daemon.directory)
-    let (library, session) = try openAndMount(daemon, key, at: place)
+    let (library, session) = try openAndMount(daemon, key, at: place, status)
     let mountGuard = MountGuard(place: place)
     defer { mountGuard?.end() }
     // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
@@ -47,7 +47,8 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     do throws(MountError) {
         try session.run {
             status.reportLive(notices(library, daemon))
-            library.didGoLive()
+            // This thread hears of signals and of the mount's end: it does nothing that lasts.
+            library.startFollowUp()
             sweeps.sweepOld()
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
         }
@@ -86,8 +87,12 @@ private func olderStateLine(_ daemon: Daemon) -> String {
         + "run `obscura check \(daemon.vault)`"
 }
 
+private func takingOverLine(_ vault: String, milliseconds: Int64) -> String {
+    "obscura: \(vault): taking over: waiting \((milliseconds + 999) / 1000) s for the other mount to stop writing"
+}
+
 private func openAndMount(
-    _ daemon: Daemon, _ key: SecretBytes, at place: String
+    _ daemon: Daemon, _ key: SecretBytes, at place: String, _ status: StatusPipe
 ) throws(Failure) -> (Library, MountSession) {
     let vault = daemon.vault
     var options = daemon.words.libraryOptions(workerPath: programBeside("obscura-worker"))
@@ -95,7 +100,10 @@ private func openAndMount(
     let library: Library
     do throws(VaultError) {
         let space = try UnlockedSpace.decodeInDaemon(vault, key, lockFD: Daemon.lockDescriptor)
-        library = try Library.open(space, options: options)
+        library = try Library.open(
+            space, options: options,
+            takingOver: daemon.words.takesOver
+                ? { status.tell(takingOverLine(vault, milliseconds: $0)) } : nil)
     } catch {
         // `rw` was asked for by name.
         guard case .notWritable(let stop) = error else { throw failure(error, vault: vault) }
@@ -149,10 +157,11 @@ private func thumbnailerDirectories() -> [String] {
         home: value("HOME"), dataHome: value("XDG_DATA_HOME"), dataDirectories: value("XDG_DATA_DIRS"))
 }
 
-/// How the daemon tells the command that waits for it: one byte `live` and what the user should know, if anything; or
-/// an exit status, what, NUL and why.
+/// How the daemon tells the command that waits for it: any number of lines, each after a byte `line` and with a newline;
+/// then one byte `live` and what the user should know, if anything; or an exit status, what, NUL and why.
 final class StatusPipe: Sendable {
     static let live: UInt8 = 0
+    static let line: UInt8 = 255
 
     /// Nil in the foreground, where errors go to standard error and success is silent.
     private let descriptor: Int32?
@@ -162,6 +171,13 @@ final class StatusPipe: Sendable {
 
     /// Whether the mount has been live.
     var isLive: Bool { isReported.load(ordering: .acquiring) }
+
+    /// Tells the user something before the mount is live.
+    func tell(_ line: String) {
+        guard let descriptor else { return note(line) }
+        let message = [Self.line] + Array(printable(line).utf8) + [UInt8(ascii: "\n")]
+        _ = write(descriptor, message, message.count)
+    }
 
     /// The mount is live. Called on whichever thread serves the kernel's first request.
     ///

@@ -176,22 +176,26 @@ final class ExportRun {
         first.withCString { old in path.withCString { Glibc.link(old, $0) } } == 0
     }
 
-    /// False where they cannot be read: then the file is named, and passed over.
+    /// Writes what is stored; the rest becomes holes. False where it cannot be read: then the file is named, and passed
+    /// over.
     private func writeBytes(
         of attributes: Attributes, to descriptor: Int32, _ shown: String
     ) throws(Errno) -> Bool {
         var failure: Errno?
-        var offset: UInt64 = 0
+        var end: UInt64 = 0
+        func note(upTo offset: UInt64) {
+            progress.state.bytes = sizeSum(progress.state.bytes, offset - end)
+            end = offset
+        }
         do throws(FileError) {
-            try library.readAll(attributes.ino, caller) { bytes in
+            try library.readStored(attributes.ino, caller) { offset, bytes in
                 do throws(Errno) {
                     try LinuxCalls.shared.writeFully(descriptor, bytes, at: offset)
                 } catch {
                     failure = error
                     return false
                 }
-                offset += UInt64(bytes.count)
-                progress.state.bytes += UInt64(bytes.count)
+                note(upTo: offset + UInt64(bytes.count))
                 return !wasInterrupted
             }
         } catch {
@@ -200,6 +204,10 @@ final class ExportRun {
             return false
         }
         if let failure { throw failure }
+        if end < attributes.size, !wasInterrupted {
+            try LinuxCalls.shared.truncate(descriptor, to: attributes.size)
+            note(upTo: attributes.size)
+        }
         return true
     }
 

@@ -58,6 +58,11 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(.noSpaceOpens, vault, "no space opens with this password: check it and try again")
     case .inUse:
         Failure(.inUse, vault, "the vault is in use: unmount it first (one space at a time)")
+    case .claimed:
+        Failure(
+            .inUse, vault,
+            "another computer has this space open, or did not unmount it: unmount it there; where that is impossible, "
+                + "take it over: obscura mount -o takeover VAULT DIR")
     case .passwordTaken:
         Failure(.failed, vault, "the new password already opens a space: choose another one")
     case .noUnusedSpace:

@@ -71,7 +71,8 @@ final class ImportRun {
         let sidecars = openSidecars(of: item)
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
         let appraisal = try library.appraise(
-            source, named: item.name, modified: source.modified, sidecar: sidecar)
+            source, named: item.name, modified: source.modified, sidecar: sidecar, unless: { wasInterrupted })
+        if wasInterrupted { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
         switch appraisal {
         case .notPhoto:
@@ -151,8 +152,8 @@ final class ImportRun {
     }
 
     /// Shows progress within a file. False: the user wants an end.
-    func noteBytes(_ count: Int) -> Bool {
-        progress.state.bytes += UInt64(count)
+    func noteBytes(_ count: UInt64) -> Bool {
+        progress.state.bytes = sizeSum(progress.state.bytes, count)
         return !wasInterrupted
     }
 
@@ -178,7 +179,9 @@ final class ImportRun {
 
     private func preview(_ candidate: Candidate, _ source: SourceFile, _ sidecarCount: Int) {
         for other in seen[candidate.fingerprint] ?? [] {
-            guard let earlier = try? SourceFile(other), hasEqualBytes(earlier, source) else { continue }
+            guard let earlier = try? SourceFile(other) else { continue }
+            let comparison = compare(earlier, source) { _ in wasInterrupted }
+            guard case .equal = comparison else { continue }
             report.duplicates += 1
             return pass(source.byteCount)
         }
@@ -192,20 +195,6 @@ final class ImportRun {
 extension SourceFile {
     /// The file under its own name.
     var importFile: ImportFile<SourceFile> { ImportFile(name: path.name, details: details, source: self) }
-}
-
-/// Whether two files that cost no more than reading have the same bytes.
-func hasEqualBytes(_ one: SourceFile, _ other: SourceFile) -> Bool {
-    guard one.byteCount == other.byteCount else { return false }
-    var offset: UInt64 = 0
-    var (left, right) = ([UInt8](repeating: 0, count: 1 << 20), [UInt8](repeating: 0, count: 1 << 20))
-    while offset < one.byteCount {
-        let first = left.withUnsafeMutableBytes { one.read(at: offset, into: $0) }
-        let second = right.withUnsafeMutableBytes { other.read(at: offset, into: $0) }
-        guard first > 0, first == second, memcmp(left, right, first) == 0 else { return false }
-        offset += UInt64(first)
-    }
-    return true
 }
 
 /// The items of a list in their order, some of them opened before their turn.

@@ -48,6 +48,9 @@ extension MountWords {
 /// Returns when the mount is live. In the foreground it does not return: this process becomes the mount.
 func mount(_ request: MountRequest) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
+    if request.words.takesOver && request.words.readOnly {
+        throw Failure(.usage, "-o takeover", "not with ro: a space that is only read need not be taken over")
+    }
     if request.creation == nil { try requireVault(vault) }
     try checkApart(vault: vault, directory: directory)
     let wasDead = try clearMountPoint(directory)

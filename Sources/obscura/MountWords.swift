@@ -20,6 +20,8 @@ struct MountWords: Equatable {
     var endsBeforeSleep = true
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
+    /// Take the space over from another mount that has claimed it.
+    var takesOver = false
     var subtype = "obscura"
     var passfile: String?
     var askpass: String?
@@ -28,12 +30,12 @@ struct MountWords: Equatable {
     /// The words that --help names.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, takeover, noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+        "keyfile=", "thumbs=", "trash=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that change nothing here.
@@ -75,6 +77,7 @@ struct MountWords: Equatable {
         case "nodev": allowDev = false
         case "suid": allowSuid = true
         case "nosuid": allowSuid = false
+        case "takeover": takesOver = true
         default: return false
         }
         return true
@@ -84,20 +87,20 @@ struct MountWords: Equatable {
         func bad(_ form: String) -> Failure { Failure(.usage, "-o \(name)=\(value)", "must be \(form)") }
         switch name {
         case "uid", "gid":
-            guard let number = parseDigits(value), let id = UInt32(exactly: number), id != .max else {
+            guard let id = parseNumber(value, in: 0...UInt64(UInt32.max - 1)) else {
                 throw bad("a number, as id -u or id -g prints it")
             }
-            if name == "uid" { uid = id } else { gid = id }
+            if name == "uid" { uid = UInt32(id) } else { gid = UInt32(id) }
         case "umask":
-            guard let bits = parseDigits(value, radix: 8), bits <= 0o777 else {
+            guard let bits = parseNumber(value, in: 0...0o777, radix: 8) else {
                 throw bad("an octal number up to 777")
             }
             umask = UInt32(bits)
         case "idle":
-            guard let seconds = parseDuration(value).flatMap({ Int(exactly: $0) }) else {
-                throw bad("a time, such as 90s, 10m, 2h or 1d")
+            guard let seconds = parseDuration(value) else {
+                throw bad("a time, such as 90s, 10m, 2h or 1d, up to \(durationDaysMax)d")
             }
-            idleSeconds = seconds
+            idleSeconds = Int(seconds)
         case "suspend":
             guard ["unmount", "keep"].contains(value) else { throw bad("unmount or keep") }
             endsBeforeSleep = value == "unmount"
@@ -105,10 +108,10 @@ struct MountWords: Equatable {
             guard let option = ThumbnailOption(rawValue: value) else { throw bad("on, listed or off") }
             thumbnails = option
         case "trash":
-            guard let days = parseDigits(value).flatMap({ Int(exactly: $0) }), days <= trashDaysMax else {
-                throw bad("a number of days up to \(trashDaysMax)")
+            guard let days = parseNumber(value, in: 0...durationDaysMax) else {
+                throw bad("a number of days up to \(durationDaysMax)")
             }
-            trashDays = days
+            trashDays = Int(days)
         case "subtype":
             guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
@@ -153,6 +156,7 @@ struct MountWords: Equatable {
         if !endsBeforeSleep { words.append("suspend=keep") }
         if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
+        if takesOver { words.append("takeover") }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }
@@ -208,9 +212,6 @@ func splitOptionList(_ list: String) -> [String] {
     if escaped { words[words.count - 1].append("\\") }
     return words
 }
-
-/// A hundred years.
-private let trashDaysMax = 36_500
 
 private func isSubtypeByte(_ byte: UInt8) -> Bool {
     switch byte {

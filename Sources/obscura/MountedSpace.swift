@@ -48,6 +48,11 @@ final class MountedSpace {
     }
 }
 
+/// A number that a mount tells, which need not be ours: 0 where it is none.
+func answeredNumber(_ text: String?) -> UInt64 {
+    text.flatMap { parseNumber($0, in: 0...Quantity.max.value) } ?? 0
+}
+
 /// Checks a space while it is in use, step by step.
 func checkMounted(_ directory: String) throws(Failure) {
     let progress = ProgressLine("Checking")
@@ -63,8 +68,8 @@ func checkMounted(_ directory: String) throws(Failure) {
             for (key, value) in answer {
                 switch key {
                 case "cursor": cursor = value
-                case "bytes": bytes += UInt64(value) ?? 0
-                case "total": total = UInt64(value) ?? 0
+                case "bytes": bytes = sizeSum(bytes, answeredNumber(value))
+                case "total": total = answeredNumber(value)
                 case "damage": if known.insert(value).inserted { lines.append(value) }
                 default: continue
                 }

@@ -44,7 +44,7 @@ final class ProgressLine {
         let now = monotonicNanoseconds()
         guard isShown, total > 0, now - shownAt >= Self.intervalNanoseconds || done == total else { return }
         shownAt = now
-        let percent = UInt64(Double(done) / Double(total) * 100)
+        let percent = UInt64(Double(min(done, total)) / Double(total) * 100)
         var text = "\(label): \(percent) %, \(sizeText(done)) of \(sizeText(total))"
         let seconds = Double(now - begun) / 1e9
         if seconds >= 2, done > 0, done < total {

@@ -23,12 +23,12 @@ enum PasswordSource: Equatable {
     /// The first that is given, in the documented order; nil where none is.
     init?(_ arguments: Arguments) throws(Failure) {
         if let text = arguments[.passwordFD] {
-            guard let number = parseDigits(text), let descriptor = Int32(exactly: number),
-                fcntl(descriptor, F_GETFD) != -1
+            guard let number = parseNumber(text, in: 0...UInt64(Int32.max)),
+                fcntl(Int32(number), F_GETFD) != -1
             else {
                 throw Failure(.usage, "--password-fd \(text)", "no such open file descriptor: open it first")
             }
-            self = .descriptor(descriptor)
+            self = .descriptor(Int32(number))
         } else if let path = arguments[.passwordFile] {
             self = .file(path, option: "--password-file")
         } else if let command = arguments[.passwordCommand] {

@@ -1,31 +1,38 @@
+import LinuxIO
+
 /// Bytes from a SIZE as users write it: digits, then nothing, K, M, G or T (powers of 1024, either case).
 ///
-/// Nil for anything else, for 0, and for what does not fit 64 bits.
+/// Nil for anything else, for 0, and for what is more than any disk.
 func parseSize(_ text: String) -> UInt64? {
-    parseQuantity(text, units: ["k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40])
+    parseQuantity(text, units: ["k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40], max: .max)
 }
 
-/// Seconds from a duration: digits, then nothing, s, m, h or d. Nil for anything else and for 0.
+/// Seconds from a duration: digits, then nothing, s, m, h or d. Nil for anything else, for 0, and for more than
+/// `durationDaysMax`.
 func parseDuration(_ text: String) -> UInt64? {
-    parseQuantity(text, units: ["s": 1, "m": 60, "h": 3600, "d": 86_400])
+    let day: UInt64 = 86_400
+    return parseQuantity(
+        text, units: ["s": 1, "m": 60, "h": 3600, "d": day], max: Quantity(durationDaysMax * day))
 }
 
-private func parseQuantity(_ text: String, units: [Character: UInt64]) -> UInt64? {
+/// A hundred years: the longest time that an option takes.
+let durationDaysMax: UInt64 = 36_500
+
+private func parseQuantity(_ text: String, units: [Character: UInt64], max: Quantity) -> UInt64? {
     var digits = Substring(text)
     var factor: UInt64 = 1
     if let last = text.lowercased().last, let unit = units[last] {
         factor = unit
         digits = digits.dropLast()
     }
-    guard let number = parseDigits(digits) else { return nil }
-    let (bytes, overflow) = number.multipliedReportingOverflow(by: factor)
-    return overflow || bytes == 0 ? nil : bytes
+    guard let number = Quantity(digits: digits, in: 1...Quantity.max.value / factor) else { return nil }
+    let quantity = number * Quantity(factor)
+    return quantity <= max ? quantity.value : nil
 }
 
-/// A number of ASCII digits only: the initialisers of Swift's integers also take signs.
-func parseDigits(_ text: some StringProtocol, radix: Int = 10) -> UInt64? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-    return UInt64(text, radix: radix)
+/// A number of ASCII digits only, within bounds.
+func parseNumber(_ text: String, in bounds: ClosedRange<UInt64>, radix: Int = 10) -> UInt64? {
+    Quantity(digits: text, radix: radix, in: bounds)?.value
 }
 
 /// The SIZE, never more than `bytes`, that is shown and accepted as a proposal: whole G from 10G on, else whole M.
@@ -48,7 +55,4 @@ func sizeText(_ bytes: UInt64) -> String {
 }
 
 /// The sum of two sizes in bytes; the most there is where sparse files say to be larger than that together.
-func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 {
-    let (sum, isTooMuch) = a.addingReportingOverflow(b)
-    return isTooMuch ? .max : sum
-}
+func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 { (Quantity(a) + Quantity(b)).value }

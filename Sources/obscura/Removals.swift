@@ -32,7 +32,7 @@ final class Removals {
 
     func add(_ source: SourceFile, _ ino: UInt64) {
         entries.append(Entry(source, ino))
-        byteCount += source.byteCount
+        byteCount = sizeSum(byteCount, source.byteCount)
     }
 
     func add(sidecar: SourceFile, _ ino: UInt64) {
@@ -65,11 +65,14 @@ final class Removals {
 
     private func remove(_ entry: Entry, _ report: inout ImportReport) {
         do throws(Errno) {
-            let source = try SourceFile(entry.path)
+            // Every byte is read: what is a hole to its host must not be the loss of what is none.
+            let source = try SourceFile(entry.path, believesHoles: false)
             let isTheSame =
                 source.status.identity == entry.identity
                 && source.modified == entry.modified
-            guard isTheSame, (try? library.holds(entry.ino, source)) == true else {
+            let isHeld = isTheSame && (try? library.holds(entry.ino, source) { wasInterrupted }) == true
+            if wasInterrupted { return }
+            guard isHeld else {
                 report.addUnremoved(entry.path, "it is not what was imported any more, and stays")
                 return
             }

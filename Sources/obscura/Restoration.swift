@@ -81,7 +81,9 @@ final class Restoration {
         let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
             .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
         var appraisal = try library.appraise(
-            source, named: source.path.name, modified: source.modified, sidecar: sidecar)
+            source, named: source.path.name, modified: source.modified, sidecar: sidecar,
+            unless: { wasInterrupted })
+        if wasInterrupted { return true }
         if case .duplicate(let ino) = appraisal {
             if try takeDuplicate(source, ino, day, place) { return true }
             appraisal = try library.appraise(
@@ -90,7 +92,7 @@ final class Restoration {
         }
         guard case .photo(let candidate) = appraisal else { return false }
         if session.settings.isDry {
-            session.progress.state.bytes += source.byteCount
+            _ = session.noteBytes(source.byteCount)
             session.note(candidate, day: day.description, source)
             return true
         }
@@ -113,7 +115,7 @@ final class Restoration {
     ) throws(FileError) -> Bool {
         var ino = ino
         let own = try find(source.path.name, in: day)
-        if let own, try library.holds(own, source) {
+        if let own, try library.holds(own, source, unless: { wasInterrupted }) {
             ino = own
             restored.insert(own)
             unsettled[own] = place
@@ -191,9 +193,10 @@ final class Restoration {
         }
         guard let source = open(path) else { return nil }
         if !isWorking {
-            switch try library.appraise(
-                source, named: path.name, modified: Timestamp(status.st_mtim))
-            {
+            let appraisal = try library.appraise(
+                source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
+            if wasInterrupted { return nil }
+            switch appraisal {
             case .duplicate(let ino):
                 try restoreEqual(ino, source, in: album)
                 return ino
@@ -232,7 +235,7 @@ final class Restoration {
             try link(ino, source.path, in: album)
             return remember(source, ino)
         }
-        if let found = try existing(source.path.name, in: album), try library.holds(found, source) {
+        if let found = try existing(source.path.name, in: album), try library.holds(found, source, unless: { wasInterrupted }) {
             return remember(source, found)
         }
         remember(source, try library.addCopy(of: ino, named: source.path.name, details, to: album))
@@ -254,7 +257,7 @@ final class Restoration {
             session.report.addUnreadable(source.path, "\(error)")
             return
         }
-        if let found = try existing(source.path.name, in: directory), try library.holds(found, source) {
+        if let found = try existing(source.path.name, in: directory), try library.holds(found, source, unless: { wasInterrupted }) {
             session.pass(source.byteCount)
             return remember(source, found)
         }

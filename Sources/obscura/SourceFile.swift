@@ -10,12 +10,18 @@ final class SourceFile: ImportSource {
     /// As it was when it was opened.
     let status: stat
     private let descriptor: Int32
+    private let believesHoles: Bool
+    /// Nil where all of it is to be read.
+    private lazy var layout = findLayout()
     /// The first error of a read.
     private(set) var failure: Errno?
 
-    /// Fails too where it is no regular file (EINVAL), or a symbolic link (ELOOP).
-    init(_ path: HostPath) throws(Errno) {
+    /// Fails too where it is no regular file (EINVAL), a symbolic link (ELOOP), or larger than any file here (EFBIG).
+    ///
+    /// - Parameter believesHoles: whether what the host calls a hole need not be read.
+    init(_ path: HostPath, believesHoles: Bool = true) throws(Errno) {
         self.path = path
+        self.believesHoles = believesHoles
         // A FIFO must not let us wait.
         descriptor = try path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
         var found = stat()
@@ -23,7 +29,22 @@ final class SourceFile: ImportSource {
             close(descriptor)
             throw Errno(EINVAL)
         }
+        guard found.byteCount <= Library.fileBytesMax else {
+            close(descriptor)
+            throw Errno(EFBIG)
+        }
         status = found
+    }
+
+    /// Only of a file that has fewer blocks than bytes.
+    private func findLayout() -> FileLayout? {
+        let blocks = UInt64(clamping: status.st_blocks)
+        guard believesHoles, blocks < (byteCount - min(byteCount, FileLayout.holeBytesMin)) / 512 else {
+            return nil
+        }
+        // Some hosts take for a hole what was just written and is in memory alone (OpenZFS 2.2.0).
+        _ = fsync(descriptor)
+        return FileLayout(of: OpenFileHost(descriptor), size: byteCount)
     }
 
     deinit { close(descriptor) }
@@ -46,6 +67,11 @@ final class SourceFile: ImportSource {
             done += count
         }
         return done
+    }
+
+    func storedRange(from offset: UInt64) -> Range<UInt64>? {
+        if let layout { return layout.storedRange(from: offset) }
+        return offset < byteCount ? offset..<byteCount : nil
     }
 
     /// Its change time does not count: removing another of its names sets that too.

@@ -74,7 +74,7 @@ func jsonText(_ text: String) -> String {
 
 /// What `obscura status` prints of one mount.
 func statusText(_ directory: String, _ values: [String: String]) -> String {
-    func number(_ key: String) -> UInt64 { values[key].flatMap { UInt64($0) } ?? 0 }
+    func number(_ key: String) -> UInt64 { answeredNumber(values[key]) }
     let used = number("total") - min(number("free"), number("total"))
     let unsaved = Int(number("unsaved"))
     let isStopped = values["unwritten"] == "yes" && values["reason"] != nil

@@ -25,7 +25,7 @@ struct TransferState: Equatable {
     func line(_ label: String, seconds: Double, width: Int) -> String {
         var parts = ["\(label): \(share / 10) %", text]
         if seconds >= 1, bytes > 0 {
-            parts.append("\(sizeText(UInt64(Double(bytes) / seconds)))/s")
+            parts.append("\(sizeText(UInt64(min(Double(bytes) / seconds, 0x1p62))))/s")
             let left = secondsLeft(seconds, done: bytes, of: bytesMax)
             if bytes < bytesMax {
                 parts.append(left < 120 ? "about \(left) s left" : "about \((left + 59) / 60) min left")

@@ -7,7 +7,7 @@ import Testing
 /// A real library in a vault of its own.
 final class TestLibrary {
     let library: Library
-    private let vault: TestVault
+    fileprivate let vault: TestVault
 
     init(_ change: (inout LibraryOptions) -> Void = { _ in }) throws {
         vault = try TestVault()
@@ -23,6 +23,8 @@ final class TestLibrary {
 final class MountedLibrary: @unchecked Sendable {
     private let made: TestLibrary
     var library: Library { made.library }
+    /// The calls with which the vault is opened.
+    var calls: FaultyCalls { made.vault.calls }
     let session: MountSession
     let mountPoint: String
     /// Where the test makes its files: `albums`.

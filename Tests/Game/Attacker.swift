@@ -88,11 +88,22 @@ struct Attacker {
 
     /// The root that opens at a root slot of a segment's first bytes, as copy 0 or 1.
     func root(_ head: UnsafeRawBufferPointer, slot: Int, copy: Int) -> Root? {
+        opened(head, slot: slot, copy: copy, as: .root).map { Root(slot: slot, copy: copy, plain: $0) }
+    }
+
+    /// Whether there is a claim among a segment's first bytes.
+    func hasClaim(_ head: UnsafeRawBufferPointer, copy: Int) -> Bool {
+        opened(head, slot: RootLayout.claimSlot, copy: copy, as: .claim) != nil
+    }
+
+    private func opened(
+        _ head: UnsafeRawBufferPointer, slot: Int, copy: Int, as role: PageRole
+    ) -> [UInt8]? {
         // Version (2), role, copy, object, level, zero (2), index (4).
         var associated = [UInt8](repeating: 0, count: 12)
         associated.withUnsafeMutableBytes {
             $0.setNumber(formatVersion, 0)
-            $0.setNumber(PageRole.root.rawValue, 2)
+            $0.setNumber(role.rawValue, 2)
             $0.setNumber(UInt8(copy), 3)
             $0.setNumber(UInt32(slot), 8)
         }
@@ -106,7 +117,7 @@ struct Attacker {
                     nonce: sealed.slice(0, Geometry.nonceBytes), associated: $0)
             }
         }
-        return isOpen ? Root(slot: slot, copy: copy, plain: plain) : nil
+        return isOpen ? plain : nil
     }
 
     /// Whether an extent's descriptor begins with a sector.

@@ -21,6 +21,13 @@ extension Sample {
             }
         }
         addRoots(roots[decoy])
+        let claims = heads.map { copies in
+            copies.enumerated().count { copy, head in
+                head.withUnsafeBytes { attacker.hasClaim($0, copy: copy) }
+            }
+        }
+        add(.inside, "claims", claims[decoy])
+        add(.opens, "claims in other spaces", claims.reduce(0, +) - claims[decoy])
         add(.opens, "roots in other spaces", roots.indices.filter { $0 != decoy }.flatMap { roots[$0] }.count)
         try addSectors(attacker, segments[decoy], count: sectorsPerSegment)
         let elsewhere = try segments.indices.filter { $0 != decoy }.flatMap { segments[$0] }.reduce(0) {

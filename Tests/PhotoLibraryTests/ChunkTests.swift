@@ -59,7 +59,7 @@ import VaultFormat
         var taken: Set<[UInt8]> = []
         for _ in 0..<3000 {
             var tries = 0
-            let free = try firstFreeName(Array(name.utf8)) { candidate in
+            let free = firstFreeName(Array(name.utf8)) { candidate in
                 tries += 1
                 return !taken.contains(candidate)
             }

@@ -287,13 +287,13 @@ extension LibraryUser {
         try rig.remount()
         let big = try rig.ino("moments/2024-05-01/big.jpg")
         var bytes: [UInt8] = []
-        try rig.library.readAll(big, rig.caller) { piece in
+        try rig.library.readStored(big, rig.caller) { _, piece in
             bytes += piece
             return true
         }
         #expect(bytes == large(2_000_000, more: 50))
         try rig.damage("moments/2024-05-01/big.jpg", at: 1_500_000)
-        expectError(.damaged) { try rig.library.readAll(big, rig.caller) { _ in true } }
+        expectError(.damaged) { try rig.library.readStored(big, rig.caller) { _, _ in true } }
         try rig.close()
     }
 }

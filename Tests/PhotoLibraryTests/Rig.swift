@@ -45,6 +45,7 @@ final class Rig: LibraryUser, @unchecked Sendable {
         func invalidateEntry(parent: UInt64, name: Name) {
             lock.withLock { entryList.append((parent, name.description)) }
         }
+        func dropEntry(parent: UInt64, name: Name) { invalidateEntry(parent: parent, name: name) }
         func invalidateInode(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
         func invalidateAttributes(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
         var entries: [(UInt64, String)] { lock.withLock { entryList } }

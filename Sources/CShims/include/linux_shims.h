@@ -10,6 +10,8 @@ extern const int obscura_keep_size;
 extern const int obscura_punch_hole;
 /// O_PATH of open(2).
 extern const int obscura_path_only;
+/// O_DIRECT of open(2).
+extern const int obscura_direct;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 

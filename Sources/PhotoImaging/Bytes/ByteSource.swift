@@ -9,6 +9,18 @@ public protocol ByteSource {
     /// Copies bytes from `offset` on into `buffer` and returns how many: fewer than `buffer.count` only at
     /// the end, -1 on an I/O error. Past the end it returns 0.
     func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int
+
+    /// The first bytes from `offset` on that may be other than zeros; nil: all that follow are zeros. What lies before
+    /// them is a hole, and need not be read.
+    func storedRange(from offset: UInt64) -> Range<UInt64>?
+}
+
+extension ByteSource {
+    /// Of a source that knows of no holes: all that follows.
+    public func storedRange(from offset: UInt64) -> Range<UInt64>? {
+        let end = byteCount
+        return offset < end ? offset..<end : nil
+    }
 }
 
 /// Bytes that are in memory already: an unpacked metadata block, or a test's picture.

@@ -12,6 +12,8 @@ public struct Finding: Sendable, Hashable {
     public var isHarmless = false
     /// Whether bytes of a file are lost: nothing but a backup brings them back.
     public var isOfFile = false
+    /// Which bytes of a content it is about.
+    var bytes: ContentRange?
 
     /// A line without control characters, which names may hold.
     public var text: String {
@@ -23,7 +25,17 @@ public struct Finding: Sendable, Hashable {
     }
 }
 
+/// Some bytes of a content.
+struct ContentRange: Sendable, Hashable {
+    var key: ContentKey
+    var offset: UInt64
+    var length: UInt64
+}
+
 extension Finding {
+    /// Whether another one is about the same bytes.
+    public func isAboutBytes(of other: Finding) -> Bool { bytes != nil && bytes == other.bytes }
+
     init(_ damage: StructureDamage) {
         let copy = damage.isADamaged ? "A" : "B"
         self =
@@ -42,14 +54,15 @@ extension Finding {
 
     init(_ damage: ExtentDamage, of owner: Owner) {
         // A row that makes no sense may say anything.
-        let bytes = "bytes \(damage.offset) to \(damage.offset &+ damage.length &- 1)"
+        let range = "bytes \(damage.offset) to \(damage.offset &+ damage.length &- 1)"
         let cause =
             switch damage.fault {
-            case .unauthentic: "\(bytes) cannot be authenticated"
-            case .segment(let fault): "\(bytes) are lost: \(fault.text)"
-            case .unreadable(let number): "\(bytes) cannot be read: \(number)"
-            case .descriptor: "the descriptor of \(bytes) is damaged; the bytes are whole"
+            case .unauthentic: "\(range) cannot be authenticated"
+            case .segment(let fault): "\(range) are lost: \(fault.text)"
+            case .unreadable(let number): "\(range) cannot be read: \(number)"
+            case .descriptor: "the descriptor of \(range) is damaged; the bytes are whole"
             case .impossible: "bytes from \(damage.offset) on are said to lie where nothing can"
+            case .lost: "\(range) are lost"
             }
         var isHarmless = false
         if case .descriptor = damage.fault { isHarmless = true }
@@ -64,6 +77,7 @@ extension Finding {
             self.init(subject: "identity record of \(paths)", cause: cause, isHarmless: true)
         case .nobody: self.init(subject: "content \(damage.content)", cause: "\(cause); no file has it")
         }
+        bytes = ContentRange(key: damage.key, offset: damage.offset, length: damage.length)
     }
 
     /// What is said where the newest state was lost before the space was opened.
@@ -80,6 +94,7 @@ extension Finding {
             (allocation.leakedSectors, "sectors are taken that nobody has", true),
             (allocation.leakedSlots, "page slots are taken that nobody has", true),
             (allocation.unmarkedSectors, "sectors are in use and marked as free", false),
+            (allocation.givenBackSectors, "sectors are in use and about to be marked as free", false),
             (allocation.unmarkedSlots, "page slots are in use and marked as free", false),
             (allocation.sharedSlots, "page slots belong to two pages", false),
             (allocation.wrongCounts, "segments have a wrong count of sectors in use", true),
@@ -122,43 +137,56 @@ enum Owner {
     case nobody
 }
 
-/// What is stored of inodes, in the words of a user.
+/// What is stored of inodes, in the words of a user, whatever rows say.
 struct PathFinder {
     let tables: Tables
 
     /// Deeper directories go round in a circle.
     private static let depthMax = 4096
+    /// Paths that are told at most, of one inode and of several.
+    private static let pathsMax = 32
 
-    /// All names of an inode from the root of the mount, those in moments first.
+    /// Names of an inode from the root of the mount, those in moments first.
     func paths(of ino: UInt64) throws(CatalogueError) -> [String] {
         if ino == Place.root { return ["."] }
         var paths: [String] = []
-        for dentry in try tables.dentries(of: ino) {
-            guard let path = try path(of: dentry) else { continue }
+        for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax) {
+            guard let path = try path(parent, name) else { continue }
             paths.append(path)
         }
         return paths.filter { $0.hasPrefix("moments/") } + paths.filter { !$0.hasPrefix("moments/") }
     }
 
-    private func path(of dentry: DentryRow) throws(CatalogueError) -> String? {
-        var parts = [dentry.name]
-        var directory = dentry.parent
+    private func path(_ parent: UInt64, _ name: [UInt8]) throws(CatalogueError) -> String? {
+        var parts = [name]
+        var directory = parent
         while directory != Place.root {
-            guard parts.count < Self.depthMax, let above = try tables.dentries(of: directory).first else {
-                return nil
-            }
+            guard parts.count < Self.depthMax,
+                let above = try tables.rawNames(of: directory, limit: 1).first
+            else { return nil }
             parts.append(above.name)
             directory = above.parent
         }
-        return parts.reversed().map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+        return parts.reversed().map(Self.shown).joined(separator: "/")
+    }
+
+    /// A name that cannot stand in a directory must not look like a path.
+    private static func shown(_ name: [UInt8]) -> String {
+        name.isEmpty
+            ? "(no name)"
+            : String(decoding: name.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
     }
 
     /// The names in one text.
     func text(of inodes: [UInt64]) throws(CatalogueError) -> String {
         var texts: [String] = []
-        for ino in inodes {
+        for (place, ino) in inodes.enumerated() {
             let paths = try paths(of: ino)
             texts += paths.isEmpty ? ["a file without a name (inode \(ino))"] : paths
+            if texts.count > Self.pathsMax {
+                return texts.prefix(Self.pathsMax).joined(separator: ", ")
+                    + (place + 1 < inodes.count ? ", and \(inodes.count - place - 1) other files" : "")
+            }
         }
         return texts.joined(separator: ", ")
     }

@@ -13,7 +13,7 @@ extension Library {
         var step = CheckStep(next: .rule(number + 1))
         step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
             guard CatalogueRule.all.indices.contains(number) else {
-                return try tables.integrityErrors().map { Finding(subject: "the catalogue", cause: $0) }
+                return try tables.integrityErrors().map { Finding(subject: "the catalogue", cause: $0.text) }
             }
             let rule = CatalogueRule.all[number]
             let found = try tables.violations(of: rule, limit: SpaceCheck.violationsMax)
@@ -25,7 +25,7 @@ extension Library {
 
     /// Compares the bitmaps of some segments with what lies there; with the first, those of the catalogue's own pages.
     func checkAllocation(from first: Int) throws(FileError) -> CheckStep {
-        let end = min(space.segmentCount, first + Self.segmentsPerStep)
+        let end = max(first, min(space.segmentCount, first + Self.segmentsPerStep))
         var step = CheckStep()
         step.findings = try ofSnapshot { tables, snapshot throws(CatalogueError) in
             let window = min(first, snapshot.segmentCount)..<min(end, snapshot.segmentCount)
@@ -37,11 +37,7 @@ extension Library {
             }
             var report = snapshot.compareSectors(expected)
             if first == 0, let slots = snapshot.compareSlots() { report.add(slots) }
-            var findings = Finding.of(report)
-            for shared in expected.shared.prefix(SpaceCheck.violationsMax) {
-                findings.append(try SpaceCheck.finding(ofShared: shared.contents, tables))
-            }
-            return findings
+            return Finding.of(report) + (try SpaceCheck.findings(ofShared: expected.shared, tables))
         }
         if end < space.segmentCount { step.next = .allocation(segment: end) }
         return step

@@ -106,8 +106,15 @@ extension Library {
             try sql(tree.tables.runs(from: content, offset, limit: limit))
         }
         var (batch, bytes) = ([CheckedRun](), UInt64(0))
+        // Rows that make no sense may be out of order: what leads back is passed over, or there would be no end.
+        var last: (content: UInt64, offset: UInt64)?
         for row in rows where bytes < Self.bytesPerStep {
             var part = row
+            defer {
+                if (part.content, part.run.following) > last ?? (content, offset) {
+                    last = (part.content, part.run.following)
+                }
+            }
             guard space.isPossible(row.run) else {
                 batch.append(row)
                 continue
@@ -120,20 +127,25 @@ extension Library {
             batch.append(part)
             bytes += part.run.length
         }
-        guard let last = batch.last else { return CheckStep(next: .records(after: 0)) }
+        if batch.isEmpty { return CheckStep(next: .records(after: 0)) }
+        let next = last ?? (content + 1, 0)
+        let isLast = next.content > UInt64(Int64.max)
         return try step(
-            checking: batch, bytes, next: .extents(content: last.content, offset: last.run.following))
+            checking: batch, bytes,
+            next: isLast ? .records(after: 0) : .extents(content: next.content, offset: next.offset))
     }
 
     private func checkRecords(after id: UInt64, _ limit: Int) throws(FileError) -> CheckStep {
         let found = try locked { tree throws(FileError) in
-            try sql(tree.tables.identities(after: id, limit: limit))
+            try sql(tree.tables.records(after: id, limit: limit))
         }
-        guard let last = found.last else { return CheckStep(next: .rule(0)) }
-        let rows = found.map { CheckedRun(content: $0.id, isRecord: true, run: $0.run) }
+        // See `checkExtents`.
+        guard let last = found.map(\.content).filter({ $0 > id && $0 <= UInt64(Int64.max) }).max() else {
+            return CheckStep(next: .rule(0))
+        }
         return try step(
-            checking: rows, rows.reduce(0) { $0 + min($1.run.length, Chunk.bytes) },
-            next: .records(after: last.id))
+            checking: found, found.reduce(0) { $0 + min($1.run.length, Chunk.bytes) },
+            next: .records(after: last))
     }
 
     private func step(

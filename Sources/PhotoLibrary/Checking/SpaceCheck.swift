@@ -11,8 +11,6 @@ public struct SpaceCheck {
     /// Segments that are gone, which are told once.
     private var faults: Set<SegmentFault> = []
 
-    /// Runs in memory at a time, some 64 bytes each.
-    private static let runsMax = 1 << 18
     /// Files named for one rule that they break.
     static let violationsMax = 64
 
@@ -136,8 +134,10 @@ public struct SpaceCheck {
             return (try tables.integrityErrors(), broken, try tables.fileCount())
         }
         report.fileCount = fileCount
+        // Of a table that is not whole its rows are read one by one, by those who can.
+        if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
         if !errors.isEmpty { report.plan.mustReindex = true }
-        for error in errors { report.add("the catalogue", error, isHarmless: false) }
+        for error in errors { report.add("the catalogue", error.text, isHarmless: false) }
         for (rule, findings) in broken {
             for finding in findings { report.add(finding) }
             if rule.isMendable { report.plan.rules.append(rule) }
@@ -149,63 +149,47 @@ public struct SpaceCheck {
         _ rule: CatalogueRule, _ numbers: [UInt64], _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
         let finder = PathFinder(tables: tables)
-        var findings: [Finding] = []
-        for number in numbers {
-            var inodes = [number]
-            if rule.subject == .content { inodes = try tables.owners(of: [number]).map(\.ino) }
-            let subject = inodes.isEmpty ? "content \(number)" : try finder.text(of: inodes)
-            findings.append(Finding(subject: subject, cause: rule.violation))
+        guard rule.subject == .content else {
+            return try numbers.map { number throws(CatalogueError) in
+                Finding(subject: try finder.text(of: [number]), cause: rule.violation)
+            }
         }
-        return findings
+        let owners = Dictionary(grouping: try tables.owners(of: Set(numbers))) { $0.content }
+        return try numbers.map { number throws(CatalogueError) in
+            let inodes = (owners[number] ?? []).map(\.ino)
+            let subject = inodes.isEmpty ? "content \(number)" : try finder.text(of: inodes)
+            return Finding(subject: subject, cause: rule.violation)
+        }
     }
 
     // MARK: Content
 
-    /// Reads all runs, as many segments at a time as have some `runsMax` runs, and compares each segment's bitmap.
+    /// Reads all runs, and compares the bitmaps of the segments that they lie in.
     private mutating func checkContent(
         _ catalogue: Catalogue, readsContent: Bool
     ) throws(CatalogueError) {
-        var carried: [CheckedRun] = []
-        for window in try windows(catalogue) {
-            let sectors = UInt64(space.sectorsPerSegment)
-            let range = UInt64(window.lowerBound) * sectors..<UInt64(window.upperBound) * sectors
-            let runs = try catalogue.locked { tables throws(CatalogueError) in try tables.runs(in: range) }
-            var expected = space.expectedUse(of: window.clamped(to: 0..<space.segmentCount))
-            let possible = (carried + runs).filter { space.isPossible($0.run) }
-            for checked in possible { expected.add(checked) }
-            carried = possible.filter { $0.run.sector + UInt64($0.run.sectorCount) > range.upperBound }
-            add(space.compareSectors(expected))
-            try tellShared(expected, catalogue)
-            if readsContent, try !read(runs, catalogue) { break }
+        var (windows, others) = try catalogue.locked { tables throws(CatalogueError) in
+            let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
+            return (
+                try SegmentWindows(space, tables), try tables.runsNowhere(from: end) + tables.lostRuns()
+            )
+        }
+        try tell(others, catalogue)
+        report.plan.contested.formUnion(others.filter { !$0.run.isLost }.map(\.key))
+        while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) }) {
+            add(space.compareSectors(window.expected))
+            report.plan.contested.formUnion(window.contested(space))
+            for finding in try catalogue.locked({ tables throws(CatalogueError) in
+                try Self.findings(ofShared: window.expected.shared, tables)
+            }) { report.add(finding) }
+            if readsContent {
+                if try !read(window.runs, catalogue) { break }
+            } else {
+                try tell(window.runs.filter { !space.isPossible($0.run) }, catalogue)
+            }
         }
         tellAllocation()
     }
-
-    /// Ranges of segments, together all that there are.
-    private func windows(_ catalogue: Catalogue) throws(CatalogueError) -> [Range<Int>] {
-        let counts = try catalogue.locked { tables throws(CatalogueError) in
-            try tables.runCounts(sectorsPerSegment: space.sectorsPerSegment)
-        }
-        let end = space.segmentCount
-        var windows: [Range<Int>] = []
-        var (first, count, segmentCount) = (0, 0, 0)
-        for segment in 0..<end {
-            let more = counts[segment] ?? 0
-            if segmentCount > 0, count + more > Self.runsMax || segmentCount == Self.segmentsMax {
-                windows.append(first..<segment)
-                (first, count, segmentCount) = (segment, 0, 0)
-            }
-            count += more
-            segmentCount += 1
-        }
-        if first < end { windows.append(first..<end) }
-        // What is said to lie behind all segments is found to lie where nothing can.
-        if let last = counts.keys.max(), last >= end { windows.append(end..<last + 1) }
-        return windows
-    }
-
-    /// Segments whose bits are in memory at a time: 4 KiB each at the usual size.
-    private static let segmentsMax = 1024
 
     private mutating func read(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
         let before = report.bytes
@@ -218,6 +202,16 @@ public struct SpaceCheck {
         report.bytes += UInt64(
             runs.reduce(0) { $0 + (space.isPossible($1.run) ? $1.run.sectorCount : 0) } * 512)
         report.isInterrupted = !isWanted
+        try tell(damage, catalogue)
+        return isWanted
+    }
+
+    /// Tells of runs that there is nothing to be read of.
+    private mutating func tell(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) {
+        try tell(space.checkExtents(runs), catalogue)
+    }
+
+    private mutating func tell(_ damage: [ExtentDamage], _ catalogue: Catalogue) throws(CatalogueError) {
         for damage in damage { if case .segment(let fault) = damage.fault { note(fault) } }
         let (findings, thumbnails) = try catalogue.locked { tables throws(CatalogueError) in
             let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
@@ -229,7 +223,6 @@ public struct SpaceCheck {
         }
         for finding in findings { report.add(finding) }
         plan(damage, Set(thumbnails))
-        return isWanted
     }
 
     private mutating func plan(_ damage: [ExtentDamage], _ thumbnails: Set<UInt64>) {
@@ -244,22 +237,24 @@ public struct SpaceCheck {
         }
     }
 
-    private mutating func tellShared(
-        _ expected: ExpectedUse, _ catalogue: Catalogue
-    ) throws(CatalogueError) {
-        for shared in expected.shared.prefix(Self.violationsMax) {
-            report.add(
-                try catalogue.locked { tables throws(CatalogueError) in
-                    try Self.finding(ofShared: shared.contents, tables)
-                })
+    /// Two extents have the same sectors.
+    static func findings(
+        ofShared pairs: [(ContentKey, ContentKey)], _ tables: Tables
+    ) throws(CatalogueError) -> [Finding] {
+        let told = pairs.prefix(violationsMax)
+        let contents = told.flatMap { [$0.0, $0.1] }.filter { !$0.isRecord }.map(\.content)
+        let owners = Dictionary(grouping: try tables.owners(of: Set(contents))) { $0.content }
+        let finder = PathFinder(tables: tables)
+        func text(_ key: ContentKey) throws(CatalogueError) -> String {
+            if key.isRecord { return "the identity record of \(try finder.text(of: [key.content]))" }
+            guard let inodes = owners[key.content]?.map(\.ino) else { return "content \(key.content)" }
+            return try finder.text(of: inodes)
         }
-    }
-
-    /// Two contents have the same sectors.
-    static func finding(ofShared contents: [UInt64], _ tables: Tables) throws(CatalogueError) -> Finding {
-        let owners = try tables.owners(of: Set(contents))
-        let paths = try PathFinder(tables: tables).text(of: owners.map(\.ino))
-        return Finding(subject: paths, cause: "two extents have the same sectors")
+        return try told.map { one, other throws(CatalogueError) in
+            Finding(
+                subject: one == other ? try text(one) : "\(try text(one)) and \(try text(other))",
+                cause: "two extents have the same sectors")
+        }
     }
 }
 

@@ -34,7 +34,7 @@ public struct SpaceRepair {
             let catalogue = try sql(Catalogue(storage: space))
             let repair = SpaceRepair(space: space, catalogue: catalogue, plan: plan)
             try repair.mendFiles()
-            if !plan.allocation.isClean { try repair.mendAllocation() }
+            if plan.mustMendAllocation { try repair.mendAllocation() }
             try repair.mendPages()
             try repair.mendCatalogue()
             try repair.publish()
@@ -50,54 +50,89 @@ public struct SpaceRepair {
     /// Before all else that writes, so that nothing is written over what is in use and marked as free.
     private func mendAllocation() throws(FileError) {
         _ = space.compareSlots(space.checkStructure(), mending: true)
-        let step = Self.segmentsAtOnce
-        for first in stride(from: 0, to: space.segmentCount, by: step) {
-            let window = first..<min(first + step, space.segmentCount)
-            var expected = space.expectedUse(of: window)
-            for checked in try runs(reaching: window) { expected.add(checked) }
-            _ = space.compareSectors(expected, mending: true)
+        try catalogue.locked { tables throws(FileError) in
+            var windows = try sql(SegmentWindows(space, tables))
+            while let window = try sql(windows.next(tables)) {
+                _ = space.compareSectors(window.expected, mending: true)
+            }
         }
-    }
-
-    private static let segmentsAtOnce = 64
-
-    /// Runs that lie in these segments, wholly or with their end; by sector.
-    private func runs(reaching window: Range<Int>) throws(FileError) -> [CheckedRun] {
-        let sectors = UInt64(space.sectorsPerSegment)
-        let (first, end) = (UInt64(window.lowerBound) * sectors, UInt64(window.upperBound) * sectors)
-        let found = try catalogue.locked { tables throws(FileError) in
-            try sql(tables.runs(reaching: first..<end))
-        }
-        return found.filter { space.isPossible($0.run) }
     }
 
     private func mendPages() throws(FileError) { try stored(space.rewrite(plan.parts)) }
 
+    // MARK: Catalogue
+
+    /// How often all rules are gone through: what mends one may break another.
+    private static let roundsMax = 4
+
     private func mendCatalogue() throws(FileError) {
         try catalogue.locked { tables throws(FileError) in
-            if plan.mustReindex { try sql(tables.reindex()) }
-            // What mends one may break another, which counts.
-            for rule in CatalogueRule.all where rule.isMendable && !plan.rules.isEmpty {
-                if try sql(tables.violations(of: rule, limit: 1)).isEmpty { continue }
-                try sql(tables.mend(rule))
-            }
-            for content in plan.thumbnails.sorted() {
-                space.free(try sql(tables.dropThumbnail(content: content)).filter { space.isPossible($0) })
-            }
-            if !plan.thumbnails.isEmpty { try sql(tables.countTotals()) }
-            for id in plan.records.sorted() {
-                if let run = try sql(tables.identity(id)), space.isPossible(run) { space.free([run]) }
-                try sql(tables.deleteIdentity(id))
-                try sql(tables.markUnrecorded(id))
-            }
-            for damage in plan.descriptors { try mendDescriptor(damage, tables) }
+            if plan.changesCatalogue { try sql(mendRows(tables)) }
+            for damage in plan.descriptors { try sql(mendDescriptor(damage, tables)) }
+        }
+    }
+
+    private func mendRows(_ tables: Tables) throws(CatalogueError) {
+        if plan.mustReindex { try tables.reindex(chooseName) }
+        let mender = CatalogueMender(tables, chooseName: chooseName)
+        if !plan.contested.isEmpty { try mendExtents(tables, mender) }
+        try dropDamaged(tables)
+        for _ in 0..<Self.roundsMax {
+            if try !mendRules(tables, mender) { return }
+        }
+    }
+
+    /// Goes through the rules once; whether one was broken.
+    private func mendRules(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
+        var isBroken = false
+        for rule in CatalogueRule.all where rule.isMendable {
+            if try tables.violations(of: rule, limit: 1).isEmpty { continue }
+            isBroken = true
+            try mender.mend(rule) { () throws(CatalogueError) in try mendExtents(tables, mender) }
+        }
+        return isBroken
+    }
+
+    /// Mends the extents of all who have some where others have, or where none can be.
+    private func mendExtents(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) {
+        let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
+        var keys = Set(try tables.runsNowhere(from: end).map(\.key))
+        keys.formUnion(try tables.contentsToMend().map { ContentKey(content: $0) })
+        keys.formUnion(plan.contested)
+        keys.formUnion(try contested(tables))
+        for _ in 0..<Self.roundsMax {
+            var repair = ExtentRepair(space, tables, mender)
+            try repair.mend(keys)
+            // What has come back to its place may lie over what nobody else claimed until then.
+            let more = try contested(tables)
+            if more.isSubset(of: keys) { return }
+            keys.formUnion(more)
+        }
+    }
+
+    /// Whose extents lie where those of others do, or where none can.
+    private func contested(_ tables: Tables) throws(CatalogueError) -> Set<ContentKey> {
+        var keys: Set<ContentKey> = []
+        var windows = try SegmentWindows(space, tables)
+        while let window = try windows.next(tables) { keys.formUnion(window.contested(space)) }
+        return keys
+    }
+
+    /// Thumbnails and identity records that do not open are made anew. What they had nobody has then: it is given back
+    /// once no row names it, for another's may lie there.
+    private func dropDamaged(_ tables: Tables) throws(CatalogueError) {
+        for content in plan.thumbnails.sorted() { try tables.dropThumbnail(content: content) }
+        if !plan.thumbnails.isEmpty { try tables.countTotals() }
+        for id in plan.records.sorted() {
+            try tables.deleteIdentity(id)
+            try tables.markUnrecorded(id)
         }
     }
 
     /// What cannot be mended is found by the check that follows.
-    private func mendDescriptor(_ damage: ExtentDamage, _ tables: Tables) throws(FileError) {
+    private func mendDescriptor(_ damage: ExtentDamage, _ tables: Tables) throws(CatalogueError) {
         guard case .descriptor(let role) = damage.fault else { return }
-        let runs = try sql(tables.runs(of: damage.content, isRecord: damage.isRecord))
+        let runs = try tables.runs(of: damage.content, isRecord: damage.isRecord)
         let checked = runs.first { $0.run.offset <= damage.offset && damage.offset < $0.run.end }
         if let checked { _ = space.mendDescriptor(of: checked, at: damage.sector, role: role) }
     }
@@ -107,7 +142,7 @@ public struct SpaceRepair {
             catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() }))
         try stored(space.publish(frozen, durable: true))
         // What rows that were removed had is nobody's now.
-        if !plan.rules.isEmpty { try mendAllocation() }
+        if plan.changesCatalogue { try mendAllocation() }
         try stored(space.publishMended())
         if plan.hasLostDelta {
             // No root leads to it any more: now its own slot is one that nobody has.
@@ -116,4 +151,11 @@ public struct SpaceRepair {
         }
         try stored(space.close())
     }
+}
+
+/// A name that can stand in a directory, numbered where it is taken.
+func chooseName(
+    _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
+) throws(CatalogueError) -> [UInt8] {
+    try firstFreeName(possibleName(wanted), isFree: isFree)
 }

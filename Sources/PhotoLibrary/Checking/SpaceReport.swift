@@ -11,10 +11,10 @@ public struct SpaceReport: Sendable {
     /// It was ended early: what was not found may still be.
     public internal(set) var isInterrupted = false
     public internal(set) var plan = RepairPlan()
-    private var known: Set<Finding> = []
+    private var known: Set<String> = []
 
     mutating func add(_ finding: Finding) {
-        if known.insert(finding).inserted { findings.append(finding) }
+        if known.insert(finding.text).inserted { findings.append(finding) }
     }
 
     /// Findings of a part of the space that only cost room, or nothing yet.
@@ -37,6 +37,8 @@ public struct RepairPlan: Sendable {
     /// Numbers of damaged identity records.
     var records: Set<UInt64> = []
     var descriptors: [ExtentDamage] = []
+    /// Whose extents lie where those of others do, or where none can.
+    var contested: Set<ContentKey> = []
     var rules: [CatalogueRule] = []
     var allocation = AllocationReport()
     var mustReindex = false
@@ -45,6 +47,14 @@ public struct RepairPlan: Sendable {
     var segments: [Int] = []
     /// Segments that have each other's names. What else is planned is about the space without that.
     public internal(set) var exchange: SegmentExchange?
+
+    /// Whether rows of the catalogue change.
+    var changesCatalogue: Bool {
+        mustReindex || !(rules.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
+    }
+
+    /// Whether a write could destroy what is there, or rows may change.
+    var mustMendAllocation: Bool { !allocation.isClean || changesCatalogue }
 
     /// One line a step.
     public var lines: [String] {
@@ -70,6 +80,9 @@ public struct RepairPlan: Sendable {
             allocation.unmarkedSectors, "mark a sector as taken that is in use",
             "mark # sectors as taken that are in use")
         add(
+            allocation.givenBackSectors, "keep a sector that is in use and was given back",
+            "keep # sectors that are in use and were given back")
+        add(
             allocation.unmarkedSlots, "mark a page slot as taken that is in use",
             "mark # page slots as taken that are in use")
         add(
@@ -82,6 +95,10 @@ public struct RepairPlan: Sendable {
             allocation.lostBitmaps, "make the bitmap of a segment anew", "make the bitmaps of # segments anew"
         )
         add(descriptors.count, "write a descriptor again", "write # descriptors again")
+        if !contested.isEmpty {
+            lines.append(
+                "leave sectors that two extents claim to the one that opens; what the other held stays an error")
+        }
         add(records.count, "write an identity record anew", "write # identity records anew")
         add(thumbnails.count, "drop a damaged thumbnail", "drop # damaged thumbnails")
         if mustReindex { lines.append("make the indexes of the catalogue anew") }

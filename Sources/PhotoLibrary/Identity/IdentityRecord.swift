@@ -204,11 +204,14 @@ extension IdentityRecord {
     /// Whether it says nothing that no file can have. What follows counts with its numbers, and files by its names.
     private var isPlausible: Bool {
         let inMoments = trashed.map { [$0.name] } ?? []
+        let former = photo?.former.map { [$0] } ?? []
         let times = [row.accessed, row.modified, row.changed]
-        return row.size <= UInt64(Int64.max)
+        return row.size <= UInt64(Int64.max) && row.isPlausible && (photo?.isPlausible ?? true)
             && [row.ino, row.allocated, row.content, row.version].allSatisfy { $0 < Geometry.numberMax }
             && times.allSatisfy { $0.nanoseconds < 1_000_000_000 }
-            && (names.map(\.name) + keptNames.map(\.name) + inMoments).allSatisfy(isEntryName)
+            && (names.map(\.name) + keptNames.map(\.name) + inMoments + former).allSatisfy(isEntryName)
+            && (names.map(\.parent) + keptNames.flatMap { [$0.parent, $0.ino] })
+                .allSatisfy { $0 < Geometry.numberMax }
             && (runs ?? []).allSatisfy { $0.isThinkable }
             && zip(runs ?? [], (runs ?? []).dropFirst()).allSatisfy { $0.end <= $1.offset }
     }

@@ -56,7 +56,10 @@ extension Library {
         for id in marked {
             do throws(FileError) {
                 if try tree.mayHaveRecord(id) {
-                    records.append((id, try tree.recorded(id).encoded(history)))
+                    let bytes = try tree.recorded(id).encoded(history)
+                    // Of rows that make no sense: what they say fits into no record.
+                    guard bytes.count <= Geometry.chunkBytes else { continue }
+                    records.append((id, bytes))
                 } else {
                     try tree.dropRecord(id, space, overwriting: true)
                 }

@@ -46,7 +46,7 @@ struct Evidence {
 
     /// Adds what the old catalogue says of a block of numbers.
     mutating func note(dead bits: [UInt8], of block: UInt64) {
-        guard bits.count == DeadNumbers.bitmapBytes else { return }
+        guard bits.count == DeadNumbers.bitmapBytes, block < 2 * DeadNumbers.contents else { return }
         dead[block] = dead[block].map { known in zip(known, bits).map { $0 | $1 } } ?? bits
     }
 

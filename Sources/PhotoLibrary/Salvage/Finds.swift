@@ -43,6 +43,7 @@ struct Finds: Sendable {
             offset: descriptor.offset, length: UInt64(descriptor.length), sector: found.sector,
             generation: descriptor.generation, epoch: descriptor.epoch)
         newestGeneration = max(newestGeneration, descriptor.generation)
+        if descriptor.role != .identity && descriptor.content > Geometry.idMax { return }
         switch descriptor.role {
         case .content: Self.append(FoundRun(content: descriptor.content, run: run), to: &contents)
         case .thumbnail: Self.append(FoundRun(content: descriptor.content, run: run), to: &thumbnails)

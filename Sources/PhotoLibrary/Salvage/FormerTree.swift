@@ -25,6 +25,10 @@ struct FormerTree {
     init?(_ pages: PublishedPages?) {
         guard let pages, let remains = CatalogueRemains(pages) else { return nil }
         self.remains = remains
+        // What rows say that nothing can be would cost all else that they say.
+        try? remains.catalogue.locked { tables throws(CatalogueError) in
+            try CatalogueMender(tables, chooseName: chooseName).makeReadable()
+        }
         let listed = try? remains.catalogue.locked { tables throws(CatalogueError) in
             (try tables.orphans(after: 0, limit: .max), try tables.unrecorded(after: 0, limit: .max))
         }

@@ -63,7 +63,7 @@ struct FoundContents {
     func bytes(of record: IdentityRecord, _ generation: UInt64) -> FoundBytes {
         let row = record.row
         guard row.allocated > 0 else { return FoundBytes(size: row.size) }
-        if let listed = record.runs {
+        if let listed = record.runs, areSound(listed) {
             let told = bytes(row.content, listed, size: row.size)
             if told.lostBytes == 0 { return told }
             let newest = newestBytes(of: row.content)
@@ -82,9 +82,25 @@ struct FoundContents {
         return newest
     }
 
+    /// Whether runs follow each other and are no more than the space can hold: rows may be anybody's who knows the
+    /// password.
+    private func areSound(_ listed: [ExtentRun]) -> Bool {
+        var stored: UInt64 = 0
+        for run in listed {
+            guard run.isThinkable else { return false }
+            if !run.isLost { stored += run.length }
+            guard stored <= lostBytesMax else { return false }
+        }
+        return zip(listed, listed.dropFirst()).allSatisfy { $0.end <= $1.offset }
+    }
+
     private func bytes(_ content: UInt64, _ listed: [ExtentRun], size: UInt64) -> FoundBytes {
         var found = FoundBytes(size: size)
         for run in listed {
+            if run.isLost {
+                found.append(ContentPiece(run: run, isLost: true))
+                continue
+            }
             for chunk in 0..<run.chunkCount {
                 var part = run
                 part.offset += UInt64(chunk * Geometry.chunkBytes)

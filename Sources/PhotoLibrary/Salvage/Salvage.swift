@@ -104,7 +104,7 @@ public final class Salvage {
     func forEachInode(_ visit: (Survivor) throws(FileError) -> Void) throws(FileError) {
         var numbers = Set(evidence.records.keys.filter { $0 < DeadNumbers.records })
         if let former { numbers.formUnion(try former.numbers()) }
-        for ino in numbers.sorted() where ino >= Place.firstOfUsers {
+        for ino in numbers.sorted() where ino >= Place.firstOfUsers && ino <= Geometry.idMax {
             if let survivor = survivor(ino) { try visit(survivor) }
         }
     }

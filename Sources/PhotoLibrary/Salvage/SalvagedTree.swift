@@ -76,12 +76,18 @@ struct SalvagedTree {
 
     /// Numbers go on behind all that were seen.
     private func reserveNumbers() throws(FileError) {
-        let inodes = salvage.finds.records.lazy.map(\.id).filter { $0 < DeadNumbers.records }
-        tree.counters.ino = max(tree.counters.ino, (inodes.max() ?? 0) + 1)
-        tree.counters.content = max(tree.counters.content, salvage.finds.highestContent + 1)
+        func reserve(inodesThrough ino: UInt64?, contentsThrough content: UInt64?) {
+            // What is beyond was never given out.
+            for (number, counter) in [(ino, \Counters.ino), (content, \Counters.content)] {
+                guard let number, number <= Geometry.idMax else { continue }
+                tree.counters[keyPath: counter] = max(tree.counters[keyPath: counter], number + 1)
+            }
+        }
+        reserve(
+            inodesThrough: salvage.finds.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
+            contentsThrough: salvage.finds.highestContent)
         if let known = salvage.former?.counters() {
-            tree.counters.ino = max(tree.counters.ino, known.ino)
-            tree.counters.content = max(tree.counters.content, known.content)
+            reserve(inodesThrough: known.ino, contentsThrough: known.content)
         }
         for (block, bits) in salvage.evidence.deadBlocks {
             try sql(tree.tables.storeDead(block: block, bits))
@@ -208,6 +214,8 @@ struct SalvagedTree {
         if isRegular, bytes.isGone { return false }
         if isRegular {
             if row.allocated > 0 { (row.size, row.allocated) = (bytes.size, bytes.allocated) }
+            // Nothing is lost of what no file can be.
+            if row.size > Geometry.fileBytesMax { row.size = bytes.pieces.last?.run.end ?? 0 }
             row.flags.remove(.shared)
             if users[row.content] == nil { try addRows(bytes, of: row.content) }
             users[row.content, default: []].append(row.ino)
@@ -308,27 +316,19 @@ struct SalvagedTree {
 
     // MARK: Bytes
 
-    /// Writes the rows of a content. What is lost keeps the place where it was, or gets one where nothing is written:
-    /// reading it is an error, and never zeros or what was written there later.
+    /// Writes the rows of a content. What is lost keeps the place where it was, or has none: reading it is an error, and
+    /// never zeros or what was written there later.
     private mutating func addRows(_ bytes: FoundBytes, of content: UInt64) throws(FileError) {
         for piece in bytes.pieces {
             if !piece.isLost {
                 try addRow(piece.run, of: content)
-            } else if piece.run.sector != .max, try stored(salvage.space.claim(piece.run)) {
+            } else if piece.run.sector < Geometry.lostSector, try stored(salvage.space.claim(piece.run)) {
                 try addRow(piece.run, of: content)
             } else {
-                try addMissing(piece.run, of: content)
+                for run in ExtentRun.lost(piece.run.offset..<piece.run.end) {
+                    try sql(tree.tables.insert(run, of: content))
+                }
             }
-        }
-    }
-
-    private mutating func addMissing(_ run: ExtentRun, of content: UInt64) throws(FileError) {
-        for chunk in 0..<run.chunkCount {
-            let missing = try stored(
-                salvage.space.reserveMissing(
-                    offset: run.offset + UInt64(chunk) * Chunk.bytes, bytes: run.plainBytes(ofChunk: chunk)))
-            salvage.space.adopt([missing])
-            try addRow(missing, of: content)
         }
     }
 

@@ -1,238 +1,277 @@
+import VaultFormat
+
 /// What must hold between the rows of the tables whenever no change is under way.
 public struct CatalogueRule: Sendable {
     /// What the numbers are that the query finds.
     public enum Subject: Sendable { case inode, content }
 
+    /// How rows that break a rule are set right, without losing anything that can be reached.
+    public enum Remedy: Sendable, Equatable {
+        case none
+        case statements([String])
+        /// By `CatalogueMender`, which knows what the statements cannot.
+        case mender(Step)
+        /// By who can read the extents' bytes.
+        case extents
+
+        /// What `CatalogueMender` does.
+        public enum Step: Sendable, Equatable {
+            case counters, wellKnownDirectories, inodeNumbers, contentNumbers, nameNumbers
+            case names, takenNames, attributeNames
+            case directories, strayNames, nameless, unreachable, days, moments
+        }
+    }
+
     /// What is wrong where it does not hold, in words that follow a path and a colon.
     public let violation: String
     public let subject: Subject
+    public let remedy: Remedy
     /// Finds what breaks it.
     let query: String
-    /// Statements that set it right, without losing anything that can be reached; empty where none can.
-    let mending: [String]
 
-    init(_ violation: String, _ subject: Subject = .inode, mending: [String] = [], query: String) {
+    init(
+        _ violation: String, _ subject: Subject = .inode, _ remedy: Remedy = .none, query: String
+    ) {
         self.violation = violation
         self.subject = subject
         self.query = query
-        self.mending = mending
+        self.remedy = remedy
+    }
+
+    init(_ violation: String, _ subject: Subject = .inode, mending: [String], query: String) {
+        self.init(violation, subject, .statements(mending), query: query)
     }
 
     /// Whether it can be set right.
-    public var isMendable: Bool { !mending.isEmpty }
+    public var isMendable: Bool { remedy != .none }
 }
 
-private let isDirectory = "mode & 61440 = 16384"
-private let isFile = "mode & 61440 = 32768"
-/// Whose records there may be: inodes, and blocks of numbers that came to their end.
-private let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM dead"
-/// Who has no record and is not about to get one.
-private let unrecorded = """
-    SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
-        AND ino NOT IN (SELECT id FROM unrecorded) AND ino NOT IN (SELECT id FROM identity)
-    """
-private let photoBytes =
-    "SELECT coalesce(sum(min(size, \(InodeRow.countedBytesMax))), 0) FROM inode WHERE flags & 4 <> 0"
-/// Far from where a sum overflows: rows may be anybody's who knows the password. No run is as long.
-private let storedBytes =
-    "(SELECT coalesce(sum(min(length, 1 << 40)), 0) FROM extent WHERE extent.content = inode.content)"
-/// Sectors of whole chunks, of the rest, and the row; as the library counts them.
-private let pictureBytes = """
-    SELECT coalesce(sum(
-        length / 131072 * 131584 + (length % 131072 > 0) * ((length % 131072 + 607) / 512 * 512) + 256), 0)
-        FROM thumbnail WHERE length BETWEEN 0 AND 1 << 32
-    """
+/// Parts of the rules' statements.
+enum RuleText {
+    static let isDirectory = "mode & 61440 = 16384"
+    static let isFile = "mode & 61440 = 32768"
+    static let isLink = "mode & 61440 = 40960"
+    static let numberMax = Geometry.idMax
+    /// Whether a column is a name that can stand in a directory, as `isEntryName` has it.
+    static func isName(_ column: String) -> String {
+        "(length(\(column)) BETWEEN 1 AND 255 AND instr(\(column), x'00') = 0 AND instr(\(column), x'2f') = 0 "
+            + "AND \(column) NOT IN (x'2e', x'2e2e'))"
+    }
+    /// The name of a day's directory.
+    static func dayName(_ column: String) -> String {
+        "printf('%04d-%02d-%02d', \(column) / 10000, \(column) / 100 % 100, \(column) % 100)"
+    }
+    /// Whether a column is the number of a real date.
+    static func isDay(_ column: String) -> String {
+        "(\(column) BETWEEN 10101 AND 99991231 AND \(isDate(dayName(column))))"
+    }
+    /// Whether a text is a real date. Only what is added makes another one of the 31st of February.
+    static func isDate(_ text: String) -> String {
+        "coalesce(strftime('%Y-%m-%d', \(text), '+0 days'), '') = \(text)"
+    }
+    /// Plaintext bytes that an inode has extents of. Far from where a sum overflows: rows may be anybody's who knows
+    /// the password. No run is as long.
+    static let storedBytes =
+        "(SELECT coalesce(sum(min(max(length, 0), 1 << 40)), 0) FROM extent WHERE extent.content = inode.content)"
+    /// Where the stored bytes of an inode end.
+    static let storedEnd =
+        "(SELECT coalesce(max(offset + length), 0) FROM extent WHERE extent.content = inode.content "
+        + "AND offset BETWEEN 0 AND 1 << 60 AND length BETWEEN 1 AND 1 << 40)"
+    /// Links of a directory: days in which nothing lies, and that nobody made, are not listed.
+    static let directoryLinks = """
+        2 + (SELECT count(*) FROM dentry JOIN inode AS c ON c.ino = dentry.ino WHERE dentry.parent = inode.ino
+            AND c.\(isDirectory) AND NOT (c.day <> 0 AND c.size = 0 AND c.flags & 1 = 0))
+        """
+    static let links = "(SELECT count(*) FROM dentry WHERE dentry.ino = inode.ino)"
+}
 
 extension CatalogueRule {
     /// All of them. Where one mends what another counts, the one that counts comes later.
-    public static let all: [CatalogueRule] = names + extents + photos + counts + totals
+    public static let all: [CatalogueRule] =
+        values + names + directories + details + extents + photos + counts + totals
+
+    // MARK: Names
 
     private static let names = [
         CatalogueRule(
-            "a name means nothing",
+            "directory entry for a missing inode",
             mending: ["DELETE FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"),
         CatalogueRule(
-            "a name lies in no directory",
-            query: "SELECT ino FROM dentry WHERE parent NOT IN (SELECT ino FROM inode)"),
+            "its name cannot stand in a directory", .inode, .mender(.names),
+            query: "SELECT ino FROM dentry WHERE NOT \(RuleText.isName("name"))"),
+        CatalogueRule(
+            "a name that it had before it was removed cannot stand in a directory", .inode,
+            .mender(.takenNames),
+            query: """
+                SELECT ino FROM trash WHERE id = 0 AND NOT \(RuleText.isName("name"))
+                    UNION SELECT photo FROM trash_name WHERE NOT \(RuleText.isName("name"))
+                """),
+        formerNames,
+    ]
+
+    static let formerNames = CatalogueRule(
+        "the name that it was renamed from cannot stand in a directory",
+        mending: ["UPDATE photo SET former = NULL WHERE NOT \(RuleText.isName("former"))"],
+        query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("former"))")
+
+    // MARK: Directories
+
+    private static let directoryEntries = """
+        SELECT dentry.parent, dentry.id, dentry.name, inode.ino, inode.day, inode.parent AS above
+            FROM inode CROSS JOIN dentry ON dentry.ino = inode.ino WHERE inode.\(RuleText.isDirectory)
+        """
+
+    private static let directories = [
+        CatalogueRule(
+            "its name lies in no directory", .inode, .mender(.strayNames),
+            query: """
+                SELECT ino FROM dentry
+                    WHERE parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
+                """),
+        CatalogueRule(
+            "a directory has several names", .inode, .mender(.directories),
+            query: "SELECT ino FROM (\(directoryEntries)) GROUP BY ino HAVING count(*) > 1 OR ino = 1"),
+        CatalogueRule(
+            "it has no name", .inode, .mender(.nameless),
+            query: """
+                SELECT ino FROM inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM dentry)
+                    AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
+                """),
+        CatalogueRule(
+            "no way leads there from the root", .inode, .mender(.unreachable), query: unreachable),
+        CatalogueRule(
+            "it has another directory above it than the one it lies in",
+            mending: [
+                """
+                UPDATE inode SET parent = coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
+                    WHERE \(RuleText.isDirectory) AND (ino = 1 OR ino IN (SELECT ino FROM dentry))
+                    AND parent <> coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
+                """
+            ],
+            query: """
+                SELECT ino FROM (\(directoryEntries)) WHERE above <> parent
+                    UNION SELECT ino FROM inode WHERE ino = 1 AND parent <> 1
+                """),
+        CatalogueRule(
+            "a day of moments is not where, or not called as, one is", .inode, .mender(.days),
+            query: """
+                SELECT ino FROM (\(directoryEntries)) WHERE CASE WHEN parent <> 2 THEN day <> 0
+                    ELSE NOT \(RuleText.isDay("day")) OR name <> CAST(\(RuleText.dayName("day")) AS BLOB) END
+                    UNION SELECT dentry.ino FROM dentry JOIN inode USING(ino)
+                        WHERE dentry.parent = 2 AND NOT \(RuleText.isDirectory)
+                """),
+    ]
+
+    /// Directories that are not below the root.
+    static let unreachable = """
+        WITH RECURSIVE entry(parent, ino) AS MATERIALIZED (SELECT parent, ino FROM (\(directoryEntries))),
+            reached(ino) AS (SELECT 1 UNION SELECT entry.ino FROM reached JOIN entry ON entry.parent = reached.ino)
+            SELECT ino FROM entry WHERE ino NOT IN (SELECT ino FROM reached)
+        """
+
+    // MARK: What belongs to an inode
+
+    /// Whose records there may be: inodes, and blocks of numbers that came to their end.
+    private static let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM dead"
+    /// Who has no record and is not about to get one.
+    private static let unrecorded = """
+        SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
+            AND ino NOT IN (SELECT id FROM unrecorded) AND ino NOT IN (SELECT id FROM identity)
+        """
+
+    private static let details = [
         CatalogueRule(
             "an attribute is of no file",
             mending: ["DELETE FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
+        CatalogueRule(
+            "it is not known to have attributes",
+            mending: [
+                "UPDATE inode SET flags = flags | 8 WHERE flags & 8 = 0 AND ino IN (SELECT ino FROM xattr)"
+            ],
+            query: "SELECT ino FROM inode WHERE flags & 8 = 0 AND ino IN (SELECT ino FROM xattr)"),
         CatalogueRule(
             "an identity record is of no file",
             mending: [
                 "DELETE FROM identity WHERE id NOT IN (\(recorded))",
                 "DELETE FROM unrecorded WHERE id NOT IN (\(recorded))",
             ],
-            query: "SELECT id FROM identity WHERE id NOT IN (\(recorded))"),
+            query: """
+                SELECT id FROM identity WHERE id NOT IN (\(recorded))
+                    UNION SELECT id FROM unrecorded WHERE id NOT IN (\(recorded))
+                """),
         CatalogueRule(
             "it has no identity record", mending: ["INSERT INTO unrecorded \(unrecorded)"], query: unrecorded),
         CatalogueRule(
             "a link's target is of no link",
             mending: ["DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"),
+        CatalogueRule(
+            "a link has no target",
+            query: """
+                SELECT ino FROM inode WHERE \(RuleText.isLink) AND ino NOT IN (SELECT ino FROM symlink)
+                """),
+        CatalogueRule(
+            "it has a name and waits to be destroyed",
+            mending: ["DELETE FROM orphan WHERE ino IN (SELECT ino FROM dentry)"],
+            query: "SELECT ino FROM orphan WHERE ino IN (SELECT ino FROM dentry)"),
+        CatalogueRule(
+            "a missing inode waits to be destroyed",
+            mending: ["DELETE FROM orphan WHERE ino NOT IN (SELECT ino FROM inode)"],
+            query: "SELECT ino FROM orphan WHERE ino NOT IN (SELECT ino FROM inode)"),
     ]
+
+    // MARK: Extents
 
     private static let extents = [
+        CatalogueRule("one of its extents is impossible", .content, .extents, query: impossibleExtents),
+        CatalogueRule("its extents overlap", .content, .extents, query: overlappingExtents),
+        CatalogueRule("some of its bytes are in no extent", .content, .extents, query: missingExtents),
         CatalogueRule(
-            "an extent belongs to no file",
-            .content,
-            query: """
-                SELECT DISTINCT content FROM extent
-                    WHERE content NOT IN (SELECT content FROM inode UNION SELECT content FROM thumbnail)
-                """),
-        CatalogueRule(
-            "it says of its bytes what cannot be",
-            .content,
-            query: "SELECT DISTINCT content FROM extent WHERE offset < 0 OR length <= 0 OR sector < 0"),
+            "an extent belongs to no file", .content, .extents, query: unowned),
+        sizes,
         CatalogueRule(
             "it has bytes behind its end",
-            query: """
-                SELECT ino FROM inode AS i WHERE \(isFile) AND size
-                    < (SELECT coalesce(max(offset + length), 0) FROM extent WHERE extent.content = i.content)
-                """),
+            mending: [
+                """
+                UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile)
+                    AND size < \(RuleText.storedEnd)
+                """
+            ],
+            query: "SELECT ino FROM inode WHERE \(RuleText.isFile) AND size < \(RuleText.storedEnd)"),
     ]
 
-    private static let photos = [
-        CatalogueRule(
-            "a thumbnail is of no photo",
-            mending: [
-                """
-                DELETE FROM extent WHERE content
-                    IN (SELECT content FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo))
-                """,
-                "DELETE FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)",
-            ],
-            query: "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),
-        CatalogueRule(
-            "it is marked as a photo and is not known as one, or the other way round",
-            mending: [
-                "UPDATE inode SET flags = flags | 4 WHERE flags & 4 = 0 AND ino IN (SELECT ino FROM photo)"
-            ],
-            query: "SELECT ino FROM inode WHERE (flags & 4 <> 0) <> (ino IN (SELECT ino FROM photo))"),
-        CatalogueRule(
-            "it does not stand under its day, once",
-            query: """
-                SELECT ino FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry JOIN inode AS d
-                    ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
-                    AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
-                """),
-        CatalogueRule(
-            "it lies in the trash and stands under a day",
-            query: """
-                SELECT trash.ino FROM trash JOIN dentry USING(ino) JOIN inode AS d ON d.ino = dentry.parent
-                    WHERE trash.id = 0 AND d.day <> 0
-                """),
-        CatalogueRule(
-            "it is marked as taken out of moments and is not known as that, or the other way round",
-            query: """
-                SELECT ino FROM inode WHERE (flags & 64 <> 0) <> (ino IN (SELECT ino FROM trash WHERE id = 0))
-                    UNION SELECT photo FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)
-                    UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
-                """),
-        CatalogueRule(
-            "it is marked as a copy and is not known as one, or the other way round",
-            query: "SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM copy))"),
-        CatalogueRule(
-            "it is a copy of no photo",
-            query: """
-                SELECT ino FROM copy WHERE photo NOT IN (SELECT ino FROM photo)
-                    AND ino NOT IN (SELECT ino FROM orphan)
-                """),
-    ]
+    static let sizes = CatalogueRule(
+        "it cannot have this size",
+        mending: [
+            """
+            UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile) AND NOT \(isSize)
+            """,
+            """
+            UPDATE inode SET size = coalesce((SELECT length(target) FROM symlink WHERE symlink.ino = inode.ino), 0)
+                WHERE NOT \(RuleText.isFile) AND NOT \(RuleText.isDirectory) AND NOT \(isSize)
+            """,
+        ],
+        query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND NOT \(isSize)")
 
-    private static let counts = [
-        CatalogueRule(
-            "its link count is wrong",
-            mending: [
-                """
-                UPDATE inode SET nlink = (SELECT count(*) FROM dentry WHERE dentry.ino = inode.ino)
-                    WHERE NOT \(isDirectory)
-                    AND nlink <> (SELECT count(*) FROM dentry WHERE dentry.ino = inode.ino)
-                """
-            ],
-            query: """
-                SELECT ino FROM inode AS i WHERE NOT \(isDirectory)
-                    AND nlink <> (SELECT count(*) FROM dentry WHERE dentry.ino = i.ino)
-                """),
-        CatalogueRule(
-            "its count of entries is wrong",
-            mending: [
-                """
-                UPDATE inode SET size = (SELECT count(*) FROM dentry WHERE parent = inode.ino)
-                    WHERE \(isDirectory) AND size <> (SELECT count(*) FROM dentry WHERE parent = inode.ino)
-                """
-            ],
-            query: """
-                SELECT ino FROM inode AS i WHERE \(isDirectory)
-                    AND size <> (SELECT count(*) FROM dentry WHERE parent = i.ino)
-                """),
-        CatalogueRule(
-            "its count of directories is wrong",
-            mending: [
-                """
-                UPDATE inode SET nlink = 2 + (SELECT count(*) FROM dentry JOIN inode AS c ON c.ino = dentry.ino
-                    WHERE dentry.parent = inode.ino AND c.\(isDirectory))
-                    WHERE \(isDirectory) AND ino <> 2 AND nlink > 0
-                """
-            ],
-            query: """
-                SELECT ino FROM inode AS i WHERE \(isDirectory) AND ino <> 2 AND nlink > 0
-                    AND nlink <> 2 + (SELECT count(*) FROM dentry JOIN inode AS c ON c.ino = dentry.ino
-                        WHERE dentry.parent = i.ino AND c.\(isDirectory))
-                """),
-        CatalogueRule(
-            "its count of stored bytes is wrong",
-            mending: [
-                """
-                UPDATE inode SET allocated = \(storedBytes) WHERE \(isFile) AND allocated <> \(storedBytes)
-                """
-            ],
-            query: "SELECT ino FROM inode WHERE \(isFile) AND allocated <> \(storedBytes)"),
-        CatalogueRule(
-            "the count of files that share its bytes is wrong",
-            .content,
-            mending: [
-                "DELETE FROM share",
-                """
-                INSERT INTO share SELECT content, count(*) FROM inode WHERE \(isFile)
-                    GROUP BY content HAVING count(*) > 1
-                """,
-                """
-                UPDATE inode SET flags = flags | 32 WHERE \(isFile) AND flags & 32 = 0
-                    AND content IN (SELECT content FROM share)
-                """,
-            ],
-            query: """
-                SELECT content FROM inode AS i WHERE \(isFile) GROUP BY content
-                    HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
-                """),
-        CatalogueRule(
-            "photos without thumbnails are noted twice",
-            mending: ["DELETE FROM unpictured"],
-            query: """
-                SELECT 1 FROM unpictured AS a JOIN unpictured AS b ON a.first < b.first AND a.end > b.first
-                    UNION SELECT 1 FROM unpictured WHERE first >= end
-                    UNION SELECT 1 FROM unpictured JOIN counter ON end > pictured
-                """),
-        CatalogueRule(
-            "it has no name",
-            query: """
-                SELECT ino FROM inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM dentry)
-                    AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
-                """),
-    ]
-
-    /// Sums over a table.
-    static let totals = [
-        CatalogueRule(
-            "the bytes of all photos are counted wrongly",
-            mending: ["UPDATE counter SET photo_bytes = (\(photoBytes))"],
-            query: "SELECT 1 FROM counter WHERE photo_bytes <> (\(photoBytes))"),
-        CatalogueRule(
-            "the cost of all thumbnails is counted wrongly",
-            mending: ["UPDATE counter SET picture_bytes = (\(pictureBytes))"],
-            query: "SELECT 1 FROM counter WHERE picture_bytes <> (\(pictureBytes))"),
-    ]
+    private static let isSize = "size BETWEEN 0 AND 1 << 60"
+    static let impossibleExtents = """
+        SELECT DISTINCT content FROM extent WHERE NOT (offset BETWEEN 0 AND 1 << 60
+            AND length BETWEEN 1 AND 1 << 40 AND sector BETWEEN 0 AND (1 << 62) - 1)
+        """
+    static let overlappingExtents = """
+        SELECT DISTINCT content FROM (SELECT content, offset + length AS end,
+            lead(offset) OVER (PARTITION BY content ORDER BY offset) AS next FROM extent) WHERE end > next
+        """
+    /// Some of what is counted as stored does not lie within the file.
+    static let missingExtents = """
+        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND allocated <= size AND size <= 1 << 60
+            AND allocated > (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
+                WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0)
+        """
+    static let unowned = """
+        SELECT DISTINCT content FROM extent
+            WHERE content NOT IN (SELECT content FROM inode UNION SELECT content FROM thumbnail)
+        """
 }

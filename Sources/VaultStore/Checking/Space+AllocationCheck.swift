@@ -7,6 +7,8 @@ public struct AllocationReport: Sendable, Equatable {
     public var leakedSectors = 0
     /// Free by the bitmap, and somebody has them: a write would destroy what is there.
     public var unmarkedSectors = 0
+    /// Given back by a commit, and somebody has them: they would soon be marked as free.
+    public var givenBackSectors = 0
     /// Segments whose count of sectors in use is not that of their bits.
     public var wrongCounts = 0
     /// Segments whose bits cannot be read.
@@ -23,6 +25,7 @@ public struct AllocationReport: Sendable, Equatable {
     public mutating func add(_ other: AllocationReport) {
         leakedSectors += other.leakedSectors
         unmarkedSectors += other.unmarkedSectors
+        givenBackSectors += other.givenBackSectors
         wrongCounts += other.wrongCounts
         lostBitmaps += other.lostBitmaps
         leakedSlots += other.leakedSlots
@@ -37,10 +40,10 @@ public struct ExpectedUse: Sendable {
     public let segments: Range<Int>
     private let sectorsPerSegment: Int
     private var rows: [BitRow]
-    /// Contents that two runs of have the same sectors, with the first of these.
-    public private(set) var shared: [(contents: [UInt64], sector: UInt64)] = []
+    /// Whose runs have the same sectors, in pairs: each run that shares some with another is in one.
+    public private(set) var shared: [(ContentKey, ContentKey)] = []
     /// End of the run that reaches farthest so far, and whose it is.
-    private var last: (end: UInt64, content: UInt64) = (0, 0)
+    private var last: (end: UInt64, key: ContentKey) = (0, ContentKey(content: 0))
 
     fileprivate init(_ segments: Range<Int>, sectorsPerSegment: Int) {
         self.segments = segments
@@ -52,10 +55,8 @@ public struct ExpectedUse: Sendable {
     public mutating func add(_ checked: CheckedRun) {
         let run = checked.run
         let end = run.sector + UInt64(run.sectorCount)
-        if run.sector < last.end {
-            shared.append((contents: [last.content, checked.content], sector: run.sector))
-        }
-        if end > last.end { last = (end, checked.content) }
+        if run.sector < last.end { shared.append((last.key, checked.key)) }
+        if end > last.end { last = (end, checked.key) }
         mark(run.sector..<end)
     }
 
@@ -74,6 +75,23 @@ public struct ExpectedUse: Sendable {
     }
 
     fileprivate func row(of segment: Int) -> BitRow { rows[segment - segments.lowerBound] }
+
+    /// The parts of some sectors of one segment that runs have, or that none has.
+    fileprivate func parts(of range: Range<UInt64>, taken: Bool) -> [Range<UInt64>] {
+        let perSegment = UInt64(sectorsPerSegment)
+        let segment = Int(range.lowerBound / perSegment)
+        guard segments.contains(segment) else { return taken ? [] : [range] }
+        let row = rows[segment - segments.lowerBound]
+        var parts: [Range<UInt64>] = []
+        for sector in range where row[Int(sector % perSegment)] == taken {
+            if let last = parts.last, last.upperBound == sector {
+                parts[parts.count - 1] = last.lowerBound..<sector + 1
+            } else {
+                parts.append(sector..<sector + 1)
+            }
+        }
+        return parts
+    }
 }
 
 /// Comparing what is marked as taken with what is taken. Of a space that nobody changes.
@@ -97,20 +115,53 @@ extension Space {
     /// Compares, once all runs that lie in the segments were added.
     ///
     /// - Parameter mending: sets the bits and counts right; what nobody has is given back like anything else, by two
-    ///   durable commits.
+    ///   durable commits, and what somebody has no more.
     public func compareSectors(_ expected: ExpectedUse, mending: Bool = false) -> AllocationReport {
         var expected = expected
         return lock.withLock {
+            let givenBack = givenBackSectors(expected)
+            if mending && givenBack > 0 { keep(expected) }
             for free in pending where free.entry.kind == DeltaLayout.kindSectorsFreed {
                 expected.mark(free.entry.sectors)
             }
             for entry in doomed { expected.mark(entry.sectors) }
             var report = AllocationReport()
+            report.givenBackSectors = givenBack
             for segment in expected.segments where segment < sectors.segmentCount {
                 report.add(compare(segment, expected.row(of: segment), mending: mending))
             }
             return report
         }
+    }
+
+    /// Sectors that were given back, or are about to be overwritten, and that runs have. Under `lock`.
+    private func givenBackSectors(_ expected: ExpectedUse) -> Int {
+        let entries = pending.map(\.entry) + doomed
+        return entries.reduce(0) { count, entry in
+            guard entry.kind == DeltaLayout.kindSectorsFreed else { return count }
+            return expected.parts(of: entry.sectors, taken: true).reduce(count) { $0 + $1.count }
+        }
+    }
+
+    /// Lets nothing that runs have be freed by what was given back. Under `lock`.
+    private func keep(_ expected: ExpectedUse) {
+        isChanged = true
+        func left(of entry: DeltaEntry) -> [DeltaEntry] {
+            guard entry.kind == DeltaLayout.kindSectorsFreed else { return [entry] }
+            let parts = expected.parts(of: entry.sectors, taken: false).map { part in
+                var kept = entry
+                (kept.start, kept.count) = (part.lowerBound, UInt32(part.count))
+                return kept
+            }
+            let gone = UInt64(entry.count) - parts.reduce(0) { $0 + UInt64($1.count) }
+            pendingSectors -= min(gone, pendingSectors)
+            if entry.isDestroyed { destroyedSectors -= min(gone, destroyedSectors) }
+            return parts
+        }
+        pending = pending.flatMap { free in
+            left(of: free.entry).map { PendingFree(entry: $0, generation: free.generation) }
+        }
+        doomed = doomed.flatMap { left(of: $0) }
     }
 
     private func compare(_ segment: Int, _ expected: BitRow, mending: Bool) -> AllocationReport {

@@ -17,6 +17,19 @@ public struct CheckedRun: Sendable, Hashable {
 
     /// What its extents can be.
     var roles: [ExtentRole] { isRecord ? [.identity] : [.content, .thumbnail] }
+
+    public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
+}
+
+/// Whose an extent is. Identity records have numbers of their own.
+public struct ContentKey: Sendable, Hashable {
+    public var content: UInt64
+    public var isRecord: Bool
+
+    public init(content: UInt64, isRecord: Bool = false) {
+        self.content = content
+        self.isRecord = isRecord
+    }
 }
 
 /// What is wrong with an extent.
@@ -31,6 +44,8 @@ public enum ExtentFault: Sendable, Hashable {
     case descriptor(ExtentRole)
     /// The catalogue says that it lies where nothing can.
     case impossible
+    /// The catalogue says that the bytes are lost.
+    case lost
 }
 
 /// Some chunks of a content, one behind the other, with the same fault.
@@ -44,6 +59,8 @@ public struct ExtentDamage: Sendable, Hashable {
     /// First sector of the first chunk.
     public var sector: UInt64
     public var fault: ExtentFault
+
+    public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
 }
 
 /// Reading and opening extents in the order in which they lie, on all cores.
@@ -55,28 +72,50 @@ extension Space {
     public func checkExtents(
         _ runs: [CheckedRun], _ proceed: (_ bytes: UInt64) -> Bool = { _ in true }
     ) -> [ExtentDamage] {
-        var (possible, impossible) = ([CheckedRun](), [ExtentDamage]())
+        var (possible, others) = ([CheckedRun](), [ExtentDamage]())
         for checked in runs {
             if isPossible(checked.run) {
                 possible.append(checked)
             } else {
-                impossible.append(.impossible(checked))
+                others.append(ExtentDamage(checked, checked.run.isLost ? .lost : .impossible))
             }
         }
         possible.sort { $0.run.sector < $1.run.sector }
-        let readings = Reading.plan(possible, sectorsPerSegment: files.sectorsPerSegment)
         let tally = ExtentTally()
-        let runList = possible
         let buffers = BufferPool(bufferBytes: Reading.bytesMax, keptMax: coreCount)
-        onAllCores(readings.count) { [self] number in
-            buffers.withBuffer { check(readings[number], runList, $0, tally) }
-        } ownTurn: {
-            proceed(tally.bytes)
+        var isWanted = true
+        for batch in Self.batches(possible) where isWanted {
+            let readings = Reading.plan(batch, sectorsPerSegment: files.sectorsPerSegment)
+            onAllCores(readings.count) { [self] number in
+                buffers.withBuffer { check(readings[number], batch, $0, tally) }
+            } ownTurn: {
+                isWanted = proceed(tally.bytes)
+                return isWanted
+            }
         }
-        return Self.joined(tally.damage + impossible)
+        return Self.joined(tally.damage + others)
     }
 
-    /// Whether a run can lie where it says, so that its sectors can be counted and read.
+    /// Parts of a list of runs with about `chunksMax` chunks each: rows that lie over each other may claim far more
+    /// of them than a space has.
+    private static func batches(_ runs: [CheckedRun]) -> [ArraySlice<CheckedRun>] {
+        var (first, chunks) = (0, 0)
+        var batches: [ArraySlice<CheckedRun>] = []
+        for (index, checked) in runs.enumerated() {
+            chunks += checked.run.chunkCount
+            if chunks >= chunksMax || index == runs.count - 1 {
+                batches.append(runs[first...index])
+                (first, chunks) = (index + 1, 0)
+            }
+        }
+        return batches
+    }
+
+    /// 24 bytes of memory each.
+    private static let chunksMax = 1 << 20
+
+    /// Whether a run can lie where it says, so that its sectors can be counted and read. In segments of pages nothing
+    /// can.
     public func isPossible(_ run: ExtentRun) -> Bool {
         let chunk = UInt64(Geometry.chunkBytes)
         let perSegment = UInt64(files.sectorsPerSegment)
@@ -88,14 +127,59 @@ extension Space {
         else { return false }
         let end = run.sector + UInt64(run.sectorCount)
         let boundary = (run.sector / perSegment + 1) * perSegment
+        if isOfPages(segment: run.sector / perSegment) { return false }
         if end <= boundary { return true }
         // Asked whenever a file is opened: so not of every chunk. None lies in two segments.
         return end <= boundary + perSegment && boundary < sectorsMax
             && (boundary - run.sector) % UInt64(Geometry.sectorsPerChunk) == 0
+            && !isOfPages(segment: boundary / perSegment)
+    }
+
+    private func isOfPages(segment: UInt64) -> Bool {
+        lock.withLock {
+            sectors.excluded.contains(Int(segment))
+                && pairs.contains { UInt64($0.a) == segment || UInt64($0.b) == segment }
+        }
+    }
+
+    /// The extents of a run that open as those of a content, each as a run of its own: as many, and as long, as they say
+    /// of themselves, whatever the run says of that.
+    public func openingExtents(of run: ExtentRun, _ role: ExtentRole, content: UInt64) -> [ExtentRun] {
+        let perSegment = UInt64(files.sectorsPerSegment)
+        let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment
+        guard run.length > 0, run.offset < Geometry.numberMax, run.sector < sectorsMax else { return [] }
+        // No run reaches into more than two segments.
+        let room = min(sectorsMax - run.sector, 2 * perSegment) / UInt64(Geometry.sectorsPerChunk) + 1
+        return (0..<min(run.chunkCount, Int(room))).compactMap { number in
+            let sector = run.sector(ofChunk: number)
+            guard sector < sectorsMax, !isOfPages(segment: sector / perSegment) else { return nil }
+            return openingExtent(descriptor(role, content, run, number), at: sector)
+        }
+    }
+
+    /// - Parameter meant: what the extent is by the row; it may be of another length.
+    private func openingExtent(_ meant: Descriptor, at sector: UInt64) -> ExtentRun? {
+        let perSegment = UInt64(files.sectorsPerSegment)
+        let room = min(Int(perSegment - sector % perSegment), Geometry.sectorsPerChunk)
+        return chunkBuffers.withBuffer { buffer in
+            let stored = buffer.slice(0, room * Geometry.sectorBytes)
+            guard (try? files.read(sector, into: stored)) != nil else { return nil }
+            // As long as the descriptor says, where that can be read.
+            var wanted = meant
+            if let found = openDescriptor(UnsafeRawBufferPointer(stored)) {
+                wanted.length = found.length
+                guard wanted == found else { return nil }
+            }
+            let length = Int(wanted.length) + Geometry.extentOverheadBytes
+            guard length <= stored.count, openExtent(wanted, stored.slice(0, length)) else { return nil }
+            return ExtentRun(
+                offset: wanted.offset, length: UInt64(wanted.length), sector: sector,
+                generation: wanted.generation, epoch: wanted.epoch)
+        }
     }
 
     private func check(
-        _ reading: Reading, _ runs: [CheckedRun], _ buffer: UnsafeMutableRawBufferPointer,
+        _ reading: Reading, _ runs: ArraySlice<CheckedRun>, _ buffer: UnsafeMutableRawBufferPointer,
         _ tally: ExtentTally
     ) {
         let bytes = buffer.slice(0, reading.sectors * Geometry.sectorBytes)
@@ -170,11 +254,11 @@ extension Space {
 }
 
 extension ExtentDamage {
-    fileprivate static func impossible(_ checked: CheckedRun) -> ExtentDamage {
-        ExtentDamage(
+    /// Of a whole run.
+    fileprivate init(_ checked: CheckedRun, _ fault: ExtentFault) {
+        self.init(
             content: checked.content, isRecord: checked.isRecord, offset: checked.run.offset,
-            length: checked.run.length,
-            sector: checked.run.sector, fault: .impossible)
+            length: checked.run.length, sector: checked.run.sector, fault: fault)
     }
 }
 
@@ -199,9 +283,9 @@ private struct Reading {
     private static let gapSectorsMax = 64
 
     /// - Parameter runs: by sector.
-    static func plan(_ runs: [CheckedRun], sectorsPerSegment: Int) -> [Reading] {
+    static func plan(_ runs: ArraySlice<CheckedRun>, sectorsPerSegment: Int) -> [Reading] {
         var readings: [Reading] = []
-        for (index, checked) in runs.enumerated() {
+        for (index, checked) in zip(runs.indices, runs) {
             for number in 0..<checked.run.chunkCount {
                 let sector = checked.run.sector(ofChunk: number)
                 let count = Geometry.sectors(forPlaintext: checked.run.plainBytes(ofChunk: number))
@@ -213,8 +297,9 @@ private struct Reading {
         return readings
     }
 
+    /// Where runs lie over each other the next extent may begin before this one.
     private func takes(_ first: UInt64, _ count: Int, _ sectorsPerSegment: Int) -> Bool {
-        first / UInt64(sectorsPerSegment) == sector / UInt64(sectorsPerSegment)
+        first >= sector && first / UInt64(sectorsPerSegment) == sector / UInt64(sectorsPerSegment)
             && first <= sector + UInt64(sectors + Self.gapSectorsMax)
             && Int(first - sector) + count <= Self.bytesMax / Geometry.sectorBytes
     }

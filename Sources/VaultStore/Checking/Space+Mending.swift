@@ -40,23 +40,30 @@ extension Space {
         }
     }
 
-    /// Writes the first sector of an extent again, whose payload opens and whose descriptor does not: the bytes that
-    /// were sealed there. False where nothing could be done.
+    /// Writes the descriptor of an extent again, whose payload opens and whose descriptor does not: the bytes that were
+    /// sealed there. False where nothing could be done.
+    ///
+    /// The extent is read once. What is written is sealed under the nonce with which the payload opened, and no other:
+    /// storage that answers twice differently cannot choose one.
     public func mendDescriptor(of checked: CheckedRun, at sector: UInt64, role: ExtentRole) -> Bool {
-        let number = (0..<checked.run.chunkCount).first { checked.run.sector(ofChunk: $0) == sector }
-        guard !isReadOnly, let number else { return false }
+        guard !isReadOnly, isPossible(checked.run),
+            let number = (0..<checked.run.chunkCount).first(where: { checked.run.sector(ofChunk: $0) == sector })
+        else { return false }
         let descriptor = descriptor(role, checked.content, checked.run, number)
+        let length = Int(descriptor.length) + Geometry.extentOverheadBytes
         return chunkBuffers.withBuffer { buffer in
-            let extent = buffer.slice(0, Int(descriptor.length) + Geometry.extentOverheadBytes)
-            let first = buffer.slice(Geometry.readBufferBytes, Geometry.sectorBytes)
+            let extent = buffer.slice(0, length)
             do throws(StoreError) {
-                try files.read(sector, into: first)
                 try files.read(sector, into: extent)
+                // Opened in place: nonce and descriptor stay as they were read.
                 guard openExtent(descriptor, extent) else { return false }
+                let head = extent.slice(0, Geometry.extentHeaderBytes)
                 // The same key, nonce and plaintext give the same bytes again.
-                sealDescriptor(descriptor, into: first)
-                try files.write(sector, UnsafeRawBufferPointer(first))
-                return true
+                sealDescriptor(descriptor, into: head)
+                try files.write(sector, UnsafeRawBufferPointer(head))
+                try files.read(sector, into: extent)
+                return openDescriptor(UnsafeRawBufferPointer(extent)) == descriptor
+                    && openExtent(descriptor, extent)
             } catch {
                 return false
             }
@@ -78,9 +85,4 @@ extension Space {
         // The third makes deltas and roots new on which the first two still lean.
         for _ in 0..<3 { try publish(freeze(), durable: true) }
     }
-}
-
-extension Geometry {
-    /// A whole chunk as it is stored.
-    fileprivate static let readBufferBytes = sectorsPerChunk * sectorBytes
 }

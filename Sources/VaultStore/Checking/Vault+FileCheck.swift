@@ -80,13 +80,7 @@ extension Vault {
 extension VaultDirectory {
     /// The numbers of a space's segments, in no order.
     func segmentNumbers(space: Int) throws(VaultError) -> [Int] {
-        let directory = try openSpace(space)
-        defer { calls.close(directory) }
-        do throws(Errno) {
-            return try calls.list(directory).compactMap { name in
-                SegmentFiles.number(name).flatMap { SegmentFiles.name($0) == name ? $0 : nil }
-            }
-        } catch { throw .system(error, "cannot list the vault's segments") }
+        try listing(space: space).numbers
     }
 
     /// The sizes of a space's segments, by number.

@@ -22,6 +22,8 @@ public struct BackupReport: Sendable, Equatable {
     public var bytesWritten: UInt64 = 0
     /// Segments that the vault has lost. The copy keeps what it has of them.
     public var missingSegments = 0
+    /// Paths, from the vault's directory, of files among its segments that cannot be any.
+    public var strays: [String] = []
     /// What the vault's disk does not give. The copy keeps what it has there.
     public var unreadable: [UnreadablePlace] = []
 }
@@ -102,12 +104,13 @@ private final class BackupRun {
         _ heads: CopyHeads, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
     ) throws(BackupError) {
         report.unreadable = heads.unreadablePlaces
-        let (segments, missing) = try onSource { () throws(VaultError) in try source.segments() }
-        report.missingSegments = missing
-        report.bytes = segments.reduce(UInt64(heads.header.count)) { $0 + $1.bytes }
+        let found = try onSource { () throws(VaultError) in try source.segments() }
+        report.missingSegments = found.missing
+        report.strays = found.strays
+        report.bytes = found.segments.reduce(UInt64(heads.header.count)) { $0 + $1.bytes }
         done = 0
-        if !target.isWhole { try checkRoom(segments) }
-        for (place, bytes) in segments { try compare(place, bytes, progress) }
+        if !target.isWhole { try checkRoom(found.segments) }
+        for (place, bytes) in found.segments { try compare(place, bytes, progress) }
     }
 
     /// A first copy is refused at once where it cannot be finished.

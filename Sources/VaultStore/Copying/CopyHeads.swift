@@ -27,6 +27,9 @@ struct CopyHeads: Equatable {
     private var unreadableHeader: [Range<Int>] = []
 
     static let rootBytes = RootLayout.rootSlots * Geometry.pageBytes
+    /// Where a claim may stand among the roots. A copy is nobody's: it keeps what it has there.
+    static let claimBytes =
+        RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
     init(_ vault: VaultDirectory, spaces: Int) throws(VaultError) {
         do throws(Errno) {
@@ -82,8 +85,7 @@ struct CopyHeads: Equatable {
         _ vault: VaultDirectory, _ place: SegmentPlace
     ) throws(VaultError) -> ([UInt8], [Range<Int>]) {
         do throws(Errno) {
-            let flags = O_RDONLY | O_NOFOLLOW
-            let file = try vault.calls.openTraceless(vault.directory, place.path, flags: flags, mode: 0)
+            let file = try vault.calls.openRegular(vault.directory, place.path, flags: O_RDONLY, mode: 0)
             defer { vault.calls.close(file) }
             return try read(vault, file, rootBytes)
         } catch {

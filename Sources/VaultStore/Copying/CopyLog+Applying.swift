@@ -23,8 +23,7 @@ extension CopyLog {
 
     /// Whether a vault has a log.
     static func isIn(_ vault: VaultDirectory) -> Bool {
-        let flags = O_RDONLY | O_NOFOLLOW
-        guard let file = try? vault.calls.open(vault.directory, name, flags: flags, mode: 0) else {
+        guard let file = try? vault.calls.openRegular(vault.directory, name, flags: O_RDONLY, mode: 0) else {
             return false
         }
         vault.calls.close(file)
@@ -35,7 +34,8 @@ extension CopyLog {
     /// is changed by others than the backup: that log must never count again.
     static func remove(from vault: VaultDirectory) throws(VaultError) {
         do throws(Errno) { try vault.calls.unlink(vault.directory, name) } catch {
-            if error == .noEntry || error == .readOnlyFileSystem { return }
+            // A directory of that name is no log.
+            if error == .noEntry || error == .readOnlyFileSystem || error == Errno(EISDIR) { return }
             if error.refusesWriting { throw .notWritable(.io(error)) }
             throw .system(error, "cannot remove \(name)")
         }
@@ -84,8 +84,7 @@ private struct LogWriter {
         defer { vault.calls.close(directory) }
         do throws(Errno) {
             let name = SegmentFiles.name(place.number)
-            let flags = O_RDWR | O_CREAT | O_NOFOLLOW
-            let file = try vault.calls.open(directory, name, flags: flags, mode: 0o600)
+            let file = try vault.calls.openRegular(directory, name, flags: O_RDWR | O_CREAT, mode: 0o600)
             return OpenSegment(descriptor: file, calls: vault.calls)
         } catch { throw CopyTarget.failure(error) }
     }

@@ -49,8 +49,8 @@ final class CopyLog {
     init(making directory: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) throws(Errno) {
         self.calls = calls
         self.clearFields = clearFields
-        file = try calls.open(
-            directory, Self.name, flags: O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
+        file = try calls.openRegular(
+            directory, Self.name, flags: O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
         var head = [UInt8](repeating: 0, count: Self.headBytes)
         head.withUnsafeMutableBytes { head in
             head.copyBytes(from: Self.magic)
@@ -120,7 +120,7 @@ final class CopyLog {
     static func find(in directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> CopyLog? {
         let file: Int32
         do throws(Errno) {
-            file = try calls.open(directory, name, flags: O_RDONLY | O_NOFOLLOW, mode: 0)
+            file = try calls.openRegular(directory, name, flags: O_RDONLY, mode: 0)
         } catch {
             if error == .noEntry { return nil }
             throw error

@@ -76,38 +76,12 @@ final class CopySource {
         return (try? ByteLock.firstHeld(vault.header, in: keeping)) ?? nil != nil
     }
 
-    /// The segments there are, in order of their numbers, with their bytes; and how many are missing in between.
-    ///
-    /// Of several spaces only whole segments count: one that `grow` is making is not in use.
-    func segments() throws(VaultError) -> (found: [(place: SegmentPlace, bytes: UInt64)], missing: Int) {
-        var found: [(place: SegmentPlace, bytes: UInt64)] = []
-        var last = -1
-        for space in 0..<header.spaceCount {
-            for number in try numbers(space) {
-                last = max(last, number)
-                guard let bytes = vault.segmentBytes(space: space, number: number) else { continue }
-                let isWhole = header.spaceCount == 1 || bytes == header.segmentBytes
-                if isWhole { found.append((SegmentPlace(space: space, number: number), bytes)) }
-            }
-        }
-        found.sort { ($0.place.number, $0.place.space) < ($1.place.number, $1.place.space) }
-        // The last number may be one that is being made.
-        let wanted = max(0, last) * header.spaceCount
-        return (found, wanted - found.count { $0.place.number < last })
-    }
-
-    private func numbers(_ space: Int) throws(VaultError) -> [Int] {
-        let directory = try vault.openSpace(space)
-        defer { vault.calls.close(directory) }
-        do throws(Errno) {
-            return try vault.calls.list(directory).compactMap { SegmentFiles.number($0) }
-        } catch { throw .system(error, "cannot list the vault's segments") }
-    }
+    /// The segments there are.
+    func segments() throws(VaultError) -> FoundSegments { try vault.segments(header) }
 
     func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
         do throws(Errno) {
-            let flags = O_RDONLY | O_NOFOLLOW
-            let file = try vault.calls.openTraceless(vault.directory, place.path, flags: flags, mode: 0)
+            let file = try vault.calls.openRegular(vault.directory, place.path, flags: O_RDONLY, mode: 0)
             return OpenSegment(descriptor: file, calls: vault.calls)
         } catch { throw .system(error, "cannot open \(place.path)") }
     }

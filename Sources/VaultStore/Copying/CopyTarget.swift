@@ -75,8 +75,8 @@ final class CopyTarget {
     ) throws(VaultError) -> Int32 {
         do throws(Errno) {
             let isEmpty = try calls.list(directory).isEmpty
-            let flags = O_RDWR | O_NOFOLLOW | (isEmpty ? O_CREAT : 0)
-            return try calls.open(directory, VaultDirectory.headerName, flags: flags, mode: 0o600)
+            let flags = O_RDWR | (isEmpty ? O_CREAT : 0)
+            return try calls.openRegular(directory, VaultDirectory.headerName, flags: flags, mode: 0o600)
         } catch {
             throw error == .noEntry ? .notEmpty(path) : failure(error)
         }
@@ -151,12 +151,12 @@ final class CopyTarget {
     func begin(_ place: SegmentPlace) throws(VaultError) -> UInt64 {
         try endSegment()
         return try changing { () throws(Errno) in
-            let flags = O_RDWR | O_NOFOLLOW
             let file: Int32
             do throws(Errno) {
-                file = try calls.open(vault.directory, place.path, flags: flags, mode: 0)
+                file = try calls.openRegular(vault.directory, place.path, flags: O_RDWR, mode: 0)
             } catch  where error == .noEntry {
-                file = try calls.open(vault.directory, place.path, flags: flags | O_CREAT, mode: 0o600)
+                let flags = O_RDWR | O_CREAT
+                file = try calls.openRegular(vault.directory, place.path, flags: flags, mode: 0o600)
                 hasNewFiles = true
             }
             open = (place, OpenSegment(descriptor: file, calls: calls), false)
@@ -266,7 +266,8 @@ final class CopyTarget {
         var bytes = bytes
         let result = bytes.withUnsafeMutableBytes { bytes -> Result<Void, VaultError> in
             do throws(VaultError) {
-                for range in unreadable {
+                let claim = CopyHeads.claimBytes.clamped(to: 0..<bytes.count)
+                for range in unreadable + [claim] where !range.isEmpty {
                     try keep(UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count))
                 }
                 return .success(try update(0, UnsafeRawBufferPointer(bytes), end: end))

@@ -11,6 +11,8 @@ private let targets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "words": { fuzzWords($0) },
     "texts": { fuzzTexts($0) },
     "metadata": { fuzzMetadata($0) },
+    "directory": { fuzzDirectory($0) },
+    "numbers": { fuzzNumbers($0) },
 ]
 
 private let name = ProcessInfo.processInfo.environment["OBSCURA_FUZZ"] ?? ""

@@ -22,6 +22,7 @@ func fuzzCatalogue(_ bytes: UnsafeRawBufferPointer) {
         _ = try? tables.owners(of: [1, 16, 17, 18])
         for ino in UInt64(1)..<32 {
             _ = try? PathFinder(tables: tables).paths(of: ino)
+            _ = try? tables.currentRecords(ofFilesWith: ino)
             _ = try? tables.thumbnails(of: ino)
         }
     }
@@ -128,7 +129,7 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
             if attributes.isDirectory {
                 walk(library, entry.ino, depth: depth + 1)
             } else {
-                try? library.readAll(entry.ino, Self.caller) { _ in false }
+                try? library.readStored(entry.ino, Self.caller) { _, _ in false }
             }
         }
     }

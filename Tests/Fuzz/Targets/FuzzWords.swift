@@ -24,7 +24,7 @@ func fuzzWords(_ bytes: UnsafeRawBufferPointer) {
     }
     precondition(splitOptionList(text).allSatisfy { $0.utf8.count <= text.utf8.count })
     if let size = parseSize(text) { precondition(size > 0 && !sizeText(size).isEmpty) }
-    _ = parseDuration(text)
+    if let seconds = parseDuration(text) { precondition(seconds > 0 && seconds <= durationDaysMax * 86_400) }
     _ = nearestWord(to: String(text.prefix(64)), among: ["mount", "unmount", "--size"])
     precondition(!printable(text).unicodeScalars.contains { $0.value < 32 })
     readPasswords(bytes)

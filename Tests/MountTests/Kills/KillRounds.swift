@@ -266,7 +266,7 @@ struct RootWatch: Sendable {
     /// A commit that began before a moment may still write two copies of its root, and where one is torn mend those of
     /// others. The next one holds all that was done at that moment.
     private static let changesMin = 6
-    private static let rootsBytes = 64 << 10
+    private static let rootsBytes = 12 * pageBytes
     private static let pageBytes = 4096
     private static let intervalMicroseconds: UInt32 = 5000
 

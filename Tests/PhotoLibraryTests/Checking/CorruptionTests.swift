@@ -117,6 +117,8 @@ import VaultFormat
         try space.files.read(sector, into: page)
         try space.publish(space.freeze(), durable: true)
         try space.close()
+        // Not as a mount that writes on.
+        space.files.claim = nil
         try space.files.write(sector, UnsafeRawBufferPointer(page))
         #expect(try specimen.check().findings == [])
         let another = try specimen.unlocked.openSpace(readOnly: false)

@@ -146,7 +146,7 @@ import VaultFormat
             }
             #expect(rig.space.lock.withLock { rig.space.released } == snapshot.generation)
             let catalogue = try Catalogue(storage: snapshot, readOnly: true)
-            #expect(try catalogue.locked { try $0.integrityErrors() } == [])
+            #expect(try catalogue.locked { try $0.integrityErrors() }.isEmpty)
             #expect(rig.space.letGo(snapshot))
             #expect(!rig.space.letGo(snapshot))
         }

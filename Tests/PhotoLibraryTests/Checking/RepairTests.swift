@@ -22,18 +22,6 @@ import VaultFormat
         #expect(try specimen.unreadable().isEmpty, sourceLocation: location)
     }
 
-    /// Changes the catalogue by statements, behind the library's back.
-    private func change(_ specimen: Specimen, _ statements: [String]) throws {
-        let space = try specimen.unlocked.openSpace(readOnly: false)
-        let catalogue = try Catalogue(storage: space)
-        try catalogue.locked { tables in
-            for statement in statements { try tables.connection.execute(statement) }
-        }
-        let frozen = try catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() })
-        try space.publish(frozen, durable: true)
-        try space.close()
-    }
-
     @Test func `copies of pages`() throws {
         let specimen = try Specimen()
         let pages = try specimen.pages().filter { if case .delta = $0.part { false } else { true } }
@@ -87,7 +75,7 @@ import VaultFormat
         let space = try specimen.unlocked.openSpace(readOnly: true)
         try specimen.flip(Space.rootSector(space.rings.durable, copy: 1, files: space.files), 1)
         #expect(try specimen.check().findings.count == 1)
-        try change(specimen, [])
+        try specimen.change([])
         #expect(try specimen.check().findings == [])
     }
 
@@ -179,100 +167,9 @@ import VaultFormat
             ["make the bitmap\(pages.count == 1 ? " of a segment" : "s of \(pages.count) segments") anew"])
     }
 
-    @Test func `every rule finds what breaks it, and what can be mended is`() throws {
-        let isFile = "mode & 61440 = 32768"
-        let breaks: [(rule: String, statements: [String], mends: Bool)] = [
-            ("its link count is wrong", ["UPDATE inode SET nlink = 9 WHERE \(isFile)"], true),
-            ("its count of entries is wrong", ["UPDATE inode SET size = 99 WHERE ino = 3"], true),
-            ("its count of directories is wrong", ["UPDATE inode SET nlink = 7 WHERE ino = 3"], true),
-            ("its count of stored bytes is wrong", ["UPDATE inode SET allocated = 1 WHERE \(isFile)"], true),
-            ("the count of files that share its bytes is wrong", ["UPDATE share SET users = 5"], true),
-            (
-                "a name means nothing",
-                [
-                    "INSERT INTO dentry VALUES(3, 99999, x'41', 88888, 0)",
-                    "UPDATE inode SET size = size + 1 WHERE ino = 3",
-                ], true
-            ),
-            ("an attribute is of no file", ["INSERT INTO xattr VALUES(88888, x'41', x'42')"], true),
-            ("a link's target is of no link", ["INSERT INTO symlink VALUES(88888, x'41')"], true),
-            (
-                "a thumbnail is of no photo", ["UPDATE thumbnail SET ino = 88888"], true
-            ),
-            (
-                "it is marked as a photo and is not known as one, or the other way round",
-                ["UPDATE inode SET flags = flags & ~4 WHERE ino = (SELECT min(ino) FROM photo)"], true
-            ),
-            (
-                "it does not stand under its day, once",
-                ["UPDATE photo SET day = 20010101 WHERE ino = (SELECT min(ino) FROM photo)"], false
-            ),
-            ("it has bytes behind its end", ["UPDATE inode SET size = 1 WHERE size = 300000"], false),
-            (
-                "it says of its bytes what cannot be",
-                [
-                    "UPDATE extent SET sector = -5 WHERE content = (SELECT content FROM inode WHERE size = 5000)"
-                ],
-                false
-            ),
-            (
-                "it is marked as a copy and is not known as one, or the other way round",
-                ["DELETE FROM copy"], false
-            ),
-            ("the bytes of all photos are counted wrongly", ["UPDATE counter SET photo_bytes = 7"], true),
-            ("the cost of all thumbnails is counted wrongly", ["UPDATE counter SET picture_bytes = 7"], true),
-            ("photos without thumbnails are noted twice", ["INSERT INTO unpictured VALUES(9, 8)"], true),
-            (
-                "an identity record is of no file",
-                [
-                    "UPDATE identity SET id = 88888 WHERE id = (SELECT max(id) FROM identity WHERE id < 1 << 62)"
-                ], true
-            ),
-            (
-                "it has no identity record",
-                ["DELETE FROM identity WHERE id = (SELECT max(id) FROM identity WHERE id < 1 << 62)"], true
-            ),
-            ("it is a copy of no photo", ["UPDATE copy SET photo = 88888"], false),
-            ("an extent belongs to no file", ["UPDATE inode SET content = 88888 WHERE size = 300000"], false),
-            ("it has no name", ["DELETE FROM dentry WHERE name = CAST('long.bin' AS BLOB)"], false),
-            (
-                "a name lies in no directory",
-                ["UPDATE dentry SET parent = 88888 WHERE name = CAST('long.bin' AS BLOB)"], false
-            ),
-            (
-                "it is marked as taken out of moments and is not known as that, or the other way round",
-                ["UPDATE inode SET flags = flags & ~64"], false
-            ),
-            (
-                "it lies in the trash and stands under a day",
-                [
-                    """
-                    UPDATE inode SET day = 20230101
-                        WHERE ino = (SELECT parent FROM dentry JOIN trash USING(ino) WHERE trash.id = 0)
-                    """
-                ],
-                false
-            ),
-        ]
-        #expect(Set(breaks.map(\.rule)) == Set(CatalogueRule.all.map(\.violation)))
-        for broken in breaks {
-            let specimen = try Specimen()
-            try change(specimen, broken.statements)
-            let report = try specimen.check()
-            #expect(
-                report.findings.contains { $0.cause == broken.rule }, "\(broken.rule): \(report.findings)")
-            #expect(report.plan.lines.contains("set right: \(broken.rule)") == broken.mends, "\(broken.rule)")
-            guard broken.mends else { continue }
-            try SpaceRepair.run(specimen.unlocked, report.plan)
-            #expect(try specimen.check().findings == [], "\(broken.rule)")
-            #expect(try specimen.unreadable().isEmpty)
-        }
-    }
-
     @Test func `two extents in one place`() throws {
         let specimen = try Specimen()
-        try change(
-            specimen,
+        try specimen.change(
             [
                 """
                 UPDATE extent SET sector = (SELECT sector FROM extent JOIN inode USING(content) WHERE size = 300000)
@@ -291,8 +188,7 @@ import VaultFormat
             "offset = 77, length = 200000",
         ] {
             let specimen = try Specimen()
-            try change(
-                specimen,
+            try specimen.change(
                 ["UPDATE extent SET \(place) WHERE content = (SELECT content FROM inode WHERE size = 5000)"])
             #expect(try specimen.check().findings.contains { $0.subject.contains("late.jpg") }, "\(place)")
         }

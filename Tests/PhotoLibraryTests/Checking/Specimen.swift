@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-import VaultCatalogue
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import VaultCatalogue
 @testable import VaultStore
 
 /// A small closed vault with something of everything in it, whose stored bytes a test damages and puts back.
@@ -104,6 +104,27 @@ final class Specimen {
         try Data(contentsOf: URL(fileURLWithPath: path(segment: segment))) == whole[segment]
     }
 
+    /// Changes the catalogue by statements, behind the library's back.
+    func change(_ statements: [String]) throws {
+        let space = try unlocked.openSpace(readOnly: false)
+        let catalogue = try Catalogue(storage: space)
+        try catalogue.locked { tables in
+            for statement in statements { try tables.connection.execute(statement) }
+        }
+        let frozen = try catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() })
+        try space.publish(frozen, durable: true)
+        try space.close()
+    }
+
+    /// Mounts it, and unmounts it again.
+    func remount() throws {
+        var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        options.thumbnails = .off
+        let library = try Library.open(unlocked, options: options)
+        library.didGoLive()
+        try library.close()
+    }
+
     // MARK: What is where
 
     /// All pages that the newest root leads to, in both of their places.
@@ -174,8 +195,8 @@ final class Specimen {
             ino = try library.lookup(ino, Name(String(part)), caller).attributes.ino
         }
         var found: [UInt8] = []
-        try library.readAll(ino, caller) {
-            found += Array($0)
+        try library.readStored(ino, caller) { _, piece in
+            found += Array(piece)
             return true
         }
         return found

@@ -183,6 +183,8 @@ final class CrashSession: LibraryUser {
     /// Commits while `body` changes the tree: once everything is written, and before it is synced or has a root.
     func commit(durable: Bool, during body: @escaping () throws -> Void) throws {
         let tree = try dump()
+        // Not while the claim is being made: others who write wait for that.
+        try space.requireWritable()
         let failure = Mutex<(any Error)?>(nil)
         let work = Unchecked(body)
         let before = space.lock.withLock { space.nextGeneration }

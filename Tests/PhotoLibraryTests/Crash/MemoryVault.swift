@@ -11,7 +11,7 @@ import VaultFormat
 /// A vault on a disk in memory, whose space opens without a password: its key is known.
 final class MemoryVault: Sendable {
     static let path = "/vault"
-    private static let bootPath = "/proc/sys/kernel/random/boot_id"
+    static let bootPath = "/proc/sys/kernel/random/boot_id"
     private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
     let spaceCount: Int
@@ -81,14 +81,24 @@ final class MemoryVault: Sendable {
     }
 
     /// What `Vault.unlock` does, but for the password.
-    func unlock(_ calls: any FileSystemCalls) throws -> UnlockedSpace {
+    func unlock(
+        _ calls: any FileSystemCalls, host: ClaimHost = MemoryVault.host()
+    ) throws -> UnlockedSpace {
         let vault = try VaultDirectory.open(Self.path, calls: calls)
         try vault.lockHeader()
         let header = try Header.read(vault.header, calls: calls, mayRepair: true)
         if spaceCount > 1 { try Vault.levelSegments(vault, header) }
         return UnlockedSpace(
             path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
-            segmentBytes: segmentBytes)
+            segmentBytes: segmentBytes, host: host)
+    }
+
+    /// A computer on which every mount is a process of its own, that has ended when the next one begins.
+    static func host() -> ClaimHost {
+        let number = UInt32.random(in: 1...UInt32(Int32.max))
+        return ClaimHost(
+            machine: [1], process: ProcessIdentity(namespace: 1, id: number, start: 1),
+            life: { _ in .ended }, now: { 0 }, sleep: { _ in })
     }
 
     /// As `unlock(calls).openSpace`, with keys that were derived before.

@@ -1,0 +1,121 @@
+import Glibc
+
+/// Where an open file has bytes, and where it has holes, which read as zeros.
+///
+/// Hosts tell by lseek(2), some not at all and some wrongly: a large hole is looked into, small ones are read like bytes.
+public struct FileLayout: Sendable, Equatable {
+    /// In their order. Between them, and behind the last, are holes.
+    public let stored: [Range<UInt64>]
+
+    /// Smaller holes count as bytes.
+    public static let holeBytesMin: UInt64 = 1 << 20
+    /// A file of more pieces is read like one without holes.
+    static let piecesMax = 1 << 20
+    private static let probeBytes = 4096
+    private static let probesPerHole: UInt64 = 8
+
+    /// What a host tells of a file.
+    public protocol Host {
+        /// The first byte of a hole, or of what is none, from `offset` on: SEEK_HOLE and SEEK_DATA of lseek(2). ENXIO
+        /// where there is none.
+        func seek(_ offset: UInt64, hole: Bool) throws(Errno) -> UInt64
+        /// As pread(2); -1 on an error.
+        func read(at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Int
+    }
+
+    /// The layout of a file of `size` bytes. Nil where the host does not tell it, contradicts itself, or has bytes other
+    /// than zeros in a hole: then all of the file is to be read.
+    public init?(of host: some Host, size: UInt64) {
+        var found: [Range<UInt64>] = []
+        var position: UInt64 = 0
+        while position < size {
+            guard let next = Self.nextStored(host, position, size) else { return nil }
+            if next.isEmpty { break }
+            if let last = found.last, next.lowerBound - last.upperBound < Self.holeBytesMin {
+                found[found.count - 1] = last.lowerBound..<next.upperBound
+            } else if found.isEmpty, next.lowerBound < Self.holeBytesMin {
+                found = [0..<next.upperBound]
+            } else {
+                guard found.count < Self.piecesMax else { return nil }
+                found.append(next)
+            }
+            position = next.upperBound
+        }
+        var end: UInt64 = 0
+        for next in found + [size..<size] {
+            guard Self.isZero(host, end..<next.lowerBound) else { return nil }
+            end = next.upperBound
+        }
+        stored = found
+    }
+
+    /// The next bytes; an empty range where a hole reaches the end. Nil where that cannot be told.
+    private static func nextStored(_ host: some Host, _ position: UInt64, _ size: UInt64) -> Range<UInt64>? {
+        let (start, end): (UInt64, UInt64)
+        do throws(Errno) { start = try host.seek(position, hole: false) } catch {
+            return error == Errno(ENXIO) ? size..<size : nil
+        }
+        do throws(Errno) { end = try host.seek(start, hole: true) } catch { return nil }
+        // It may have grown meanwhile: what comes after `size` is another's to notice.
+        guard start >= position, end > start || start >= size else { return nil }
+        return min(start, size)..<min(end, size)
+    }
+
+    /// Looks into a hole.
+    private static func isZero(_ host: some Host, _ hole: Range<UInt64>) -> Bool {
+        let length = hole.upperBound - hole.lowerBound
+        guard length > 0 else { return true }
+        return withUnsafeTemporaryAllocation(byteCount: probeBytes, alignment: 8) { buffer in
+            let count = min(UInt64(probeBytes), length)
+            let step = (length - count) / (probesPerHole - 1)
+            for probe in 0..<probesPerHole {
+                let offset = probe == probesPerHole - 1 ? length - count : probe * step
+                let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(count)])
+                guard host.read(at: hole.lowerBound + offset, into: bytes) == bytes.count,
+                    isAllZero(UnsafeRawBufferPointer(bytes))
+                else { return false }
+            }
+            return true
+        }
+    }
+
+    /// The first bytes from `offset` on; nil where a hole reaches the end.
+    public func storedRange(from offset: UInt64) -> Range<UInt64>? {
+        var (low, high) = (0, stored.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if stored[middle].upperBound > offset { high = middle } else { low = middle + 1 }
+        }
+        guard low < stored.count else { return nil }
+        return max(offset, stored[low].lowerBound)..<stored[low].upperBound
+    }
+}
+
+/// Whether all bytes are zeros. Others most often begin with one that is not.
+public func isAllZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let start = bytes.baseAddress, bytes[0] == 0 else { return bytes.isEmpty }
+    return memcmp(start, start + 1, bytes.count - 1) == 0
+}
+
+/// The kernel's answers about an open file.
+public struct OpenFileHost: FileLayout.Host {
+    private let descriptor: Int32
+
+    public init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    /// SEEK_DATA and SEEK_HOLE of linux/fs.h.
+    private static let (seekData, seekHole): (Int32, Int32) = (3, 4)
+
+    public func seek(_ offset: UInt64, hole: Bool) throws(Errno) -> UInt64 {
+        let whence = hole ? Self.seekHole : Self.seekData
+        let found = try retryingInterrupts { lseek(descriptor, off_t(clamping: offset), whence) }
+        guard found >= 0 else { throw Errno(EINVAL) }
+        return UInt64(found)
+    }
+
+    public func read(at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Int {
+        do throws(Errno) { return try LinuxCalls.shared.readFully(descriptor, bytes, at: offset) } catch {
+            return -1
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/// A count, or a number of bytes, from outside: an argument, a directory, the host.
+///
+/// It is parsed within bounds, and its arithmetic neither traps nor wraps: what would be larger than the most there is
+/// becomes that, and stays it; what would be less than nothing becomes 0.
+public struct Quantity: Sendable, Hashable, Comparable {
+    /// At most `Quantity.max`.
+    public let value: UInt64
+
+    /// No quantity is larger: 2^62, so that sums of three, and conversions to signed numbers, cannot overflow.
+    public static let max = Quantity(UInt64(1) << 62)
+
+    /// As near as can be to a number of any kind.
+    public init(_ number: some BinaryInteger) {
+        value = Swift.min(UInt64(clamping: number), 1 << 62)
+    }
+
+    /// A number of ASCII digits alone, where it is within the bounds: the initialisers of Swift's integers also take
+    /// signs.
+    public init?(digits text: some StringProtocol, radix: Int = 10, in bounds: ClosedRange<UInt64>) {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let number = UInt64(text, radix: radix), bounds.contains(number), number <= Quantity.max.value
+        else { return nil }
+        value = number
+    }
+
+    /// As a number of another kind; its largest where the quantity is larger.
+    public func clamped<T: FixedWidthInteger>(to type: T.Type = T.self) -> T { T(clamping: value) }
+
+    /// Fits, whatever it is.
+    public var int: Int { Int(value) }
+
+    public static func + (a: Quantity, b: Quantity) -> Quantity { Quantity(a.value + b.value) }
+
+    public static func - (a: Quantity, b: Quantity) -> Quantity {
+        Quantity(a.value - Swift.min(a.value, b.value))
+    }
+
+    public static func * (a: Quantity, b: Quantity) -> Quantity {
+        let (product, isTooMuch) = a.value.multipliedReportingOverflow(by: b.value)
+        return isTooMuch ? max : Quantity(product)
+    }
+
+    public static func += (a: inout Quantity, b: Quantity) { a = a + b }
+
+    /// How many units it takes: rounded up. None where a unit is nothing.
+    public func units(of unit: Quantity) -> Quantity {
+        guard unit.value > 0 else { return Quantity(0) }
+        let (whole, rest) = value.quotientAndRemainder(dividingBy: unit.value)
+        return Quantity(whole + (rest > 0 ? 1 : 0))
+    }
+
+    public static func < (a: Quantity, b: Quantity) -> Bool { a.value < b.value }
+}
+
+extension Sequence<Quantity> {
+    /// The sum of all.
+    public func total() -> Quantity { reduce(Quantity(0), +) }
+}

@@ -1,0 +1,236 @@
+import VaultFormat
+
+/// Numbers, and what lies in what.
+extension CatalogueMender {
+    // MARK: Numbers
+
+    func mendCounters() throws(CatalogueError) {
+        try execute("DELETE FROM counter WHERE id <> 1")
+        try execute("INSERT OR IGNORE INTO counter VALUES(1, 16, 16, 16, 16, 0, 0)")
+        let columns = [
+            ("ino", CatalogueRule.highestInode, CatalogueRule.lastBlockOfInodes),
+            ("content", CatalogueRule.highestContent, CatalogueRule.lastBlockOfContents),
+            ("dentry", CatalogueRule.highestName, "0"),
+        ]
+        for (column, highest, lastBlock) in columns {
+            // Behind the whole block: which of its numbers were given out its bits would tell.
+            try execute(
+                """
+                UPDATE counter SET \(column) = max(16, \(highest) + 1,
+                    CASE WHEN \(lastBlock) > 0 THEN \(lastBlock) + 2048 ELSE 0 END,
+                    CASE WHEN \(column) BETWEEN 16 AND \(CatalogueRule.counterMax) THEN \(column) ELSE 16 END)
+                """)
+        }
+        try execute("UPDATE counter SET pictured = 16 WHERE pictured NOT BETWEEN 0 AND ino")
+    }
+
+    /// Tables and columns that name inodes.
+    private static let inodeColumns = [
+        ("dentry", "ino"), ("dentry", "parent"), ("inode", "parent"), ("symlink", "ino"), ("xattr", "ino"),
+        ("photo", "ino"), ("copy", "ino"), ("copy", "photo"), ("thumbnail", "ino"), ("trash", "ino"),
+        ("trash_name", "photo"), ("trash_name", "ino"), ("trash_name", "parent"), ("orphan", "ino"),
+    ]
+
+    func mendInodeNumbers() throws(CatalogueError) {
+        for old in try numbers("SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(RuleText.numberMax)") {
+            let new = try next("ino")
+            try execute("UPDATE inode SET ino = ?2 WHERE ino = ?1", [.number(old), .number(new)])
+            for (table, column) in Self.inodeColumns {
+                try execute(
+                    "UPDATE OR REPLACE \(table) SET \(column) = ?2 WHERE \(column) = ?1",
+                    [.number(old), .number(new)])
+            }
+            try markRecord(new)
+        }
+    }
+
+    /// Of a file whose content has no number nobody knows where its bytes are.
+    func mendContentNumbers() throws(CatalogueError) {
+        try loseContents(of: "content NOT BETWEEN 1 AND \(RuleText.numberMax)")
+    }
+
+    /// Gives files that a thumbnail's bytes were taken for theirs contents of their own, of which all is lost.
+    public func separate(content: UInt64) throws(CatalogueError) {
+        try loseContents(of: "content = \(Int64(bitPattern: content))")
+    }
+
+    private func loseContents(of condition: String) throws(CatalogueError) {
+        let rows = try all(
+            """
+            SELECT ino, CASE WHEN size BETWEEN 0 AND \(Geometry.fileBytesMax) THEN size ELSE 1 END FROM inode
+                WHERE \(RuleText.isFile) AND \(condition)
+            """) { ($0.integer(0), $0.unsigned(1)) }
+        for (ino, size) in rows {
+            try markRecord(ino)
+            let content = try next("content")
+            try execute("UPDATE inode SET content = ?2 WHERE ino = ?1", [.number(ino), .number(content)])
+            for run in ExtentRun.lost(0..<min(size, Geometry.lostBytesMax)) {
+                try tables.insert(run, of: UInt64(content))
+            }
+        }
+    }
+
+    func mendNameNumbers() throws(CatalogueError) {
+        for entry in try entries(where: "id NOT BETWEEN 16 AND \(RuleText.numberMax)") {
+            let id = try next("dentry")
+            try execute(
+                "UPDATE dentry SET id = ?3 WHERE parent = ?1 AND id = ?2",
+                [.number(entry.parent), .number(entry.id), .number(id)])
+            try execute(
+                "UPDATE OR REPLACE trash SET id = ?3 WHERE ino = ?1 AND id = ?2",
+                [.number(entry.ino), .number(entry.id), .number(id)])
+        }
+    }
+
+    // MARK: Directories
+
+    func mendWellKnownDirectories() throws(CatalogueError) {
+        for ino in [Self.root, Self.moments, Self.albums] {
+            // Owned as one of the others.
+            try execute(
+                """
+                INSERT OR IGNORE INTO inode SELECT ?1, 16877, coalesce(max(uid), 0), coalesce(max(gid), 0), 0, 2, 0, 0,
+                    0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0 FROM inode WHERE ino < 4 AND \(RuleText.isDirectory)
+                """, [.number(ino)])
+            try execute(
+                """
+                UPDATE inode SET mode = 16877, content = 0, allocated = 0, nlink = 2
+                    WHERE ino = ?1 AND NOT \(RuleText.isDirectory)
+                """, [.number(ino)])
+            try execute("UPDATE inode SET parent = 1, day = 0 WHERE ino = ?1", [.number(ino)])
+        }
+        try execute("DELETE FROM dentry WHERE ino IN (1, 2, 3)")
+        for (ino, name) in [(Self.moments, "moments"), (Self.albums, "albums")] {
+            let name = Array(name.utf8)
+            for other in try entries(where: "parent = 1 AND name = ?1", [.bytes(name)]) {
+                try move(other, to: try recoveredDirectory())
+            }
+            try addName(name, of: ino, in: Self.root)
+        }
+    }
+
+    /// A directory keeps the name that it has longest in the directory above it.
+    func mendDirectories() throws(CatalogueError) {
+        try execute("DELETE FROM dentry WHERE ino = 1")
+        let several = try numbers(
+            """
+            SELECT inode.ino FROM inode CROSS JOIN dentry ON dentry.ino = inode.ino
+                WHERE inode.\(RuleText.isDirectory) GROUP BY inode.ino HAVING count(*) > 1
+            """)
+        for ino in several {
+            try execute(
+                """
+                DELETE FROM dentry WHERE ino = ?1 AND id <> (SELECT dentry.id FROM dentry
+                    JOIN inode ON inode.ino = dentry.ino WHERE dentry.ino = ?1
+                    ORDER BY dentry.parent <> inode.parent, dentry.id LIMIT 1)
+                """, [.number(ino)])
+        }
+    }
+
+    func mendStrayNames() throws(CatalogueError) {
+        let stray = try entries(
+            where: "parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))")
+        for entry in stray { try move(entry, to: try recoveredDirectory()) }
+    }
+
+    /// Photos get a place in their days; see `mendMoments`.
+    func mendNameless() throws(CatalogueError) {
+        let nameless = """
+            ino > 3 AND ino NOT IN (SELECT ino FROM dentry) AND ino NOT IN (SELECT ino FROM orphan)
+            AND ino NOT IN (SELECT ino FROM trash_name)
+            """
+        try execute(
+            "DELETE FROM trash WHERE id = 0 AND ino IN (SELECT ino FROM inode WHERE \(nameless))")
+        let lost = try numbers(
+            "SELECT ino FROM inode WHERE \(nameless) AND ino NOT IN (SELECT ino FROM photo)")
+        for ino in lost {
+            try addName(Array("\(ino)".utf8), of: ino, in: try recoveredDirectory())
+        }
+    }
+
+    /// Directories that lie in each other: one of them is taken out, the rest follows.
+    func mendUnreachable() throws(CatalogueError) {
+        let query = "SELECT ino FROM (\(CatalogueRule.unreachable)) ORDER BY ino LIMIT 1"
+        var last: Int64 = 0
+        while let ino = try numbers(query).first, ino != last {
+            last = ino
+            let names = try entries(where: "ino = ?1", [.number(ino)])
+            guard let first = names.first else { return }
+            for entry in names.dropFirst() {
+                try execute(
+                    "DELETE FROM dentry WHERE parent = ?1 AND id = ?2",
+                    [.number(entry.parent), .number(entry.id)])
+            }
+            try move(first, to: try recoveredDirectory())
+        }
+    }
+
+    // MARK: Days
+
+    func mendDays() throws(CatalogueError) {
+        // A directory in moments is of the day that it is called by; any other is of none.
+        let name = "CAST(dentry.name AS TEXT)"
+        try execute(
+            """
+            UPDATE inode SET day = coalesce((SELECT CAST(replace(\(name), '-', '') AS INTEGER) FROM dentry
+                WHERE dentry.ino = inode.ino AND dentry.parent = 2 AND length(dentry.name) = 10
+                AND \(RuleText.isDate(name)) AND \(name) >= '0001-01-01'), 0)
+                WHERE \(RuleText.isDirectory) AND ino > 3
+                AND (day <> 0 OR ino IN (SELECT ino FROM dentry WHERE parent = 2))
+            """)
+        let strangers = try entries(where: "parent = 2 AND ino NOT IN (SELECT ino FROM inode WHERE day <> 0)")
+        for entry in strangers {
+            try execute("UPDATE inode SET day = 0 WHERE ino = ?1", [.number(entry.ino)])
+            try move(entry, to: try recoveredDirectory())
+        }
+    }
+
+    /// A photo is of the day that it stands under; one that stands under none gets a place under its own.
+    func mendMoments() throws(CatalogueError) {
+        let photos = try all(
+            """
+            SELECT ino, day FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry
+                JOIN inode AS d ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
+                AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
+            """
+        ) { ($0.integer(0), $0.integer(1)) }
+        for (ino, day) in photos {
+            let days = try numbers(
+                """
+                SELECT d.day FROM dentry JOIN inode AS d ON d.ino = dentry.parent
+                    WHERE dentry.ino = ?1 AND d.day <> 0 ORDER BY d.day <> ?2, dentry.id
+                """, [.number(ino), .number(day)])
+            if let standing = days.first {
+                try execute(
+                    "UPDATE photo SET pinned = 1, day = ?2 WHERE ino = ?1 AND day <> ?2",
+                    [.number(ino), .number(standing)])
+                try keepOneMoment(of: ino, day: standing)
+            } else {
+                let name = try entries(where: "ino = ?1", [.number(ino)]).first?.name
+                try addName(name ?? Array("\(ino)".utf8), of: ino, in: try directory(ofDay: day))
+            }
+        }
+    }
+
+    /// Of several names in one day the oldest stays.
+    private func keepOneMoment(of ino: Int64, day: Int64) throws(CatalogueError) {
+        let names = try entries(
+            where: "ino = ?1 AND parent IN (SELECT ino FROM inode WHERE day = ?2)", [.number(ino), .number(day)])
+        for entry in names.dropFirst() {
+            try execute(
+                "DELETE FROM dentry WHERE parent = ?1 AND id = ?2", [.number(entry.parent), .number(entry.id)])
+        }
+    }
+
+    private func directory(ofDay day: Int64) throws(CatalogueError) -> Int64 {
+        let known = try numbers(
+            """
+            SELECT inode.ino FROM dentry JOIN inode ON inode.ino = dentry.ino
+                WHERE dentry.parent = 2 AND inode.day = ?1 AND inode.\(RuleText.isDirectory)
+            """, [.number(day)]
+        ).first
+        if let known { return known }
+        let name = try all("SELECT CAST(\(RuleText.dayName("?1")) AS BLOB)", [.number(day)]) { $0.bytes(0) }
+        return try makeDirectory(name.first ?? [], in: Self.moments, day: day)
+    }
+}

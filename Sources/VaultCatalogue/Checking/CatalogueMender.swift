@@ -1,0 +1,261 @@
+/// Sets rows right that statements alone cannot: where names and numbers have to be found that are free.
+///
+/// Under the catalogue's lock. Bytes are lost by none of it; what has lost its place lies in `albums/Recovered`.
+public final class CatalogueMender {
+    /// Makes a name that can stand in a directory of one that perhaps cannot, and that is free.
+    public typealias NameChooser = (
+        _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
+    ) throws(CatalogueError) -> [UInt8]
+
+    let tables: Tables
+    private let chooseName: NameChooser
+    /// The directory of what has lost its place, once there is one.
+    private var recovered: Int64?
+    private var marksRecords = true
+
+    static let root: Int64 = 1
+    static let moments: Int64 = 2
+    static let albums: Int64 = 3
+
+    public init(_ tables: Tables, chooseName: @escaping NameChooser) {
+        self.tables = tables
+        self.chooseName = chooseName
+    }
+
+    /// Mends what breaks a rule, and notes that identity records are out of date by it.
+    ///
+    /// - Parameter extents: mends what needs the extents' bytes.
+    public func mend(
+        _ rule: CatalogueRule, extents: () throws(CatalogueError) -> Void
+    ) throws(CatalogueError) {
+        // What becomes of extents tells whose records are out of date; until then records tell of extents.
+        if rule.remedy != .extents { try mark(rule) }
+        switch rule.remedy {
+        case .none: break
+        case .statements(let statements): for statement in statements { try execute(statement) }
+        case .mender(let step): try take(step)
+        case .extents: try extents()
+        }
+    }
+
+    /// Makes rows readable in tables of which some may be missing, so that nothing else can be set right. No record is
+    /// out of date by it.
+    public func makeReadable() throws(CatalogueError) {
+        marksRecords = false
+        defer { marksRecords = true }
+        for rule in CatalogueRule.values + [.sizes, .formerNames] {
+            guard case .statements(let statements) = rule.remedy else { continue }
+            for statement in statements { try execute(statement) }
+        }
+        for step in [CatalogueRule.Remedy.Step.names, .takenNames, .attributeNames] { try take(step) }
+    }
+
+    private func mark(_ rule: CatalogueRule) throws(CatalogueError) {
+        let column = rule.subject == .inode ? "ino" : "content"
+        try execute(
+            "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode "
+                + "WHERE ino >= 16 AND \(column) IN (\(rule.query))")
+    }
+
+    private func take(_ step: CatalogueRule.Remedy.Step) throws(CatalogueError) {
+        switch step {
+        case .counters: try mendCounters()
+        case .wellKnownDirectories: try mendWellKnownDirectories()
+        case .inodeNumbers: try mendInodeNumbers()
+        case .contentNumbers: try mendContentNumbers()
+        case .nameNumbers: try mendNameNumbers()
+        case .names: try mendNames()
+        case .takenNames: try mendTakenNames()
+        case .attributeNames: try mendAttributeNames()
+        case .directories: try mendDirectories()
+        case .strayNames: try mendStrayNames()
+        case .nameless: try mendNameless()
+        case .unreachable: try mendUnreachable()
+        case .days: try mendDays()
+        case .moments: try mendMoments()
+        }
+    }
+
+    // MARK: Rows
+
+    func execute(_ statement: String) throws(CatalogueError) { try tables.connection.execute(statement) }
+
+    /// Runs a statement with numbers and texts in the places of its parameters.
+    func execute(_ statement: String, _ values: [Value]) throws(CatalogueError) {
+        try prepared(statement, values).run()
+    }
+
+    func all<R>(
+        _ query: String, _ values: [Value] = [], _ row: (Statement) -> R
+    ) throws(CatalogueError) -> [R] {
+        try prepared(query, values).all(row)
+    }
+
+    /// The numbers in the first column.
+    func numbers(_ query: String, _ values: [Value] = []) throws(CatalogueError) -> [Int64] {
+        try all(query, values) { $0.integer(0) }
+    }
+
+    private func prepared(_ text: String, _ values: [Value]) throws(CatalogueError) -> Statement {
+        let statement = try tables.connection.prepare(text)
+        for (index, value) in values.enumerated() {
+            switch value {
+            case .number(let number): statement.bind(Int32(index + 1), number)
+            case .bytes(let bytes): statement.bind(Int32(index + 1), bytes)
+            }
+        }
+        return statement
+    }
+
+    enum Value {
+        case number(Int64)
+        case bytes([UInt8])
+    }
+
+    /// The next number of a kind: a column of `counter`.
+    func next(_ column: String) throws(CatalogueError) -> Int64 {
+        guard let number = try numbers("SELECT \(column) FROM counter WHERE id = 1").first else {
+            throw .damaged
+        }
+        try execute("UPDATE counter SET \(column) = ?1 WHERE id = 1", [.number(number &+ 1)])
+        return number
+    }
+
+    /// Notes that the record of an inode is out of date.
+    func markRecord(_ ino: Int64) throws(CatalogueError) {
+        if marksRecords && ino >= 16 { try tables.markUnrecorded(UInt64(ino)) }
+    }
+
+    // MARK: Names
+
+    /// A free name in a directory, as close to the one wanted as can be.
+    func freeName(_ wanted: [UInt8], in parent: Int64) throws(CatalogueError) -> [UInt8] {
+        try chooseName(wanted) { name throws(CatalogueError) in
+            try numbers(
+                "SELECT 1 FROM dentry WHERE parent = ?1 AND name = ?2", [.number(parent), .bytes(name)]
+            ).isEmpty
+        }
+    }
+
+    func addName(_ wanted: [UInt8], of ino: Int64, in parent: Int64) throws(CatalogueError) {
+        let name = try freeName(wanted, in: parent)
+        try execute(
+            "INSERT INTO dentry VALUES(?1, ?2, ?3, ?4, 0)",
+            [.number(parent), .number(try next("dentry")), .bytes(name), .number(ino)])
+        try markRecord(ino)
+    }
+
+    /// Moves a name into another directory.
+    func move(_ entry: Entry, to parent: Int64) throws(CatalogueError) {
+        try execute(
+            "DELETE FROM dentry WHERE parent = ?1 AND id = ?2", [.number(entry.parent), .number(entry.id)])
+        try addName(entry.name, of: entry.ino, in: parent)
+    }
+
+    /// A row of `dentry`, whatever it says.
+    struct Entry {
+        var parent: Int64
+        var id: Int64
+        var name: [UInt8]
+        var ino: Int64
+    }
+
+    /// Rows of `dentry` for which a condition holds.
+    func entries(where condition: String, _ values: [Value] = []) throws(CatalogueError) -> [Entry] {
+        try all("SELECT parent, id, name, ino FROM dentry WHERE \(condition) ORDER BY parent, id", values) {
+            Entry(parent: $0.integer(0), id: $0.integer(1), name: $0.bytes(2), ino: $0.integer(3))
+        }
+    }
+
+    private func mendNames() throws(CatalogueError) {
+        for entry in try entries(where: "NOT \(RuleText.isName("name"))") {
+            let name = try freeName(try dayName(of: entry) ?? entry.name, in: entry.parent)
+            try execute(
+                "UPDATE dentry SET name = ?3 WHERE parent = ?1 AND id = ?2",
+                [.number(entry.parent), .number(entry.id), .bytes(name)])
+            try markRecord(entry.ino)
+        }
+    }
+
+    /// What a day of moments is to be called.
+    private func dayName(of entry: Entry) throws(CatalogueError) -> [UInt8]? {
+        guard entry.parent == Self.moments else { return nil }
+        return try all(
+            "SELECT CAST(\(RuleText.dayName("day")) AS BLOB) FROM inode WHERE ino = ?1 AND \(RuleText.isDay("day"))",
+            [.number(entry.ino)]
+        ) { $0.bytes(0) }.first
+    }
+
+    /// Where they will be used is not known: so each is made one that can stand somewhere.
+    private func mendTakenNames() throws(CatalogueError) {
+        for (table, key) in [("trash", "ino"), ("trash_name", "photo")] {
+            let query =
+                "SELECT \(key), id, name FROM \(table) WHERE NOT \(RuleText.isName("name"))"
+                + (table == "trash" ? " AND id = 0" : "")
+            for (number, id, name) in try all(query, [], { ($0.integer(0), $0.integer(1), $0.bytes(2)) }) {
+                let chosen = try chooseName(name) { _ throws(CatalogueError) in true }
+                try execute(
+                    "UPDATE \(table) SET name = ?3 WHERE \(key) = ?1 AND id = ?2",
+                    [.number(number), .number(id), .bytes(chosen)])
+            }
+        }
+    }
+
+    private func mendAttributeNames() throws(CatalogueError) {
+        let rows = try all("SELECT ino, name FROM xattr WHERE NOT \(CatalogueRule.isAttributeName)") {
+            ($0.integer(0), $0.bytes(1))
+        }
+        let prefix = Array("user.".utf8)
+        for (ino, name) in rows {
+            let rest = Array((name.starts(with: prefix) ? name.dropFirst(prefix.count) : name[...]).prefix(200))
+            let chosen = try chooseName(rest) { name throws(CatalogueError) in
+                try numbers(
+                    "SELECT 1 FROM xattr WHERE ino = ?1 AND name = ?2", [.number(ino), .bytes(prefix + name)]
+                ).isEmpty
+            }
+            try execute(
+                "UPDATE xattr SET name = ?3 WHERE ino = ?1 AND name = ?2",
+                [.number(ino), .bytes(name), .bytes(prefix + chosen)])
+        }
+    }
+
+    // MARK: albums/Recovered
+
+    /// The directory of what has lost its place.
+    func recoveredDirectory() throws(CatalogueError) -> Int64 {
+        if let recovered { return recovered }
+        let made = try makeDirectory(Array("Recovered".utf8), in: Self.albums)
+        recovered = made
+        return made
+    }
+
+    /// Makes a directory that is owned as the one it lies in. What counts links and entries is set right later.
+    func makeDirectory(_ name: [UInt8], in parent: Int64, day: Int64 = 0) throws(CatalogueError) -> Int64 {
+        let ino = try next("ino")
+        try execute(
+            """
+            INSERT INTO inode SELECT ?1, 16384 | (mode & 511), uid, gid, 0, 2, 0, 0, 0, 0, ino, ?3, 0,
+                \(Self.now), 0, \(Self.now), 0, \(Self.now), 0 FROM inode WHERE ino = ?2
+            """, [.number(ino), .number(parent), .number(day)])
+        try addName(name, of: ino, in: parent)
+        return ino
+    }
+
+    private static let now = "CAST(strftime('%s', 'now') AS INTEGER)"
+
+    /// Gives a content that no file has a file of its own, to be looked at by the next mount.
+    public func recover(content: UInt64) throws(CatalogueError) {
+        let (ino, parent) = (try next("ino"), try recoveredDirectory())
+        try execute(
+            """
+            INSERT INTO inode SELECT ?1, 32768 | 420, uid, gid, 0, 1, 0, 0, ?3, 1, 0, 0, 0,
+                \(Self.now), 0, \(Self.now), 0, \(Self.now), 0 FROM inode WHERE ino = ?2
+            """, [.number(ino), .number(parent), .number(Int64(bitPattern: content))])
+        try execute(
+            """
+            UPDATE inode SET size = \(RuleText.storedEnd), allocated = \(RuleText.storedBytes) WHERE ino = ?1
+            """, [.number(ino)])
+        try addName(Array("content \(content)".utf8), of: ino, in: parent)
+        try tables.addUnfiled(UInt64(ino))
+    }
+}

@@ -1,0 +1,214 @@
+import Glibc
+import LinuxIO
+import VaultCrypto
+import VaultFormat
+
+/// A root as another mount would have changed it: no two mounts give both numbers to a root.
+struct RootMark: Sendable, Equatable {
+    var generation: UInt64
+    var epoch: UInt64
+
+    init(_ root: RootRecord) { (generation, epoch) = (root.generation, root.epoch) }
+
+    /// That of the newest root.
+    static func newest(_ roots: some Sequence<RootRecord>) -> RootMark? {
+        roots.max { $0.generation < $1.generation }.map { RootMark($0) }
+    }
+}
+
+/// The slot of a space's claim, and its roots, as they are on the disk or server now.
+///
+/// Every call opens the files anew: what this kernel has in memory of them may be old.
+final class ClaimSlot: Sendable {
+    /// What stands in the slot.
+    enum Standing: Sendable, Equatable {
+        case claim(Claim)
+        case nothing
+        /// One copy cannot be read, and there is nothing in the other.
+        case doubt(StoreError)
+    }
+
+    private enum Copy {
+        case claim(Claim)
+        case nothing
+        case unreadable(StoreError)
+    }
+
+    private let directory: Int32
+    private let calls: any FileSystemCalls
+    private let codec: PageCodec
+
+    private static let offset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
+    private static let identity = PageIdentity(role: .claim, index: UInt32(RootLayout.claimSlot))
+
+    /// Takes over `directory`, a descriptor of `spaces/I`.
+    init(directory: Int32, codec: PageCodec, calls: any FileSystemCalls) {
+        self.directory = directory
+        self.codec = codec
+        self.calls = calls
+    }
+
+    deinit { calls.close(directory) }
+
+    // MARK: Reading
+
+    /// The claim in copy A; where there is none that of copy B. Throws where neither can be read.
+    ///
+    /// Copy A is written first and is on the disk before copy B is begun: who has read it has seen all.
+    func standing() throws(StoreError) -> Standing {
+        switch (read(copy: 0), { self.read(copy: 1) }) {
+        case (.claim(let claim), _): return .claim(claim)
+        case (.nothing, let other):
+            switch other() {
+            case .claim(let claim): return .claim(claim)
+            case .nothing: return .nothing
+            case .unreadable(let error): return .doubt(error)
+            }
+        case (.unreadable(let error), let other):
+            switch other() {
+            case .claim(let claim): return .claim(claim)
+            case .nothing: return .doubt(error)
+            case .unreadable: throw error
+            }
+        }
+    }
+
+    private func read(copy: Int) -> Copy {
+        do throws(StoreError) {
+            let found = try withPages(copy: copy, at: Self.offset, count: 1) { page -> Claim? in
+                open(page, as: Self.identity, copy: copy) { Claim(decoding: $0) }
+            }
+            return found.map { .claim($0) } ?? .nothing
+        } catch {
+            return .unreadable(error)
+        }
+    }
+
+    /// The newest of all roots; nil where there is none.
+    func newestRoot() throws(StoreError) -> RootMark? {
+        var roots: [RootRecord] = []
+        for copy in 0..<2 {
+            let slots = RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound
+            let found = try withPages(copy: copy, at: 0, count: slots.upperBound) { pages in
+                slots.compactMap { slot in
+                    let identity = PageIdentity(role: .root, index: UInt32(slot))
+                    let page = pages.slice(slot * Geometry.pageBytes, Geometry.pageBytes)
+                    return open(page, as: identity, copy: copy) { RootRecord(decoding: $0) } ?? nil
+                }
+            }
+            roots += found
+        }
+        return .newest(roots)
+    }
+
+    private func open<R>(
+        _ page: UnsafeRawBufferPointer, as identity: PageIdentity, copy: Int,
+        _ body: (UnsafeRawBufferPointer) -> R
+    ) -> R? {
+        withUnsafeTemporaryAllocation(byteCount: Geometry.pageBytes, alignment: 16) { plain in
+            let isOpen = codec.open(page, as: identity, copy: UInt8(copy), expected: nil, into: plain)
+            return isOpen ? body(UnsafeRawBufferPointer(plain)) : nil
+        }
+    }
+
+    /// Reads pages of segment 0 or 1 past the kernel's cache; zeros where there is no file or it is shorter. A page
+    /// that the disk does not give is zeros as well, unless it is the only one.
+    private func withPages<R>(
+        copy: Int, at offset: UInt64, count: Int, _ body: (UnsafeRawBufferPointer) -> R
+    ) throws(StoreError) -> R {
+        let bytes = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: count * Geometry.pageBytes, alignment: Geometry.pageBytes)
+        defer { bytes.deallocate() }
+        bytes.zero()
+        do throws(Errno) {
+            let file = try calls.openPastCache(
+                directory, SegmentFiles.name(copy), flags: O_RDONLY | O_NOFOLLOW)
+            defer { calls.close(file) }
+            do throws(Errno) { _ = try calls.readFully(file, bytes, at: offset) } catch {
+                if count == 1 { throw error }
+                for start in stride(from: 0, to: bytes.count, by: Geometry.pageBytes) {
+                    let page = bytes.slice(start, Geometry.pageBytes)
+                    do throws(Errno) { _ = try calls.readFully(file, page, at: offset + UInt64(start)) } catch
+                    {
+                        page.zero()
+                    }
+                }
+            }
+        } catch {
+            if error != .noEntry { throw StoreError(error) }
+        }
+        return body(UnsafeRawBufferPointer(bytes))
+    }
+
+    // MARK: Writing
+
+    /// Writes a claim and has it on the disk, copy A before copy B. Throws where neither copy can be written.
+    ///
+    /// - Parameter isInTime: asked right before anything is written; where it says no nothing is, and this returns false.
+    func write(_ claim: Claim, isInTime: () -> Bool = { true }) throws(StoreError) -> Bool {
+        var failure: StoreError?
+        for copy in 0..<2 {
+            let outcome = withUnsafeTemporaryAllocation(byteCount: Geometry.pageBytes * 2, alignment: 16) {
+                bytes -> Result<Bool, StoreError> in
+                let (plain, sealed) = (
+                    bytes.slice(0, Geometry.pageBytes), bytes.slice(Geometry.pageBytes, Geometry.pageBytes)
+                )
+                claim.encode(into: plain)
+                _ = codec.seal(
+                    UnsafeRawBufferPointer(plain), as: Self.identity, copy: UInt8(copy), into: sealed)
+                do throws(StoreError) {
+                    return .success(
+                        try put(UnsafeRawBufferPointer(sealed), copy: copy) { copy > 0 || isInTime() })
+                } catch {
+                    return .failure(error)
+                }
+            }
+            switch outcome {
+            case .success(false): return false
+            case .success(true): continue
+            case .failure(let error):
+                if let failure { throw failure }
+                failure = error
+            }
+        }
+        return true
+    }
+
+    /// Puts random bytes in the place of a claim, of each copy if `isInTime` says so right before.
+    func erase(isInTime: () -> Bool) throws(StoreError) {
+        for copy in 0..<2 {
+            try withUnsafeTemporaryPage { (bytes) throws(StoreError) in
+                fillRandom(bytes)
+                _ = try put(UnsafeRawBufferPointer(bytes), copy: copy, isInTime)
+            }
+        }
+    }
+
+    private func put(
+        _ page: UnsafeRawBufferPointer, copy: Int, _ isInTime: () -> Bool
+    ) throws(StoreError) -> Bool {
+        do throws(Errno) {
+            let flags = O_RDWR | O_NOFOLLOW
+            let file = try calls.openTraceless(directory, SegmentFiles.name(copy), flags: flags, mode: 0)
+            defer { calls.close(file) }
+            guard isInTime() else { return false }
+            try calls.writeFully(file, page, at: Self.offset)
+            try calls.dataSync(file)
+            return true
+        } catch { throw error == .noEntry ? .damaged : StoreError(error) }
+    }
+
+    // MARK: The host
+
+    /// Whether the files lie on a disk of this computer alone, whose locks hold for all that mount it. Others, and FUSE
+    /// over such a disk, may keep locks to themselves.
+    var isOnLocalDisk: Bool {
+        guard let magic = try? calls.hostStatus(directory).typeMagic else { return false }
+        return Self.localMagics.contains(magic)
+    }
+
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, ZFS and bcachefs, statfs(2).
+    private static let localMagics: Set<UInt64> = [
+        0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x2FC1_2FC1, 0xCA45_1A4E,
+    ]
+}

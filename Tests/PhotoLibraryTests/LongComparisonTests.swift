@@ -1,0 +1,274 @@
+import Foundation
+import LinuxIO
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import PhotoLibrary
+@testable import VaultStore
+
+/// A client's request that waits until all is compared, unless it is cancelled.
+private final class PatientRequest: LongRequest, @unchecked Sendable {
+    private let lock = NSLock()
+    private var cancellations: [Cancellation] = []
+    private var isEarly = false
+
+    func lasting(_ work: (Cancellation) -> Void) {
+        let cancellation = Cancellation()
+        let isCancelled = lock.withLock {
+            cancellations.append(cancellation)
+            return isEarly
+        }
+        if isCancelled { cancellation.cancel() }
+        work(cancellation)
+    }
+
+    /// How often it became a long one.
+    var count: Int { lock.withLock { cancellations.count } }
+
+    func cancel() {
+        lock.withLock {
+            isEarly = true
+            for cancellation in cancellations { cancellation.cancel() }
+        }
+    }
+}
+
+/// Something that another thread does, and how it ended.
+private final class Task: @unchecked Sendable {
+    private let done = DispatchSemaphore(value: 0)
+    private let failure = Mutex<(any Error)?>(nil)
+
+    init(_ body: @escaping @Sendable () throws -> Void) {
+        Thread.detachNewThread { [self] in
+            do { try body() } catch { failure.withLock { $0 = error } }
+            done.signal()
+        }
+    }
+
+    func wait() throws {
+        try #require(done.wait(timeout: .now() + 60) == .success)
+        if let error = failure.withLock({ $0 }) { throw error }
+    }
+}
+
+/// Photos with the same bytes, while these are compared at length.
+@Suite(.serialized) struct LongComparisonTests {
+    /// A read of a whole chunk: only large files have these.
+    private static let chunkRead = Int(Chunk.bytes)
+    private static let picture = jpeg(more: 1) + noise(3 << 20, seed: 5)
+
+    /// A library that compares everything at length, with a photo and small files.
+    private func rig() throws -> Rig {
+        let rig = try Rig()
+        try rig.close()
+        try rig.reopen { $0.briefComparisonBytes = 0 }
+        try rig.put("albums/a.jpg", Self.picture)
+        try rig.put("albums/note", noise(5000))
+        return rig
+    }
+
+    /// Writes a duplicate and closes it on another thread, where it waits in the middle of comparing.
+    private func beginClosing(_ rig: Rig, _ path: String, _ request: PatientRequest) throws -> (Handle, Task) {
+        let handle = try rig.createOpen(path)
+        try rig.write(handle, Self.picture)
+        rig.vault.calls.holdReads(of: Self.chunkRead)
+        let task = Task { try rig.library.flush(handle, for: request) }
+        try #require(eventually { rig.vault.calls.heldReads > 0 })
+        return (handle, task)
+    }
+
+    @Test func `nothing but the close waits`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        let request = PatientRequest()
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", request)
+        #expect(request.count == 1)
+        // All of this would wait for ever.
+        try rig.put("albums/other.jpg", jpeg(more: 2))
+        #expect(try rig.get("albums/note") == noise(5000))
+        try rig.mkdir("albums/Trip")
+        try rig.mv("albums/other.jpg", "albums/Trip/other.jpg")
+        try rig.put("albums/Trip/more", noise(50_000))
+        let note = try rig.open("albums/note")
+        try rig.write(note, [1, 2, 3])
+        try rig.library.fsync(note, dataOnly: false)
+        try rig.close(note)
+        #expect(try rig.stat("albums/b.jpg").size == UInt64(Self.picture.count))
+        // The very file, too: its bytes are safe.
+        let again = try rig.open("albums/b.jpg")
+        try rig.library.fsync(again, dataOnly: false)
+        #expect(!again.state!.hasUnsaved)
+        rig.library.release(again)
+        let seen = rig.space.generation
+        try rig.library.makeDurable()
+        try rig.rm("albums/Trip/more")
+        #expect(eventually { rig.library.isCommitted })
+        #expect(rig.space.generation > seen)
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/other.jpg"])
+        rig.vault.calls.holdReads(of: nil)
+        try task.wait()
+        rig.library.release(handle)
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/other.jpg"])
+        #expect(try rig.stat("albums/b.jpg").nlink == 1)
+        #expect(request.count == 1)
+        try rig.close()
+    }
+
+    @Test func `a file that changes meanwhile is filed by what it is then`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let other = try rig.open("albums/b.jpg", O_WRONLY)
+        try rig.write(other, [77], at: UInt64(Self.picture.count - 1))
+        rig.vault.calls.holdReads(of: nil)
+        try task.wait()
+        rig.library.release(handle)
+        // Whoever writes has the last word.
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        try rig.close(other)
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
+        try rig.close()
+    }
+
+    @Test func `a photo that changes meanwhile is nobody's equal`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let photo = try rig.open("albums/a.jpg", O_WRONLY)
+        try rig.write(photo, [0xFF, 0xD8, 0xFF], at: 0)
+        try rig.close(photo)
+        rig.vault.calls.holdReads(of: nil)
+        try task.wait()
+        rig.library.release(handle)
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
+        #expect(try rig.get("albums/b.jpg") == Self.picture)
+        try rig.close()
+    }
+
+    @Test(arguments: [false, true]) func `what is cancelled is filed afterwards`(isNextSession: Bool) throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        let request = PatientRequest()
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", request)
+        let before = rig.vault.calls.readCount
+        request.cancel()
+        rig.vault.calls.holdReads(of: nil)
+        try task.wait()
+        // It ends at the next piece: 1 MiB of each of two files.
+        #expect(rig.vault.calls.readCount - before <= 40)
+        rig.library.release(handle)
+        #expect(request.count == 1)
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        #expect(try rig.stat("albums/b.jpg").ino != rig.stat("albums/a.jpg").ino)
+        if isNextSession {
+            try rig.kill()
+        } else {
+            rig.library.startFollowUp()
+            #expect(eventually { (try? rig.isCopy("albums/b.jpg")) == true })
+        }
+        #expect(try rig.isCopy("albums/b.jpg"))
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        try rig.close()
+    }
+
+    @Test func `the end of a mount calls it off, and the next session goes on`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let before = rig.vault.calls.readCount
+        rig.library.callOff()
+        rig.vault.calls.holdReads(of: nil)
+        try task.wait()
+        #expect(rig.vault.calls.readCount - before <= 40)
+        rig.library.release(handle)
+        try rig.close()
+        try rig.reopen { $0.briefComparisonBytes = 0 }
+        #expect(try rig.isCopy("albums/b.jpg"))
+        try rig.close()
+    }
+
+    @Test func `a rename does not wait, and the photo is merged afterwards`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        try rig.put("albums/.b.jpg.part", Self.picture)
+        rig.vault.calls.holdReads(of: Self.chunkRead)
+        try rig.mv("albums/.b.jpg.part", "albums/b.jpg")
+        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
+        rig.vault.calls.holdReads(of: nil)
+        rig.library.startFollowUp()
+        #expect(eventually { (try? rig.isCopy("albums/b.jpg")) == true })
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        try rig.close()
+    }
+
+    @Test func `what a session left is taken up on a thread of its own, and called off`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        try rig.put("albums/.b.jpg.part", Self.picture)
+        try rig.mv("albums/.b.jpg.part", "albums/b.jpg")
+        try rig.close()
+        let library = try Library.open(try rig.vault.unlock(), options: rig.library(briefBytes: 0))
+        rig.vault.calls.holdReads(of: Self.chunkRead)
+        library.startFollowUp()
+        try #require(eventually { rig.vault.calls.heldReads > 0 })
+        let closing = Task { try library.close() }
+        #expect(eventually { library.followUp.isCalledOff })
+        let before = rig.vault.calls.readCount
+        rig.vault.calls.holdReads(of: nil)
+        try closing.wait()
+        #expect(rig.vault.calls.readCount - before < 100)
+    }
+
+    @Test func `requests beyond some leave it to the follow-up`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        var open: [(Handle, Task)] = []
+        for number in 0..<8 {
+            open.append(try beginClosing(rig, "albums/b\(number).jpg", PatientRequest()))
+            try #require(eventually { rig.vault.calls.heldReads > number })
+        }
+        let handle = try rig.createOpen("albums/c.jpg")
+        try rig.write(handle, Self.picture)
+        try rig.library.flush(handle, for: PatientRequest())
+        rig.library.release(handle)
+        rig.vault.calls.holdReads(of: nil)
+        for (handle, task) in open {
+            try task.wait()
+            rig.library.release(handle)
+        }
+        #expect(try !rig.isCopy("albums/c.jpg"))
+        rig.library.startFollowUp()
+        #expect(eventually { (try? rig.isCopy("albums/c.jpg")) == true })
+        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        try rig.close()
+    }
+
+    @Test func `a file that is removed meanwhile is nothing`() throws {
+        let rig = try rig()
+        defer { rig.vault.calls.holdReads(of: nil) }
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        try rig.rm("albums/b.jpg")
+        rig.vault.calls.holdReads(of: nil)
+        try task.wait()
+        rig.library.release(handle)
+        try rig.rm("moments/2024-05-01/a.jpg")
+        try rig.rm("albums/note")
+        try rig.expectNothingLeft()
+    }
+}
+
+extension Rig {
+    /// Whether a file shares the bytes of a photo and stands for it.
+    fileprivate func isCopy(_ path: String) throws -> Bool {
+        let ino = try ino(path)
+        return try library.locked { tree throws(FileError) in try tree.inode(ino).isCopy }
+    }
+
+    fileprivate func library(briefBytes: UInt64) -> LibraryOptions {
+        var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        options.briefComparisonBytes = briefBytes
+        options.thumbnails = .off
+        return options
+    }
+}
