@@ -187,7 +187,6 @@ import VaultFormat
         let space = try openSpace(vault, calls: calls)
         let use = space.capacity
         #expect(use.total >= use.free && use.free >= use.available)
-        _ = space.isCatalogueFull
         let runs = try? space.writeAll(1, Array(repeating: 1, count: 300_000))
         #expect((runs == nil) == (bytes < 1 << 20))
         if let runs { space.adopt(runs) }
