@@ -18,7 +18,8 @@ extension Space {
     /// Ends writing for good: from now on all that writes throws `StoreError.readOnly`. The first reason stays.
     public func stopWriting(_ reason: WriteStop) { stop.withLock { $0 = $0 ?? reason } }
 
-    /// Throws `readOnly` where the space was opened so, or writing has stopped. Claims the space before the first write.
+    /// Throws `readOnly` where the space was opened so, or writing has stopped. Claims the space before the first
+    /// write.
     func requireWritable() throws(StoreError) {
         if isReadOnly || writeStop != nil { throw .readOnly }
         // Here rather than under the locks that are taken later: a look takes time.
