@@ -2,7 +2,8 @@ import Glibc
 
 /// Where an open file has bytes, and where it has holes, which read as zeros.
 ///
-/// Hosts tell by lseek(2), some not at all and some wrongly: a large hole is looked into, small ones are read like bytes.
+/// Hosts tell by lseek(2), some not at all and some wrongly: a large hole is looked into, small ones are read like
+/// bytes.
 public struct FileLayout: Sendable, Equatable {
     /// In their order. Between them, and behind the last, are holes.
     public let stored: [Range<UInt64>]
@@ -23,7 +24,8 @@ public struct FileLayout: Sendable, Equatable {
         func read(at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Int
     }
 
-    /// The layout of a file of `size` bytes. Nil where the host does not tell it, contradicts itself, or has bytes other
+    /// The layout of a file of `size` bytes. Nil where the host does not tell it, contradicts itself, or has bytes
+    /// other
     /// than zeros in a hole: then all of the file is to be read.
     public init?(of host: some Host, size: UInt64) {
         var found: [Range<UInt64>] = []
@@ -93,8 +95,8 @@ public struct FileLayout: Sendable, Equatable {
 
 /// Whether all bytes are zeros. Others most often begin with one that is not.
 public func isAllZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard let start = bytes.baseAddress, bytes[0] == 0 else { return bytes.isEmpty }
-    return memcmp(start, start + 1, bytes.count - 1) == 0
+    guard let start = bytes.baseAddress, !bytes.isEmpty else { return true }
+    return bytes[0] == 0 && memcmp(start, start + 1, bytes.count - 1) == 0
 }
 
 /// The kernel's answers about an open file.

@@ -172,7 +172,9 @@ final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         // The committer itself, saving a file, must not wait for the committer.
-        guard isRunning, pthread_equal(thread, pthread_self()) == 0, let space = library?.space else { return }
+        guard isRunning, pthread_equal(thread, pthread_self()) == 0, let space = library?.space else {
+            return
+        }
         for _ in 0..<2 where !space.canOverwrite && space.isBacklogged {
             guard (try? waitForDurable()) != nil else { return }
         }

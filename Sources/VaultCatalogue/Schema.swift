@@ -9,7 +9,8 @@ import VaultFormat
 /// - `dentry`: names in directories. `id` is the readdir cookie. `member` is 1 where the name puts a photo of moments
 ///   into an album, 0 where it is one as any file system has.
 /// - `extent`: runs of sealed chunks (`ExtentRun`). Indexed by sector, to be asked before anything is written whether
-///   something is there; so is `identity`. Catalogues of before those indexes get them when they are opened for writing.
+///   something is there; so is `identity`. Catalogues of before those indexes get them when they are opened for
+/// writing.
 /// - `photo`: a row for each inode that is a photo. `captured` is the wall clock as seconds since 1970 on that
 ///   same clock. `former` is the name it was renamed from in its day, while a backup of that name may be meant.
 ///   `fingerprint` is of its bytes: equal bytes have equal ones.

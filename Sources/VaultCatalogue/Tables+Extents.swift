@@ -60,7 +60,8 @@ extension Tables {
         try extents.deleteRange.run()
     }
 
-    /// Whether a run lies in these sectors, wholly or in part. Where runs overlap each other, of those that begin before
+    /// Whether a run lies in these sectors, wholly or in part. Where runs overlap each other, of those that begin
+    /// before
     /// the end only the last is looked at.
     public func isAnyNamed(_ sectors: Range<UInt64>) throws(CatalogueError) -> Bool {
         for statement in [extents.lastBefore, extents.lastRecordBefore] {

@@ -35,7 +35,8 @@ extension Space {
         stop.withLock { $0 = reason == .givenUp ? reason : $0 ?? reason }
     }
 
-    /// Throws `readOnly` where the space was opened so, or writing has stopped. Claims the space before the first write.
+    /// Throws `readOnly` where the space was opened so, or writing has stopped. Claims the space before the first
+    /// write.
     func requireWritable() throws(StoreError) {
         if isReadOnly || writeStop != nil { throw .readOnly }
         // Here rather than under the locks that are taken later: a look takes time.

@@ -157,7 +157,8 @@ private func thumbnailerDirectories() -> [String] {
         home: value("HOME"), dataHome: value("XDG_DATA_HOME"), dataDirectories: value("XDG_DATA_DIRS"))
 }
 
-/// How the daemon tells the command that waits for it: any number of lines, each after a byte `line` and with a newline;
+/// How the daemon tells the command that waits for it: any number of lines, each after a byte `line` and with a
+/// newline;
 /// then one byte `live` and what the user should know, if anything; or an exit status, what, NUL and why.
 final class StatusPipe: Sendable {
     static let live: UInt8 = 0

@@ -35,7 +35,8 @@ struct MountWords: Equatable {
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev", "suid", "nosuid",
+        "keyfile=", "thumbs=", "trash=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev", "suid",
+        "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that change nothing here.

@@ -56,7 +56,7 @@ import Testing
         ("gid=4294967295", "obscura: -o gid=4294967295: must be a number, as id -u or id -g prints it"),
         ("umask=888", "obscura: -o umask=888: must be an octal number up to 777"),
         ("umask=1777", "obscura: -o umask=1777: must be an octal number up to 777"),
-        ("idle=soon", "obscura: -o idle=soon: must be a time, such as 90s, 10m, 2h or 1d"),
+        ("idle=soon", "obscura: -o idle=soon: must be a time, such as 90s, 10m, 2h or 1d, up to 36500d"),
         ("suspend=on", "obscura: -o suspend=on: must be unmount or keep"),
         ("trash=36501", "obscura: -o trash=36501: must be a number of days up to 36500"),
         ("trash=-1", "obscura: -o trash=-1: must be a number of days up to 36500"),

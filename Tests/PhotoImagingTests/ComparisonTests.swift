@@ -1,3 +1,4 @@
+import Glibc
 import PhotoImaging
 import Testing
 
@@ -8,7 +9,8 @@ private final class HoledSource: ByteSource {
     private let failsFrom: UInt64
     private(set) var bytesRead: UInt64 = 0
 
-    init(_ byteCount: UInt64, _ stored: [(range: Range<UInt64>, byte: UInt8)] = [], failsFrom: UInt64 = .max) {
+    init(_ byteCount: UInt64, _ stored: [(range: Range<UInt64>, byte: UInt8)] = [], failsFrom: UInt64 = .max)
+    {
         self.byteCount = byteCount
         self.stored = stored.sorted { $0.range.lowerBound < $1.range.lowerBound }
         self.failsFrom = failsFrom
@@ -19,7 +21,7 @@ private final class HoledSource: ByteSource {
         let count = Int(min(UInt64(buffer.count), byteCount - offset))
         if offset + UInt64(count) > failsFrom { return -1 }
         bytesRead += UInt64(count)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        memset(buffer.baseAddress!, 0, buffer.count)
         for (range, byte) in stored {
             let part = range.clamped(to: offset..<offset + UInt64(count))
             for place in part where !part.isEmpty { buffer[Int(place - offset)] = byte }

@@ -27,7 +27,8 @@ func audit(_ space: Space) throws {
     try auditRecords(space, database)
 }
 
-/// What must hold of every state that is published, as it can be read back: the runs of the catalogue are the sectors in
+/// What must hold of every state that is published, as it can be read back: the runs of the catalogue are the sectors
+/// in
 /// use less those given back, none is there twice, and bits and counts agree.
 func auditPublished(_ space: Space) {
     let snapshot: Space

@@ -166,7 +166,8 @@ extension DiskState {
 
     private func isOfChosenFile(_ event: DiskEvent, _ salt: UInt64) -> Bool {
         switch event {
-        case .wrote(let file, _), .resized(let file, _), .punched(let file, _): (salt >> UInt64(file % 64)) & 1 == 1
+        case .wrote(let file, _), .resized(let file, _), .punched(let file, _):
+            (salt >> UInt64(file % 64)) & 1 == 1
         default: salt & 1 == 1
         }
     }

@@ -46,7 +46,9 @@ import VaultFormat
         }
 
         private mutating func remove() {
-            guard let (content, found) = contents.sorted(by: { $0.key < $1.key }).randomElement(using: &generator)
+            guard
+                let (content, found) = contents.sorted(by: { $0.key < $1.key }).randomElement(
+                    using: &generator)
             else { return }
             space.free(found.runs)
             contents[content] = nil

@@ -27,16 +27,21 @@ import VaultFormat
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
     }
 
-    /// All that commands do with a vault, one after the other.
-    private func useAll(_ vault: String, spaces: Int) throws -> BackupReport {
-        _ = try Vault.info(vault)
+    private func writeSome(_ vault: String) throws -> [ExtentRun] {
         let space = try openSpace(vault)
         let runs = try space.writeAll(1, bytes(300_000, seed: 1))
         space.adopt(runs)
         try space.publish(space.freeze(), durable: true)
         #expect(try space.readAll(1, runs) == bytes(300_000, seed: 1))
         try space.close()
-        try patiently { try Vault.unlock(vault, password: secret("one")) }.repairFiles()
+        return runs
+    }
+
+    /// All that commands do with a vault, one after the other.
+    private func useAll(_ vault: String, spaces: Int) throws -> BackupReport {
+        _ = try Vault.info(vault)
+        let runs = try writeSome(vault)
+        try patiently { try Vault.unlock(vault, password: secret("one")).repairFiles() }
         if spaces > 1 { try Vault.grow(vault, bytesPerSpace: 20 << 20) { _, _ in } }
         let report = try patiently { try Vault.backup(vault, to: copy) { _, _ in } }
         #expect(try openSpace(copy).readAll(1, runs) == bytes(300_000, seed: 1))
@@ -97,9 +102,12 @@ import VaultFormat
     @Test func `what stands where a vault is to grow leaves it without room`() throws {
         let vault = try makeVault(directory)
         #expect(mkfifo(place(vault, SegmentFiles.name(2)), 0o600) == 0)
-        let space = try openSpace(vault)
-        #expect(throws: StoreError.noRoom) { _ = try space.writeAll(1, bytes(5 << 20, seed: 1)) }
-        try space.close()
+        func fill() throws {
+            let space = try openSpace(vault)
+            #expect(throws: StoreError.noRoom) { _ = try space.writeAll(1, bytes(5 << 20, seed: 1)) }
+            try space.close()
+        }
+        try fill()
         #expect(unlink(place(vault, SegmentFiles.name(2))) == 0)
         let again = try openSpace(vault)
         let runs = try again.writeAll(1, bytes(5 << 20, seed: 1))
@@ -108,7 +116,9 @@ import VaultFormat
 
     @Test func `a header or a log that is no file is none`() throws {
         let vault = try makeVault(directory)
-        for make in [{ mkfifo($0, 0o600) }, { mkdir($0, 0o700) }, { symlink("/dev/zero", $0) }] as [(String) -> Int32] {
+        for make in [{ mkfifo($0, 0o600) }, { mkdir($0, 0o700) }, { symlink("/dev/zero", $0) }]
+            as [(String) -> Int32]
+        {
             let log = vault + "/" + CopyLog.name
             #expect(make(log) == 0)
             try openSpace(vault).close()
@@ -164,7 +174,8 @@ import VaultFormat
         let other = directory.path + "/other"
         #expect(throws: VaultError.self) {
             try Vault.create(
-                at: other, spaces: 8, bytesPerSpace: size, kdf: quickKDF, password: secret("one")) { _, _ in }
+                at: other, spaces: 8, bytesPerSpace: size, kdf: quickKDF, password: secret("one")
+            ) { _, _ in }
         }
         #expect(!FileManager.default.fileExists(atPath: other))
         #expect(try Vault.info(vault).segmentsPerSpace == 4)
@@ -187,7 +198,6 @@ import VaultFormat
         let space = try openSpace(vault, calls: calls)
         let use = space.capacity
         #expect(use.total >= use.free && use.free >= use.available)
-        _ = space.isCatalogueFull
         let runs = try? space.writeAll(1, Array(repeating: 1, count: 300_000))
         #expect((runs == nil) == (bytes < 1 << 20))
         if let runs { space.adopt(runs) }

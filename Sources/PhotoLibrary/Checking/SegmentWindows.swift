@@ -31,8 +31,9 @@ struct SegmentWindows {
         var (first, count) = (0, 0)
         for segment in 0..<space.segmentCount {
             let more = counts[segment] ?? 0
-            if segment > first, count + more > space.limits.checkedRuns
-                || segment - first == space.limits.checkedSegments
+            if segment > first,
+                count + more > space.limits.checkedRuns
+                    || segment - first == space.limits.checkedSegments
             {
                 windows.append(first..<segment)
                 (first, count) = (segment, 0)

@@ -176,7 +176,8 @@ public struct SpaceCheck {
         }
         try tell(others, catalogue)
         report.plan.contested.formUnion(others.filter { !$0.run.isLost }.map(\.key))
-        while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) }) {
+        while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) })
+        {
             add(space.compareSectors(window.expected))
             report.plan.contested.formUnion(window.contested(space))
             for finding in try catalogue.locked({ tables throws(CatalogueError) in

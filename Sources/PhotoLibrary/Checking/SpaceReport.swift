@@ -97,7 +97,8 @@ public struct RepairPlan: Sendable {
         add(descriptors.count, "write a descriptor again", "write # descriptors again")
         if !contested.isEmpty {
             lines.append(
-                "leave sectors that two extents claim to the one that opens; what the other held stays an error")
+                "leave sectors that two extents claim to the one that opens; what the other held stays an error"
+            )
         }
         add(records.count, "write an identity record anew", "write # identity records anew")
         add(thumbnails.count, "drop a damaged thumbnail", "drop # damaged thumbnails")

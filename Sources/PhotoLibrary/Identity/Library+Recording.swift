@@ -38,7 +38,8 @@ extension Library {
         while records.count < most {
             let found = try committing { tree throws(FileError) in
                 try sql(tree.storeChanges())
-                return try takeRecords(tree, after: end ?? last, limit: min(space.limits.recordsPerLock, most))
+                return try takeRecords(
+                    tree, after: end ?? last, limit: min(space.limits.recordsPerLock, most))
             }
             guard let newEnd = found.end else { break }
             records += found.records

@@ -59,7 +59,8 @@ extension CatalogueMender {
             """
             SELECT ino, CASE WHEN size BETWEEN 0 AND \(Geometry.fileBytesMax) THEN size ELSE 1 END FROM inode
                 WHERE \(RuleText.isFile) AND \(condition)
-            """) { ($0.integer(0), $0.unsigned(1)) }
+            """
+        ) { ($0.integer(0), $0.unsigned(1)) }
         for (ino, size) in rows {
             try markRecord(ino)
             let content = try next("content")
@@ -215,10 +216,12 @@ extension CatalogueMender {
     /// Of several names in one day the oldest stays.
     private func keepOneMoment(of ino: Int64, day: Int64) throws(CatalogueError) {
         let names = try entries(
-            where: "ino = ?1 AND parent IN (SELECT ino FROM inode WHERE day = ?2)", [.number(ino), .number(day)])
+            where: "ino = ?1 AND parent IN (SELECT ino FROM inode WHERE day = ?2)",
+            [.number(ino), .number(day)])
         for entry in names.dropFirst() {
             try execute(
-                "DELETE FROM dentry WHERE parent = ?1 AND id = ?2", [.number(entry.parent), .number(entry.id)])
+                "DELETE FROM dentry WHERE parent = ?1 AND id = ?2",
+                [.number(entry.parent), .number(entry.id)])
         }
     }
 

@@ -207,7 +207,8 @@ public final class CatalogueMender {
         }
         let prefix = Array("user.".utf8)
         for (ino, name) in rows {
-            let rest = Array((name.starts(with: prefix) ? name.dropFirst(prefix.count) : name[...]).prefix(200))
+            let rest = Array(
+                (name.starts(with: prefix) ? name.dropFirst(prefix.count) : name[...]).prefix(200))
             let chosen = try chooseName(rest) { name throws(CatalogueError) in
                 try numbers(
                     "SELECT 1 FROM xattr WHERE ino = ?1 AND name = ?2", [.number(ino), .bytes(prefix + name)]

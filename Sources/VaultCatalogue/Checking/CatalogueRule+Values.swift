@@ -52,7 +52,9 @@ extension CatalogueRule {
         return "(SELECT coalesce(max(number), 0) FROM (\(parts.joined(separator: " UNION ALL "))))"
     }
 
-    static let highestInode = highest([("inode", "ino"), ("dentry", "ino"), ("photo", "ino"), ("copy", "ino")])
+    static let highestInode = highest([
+        ("inode", "ino"), ("dentry", "ino"), ("photo", "ino"), ("copy", "ino"),
+    ])
     static let highestContent = highest([
         ("inode", "content"), ("extent", "content"), ("thumbnail", "content"), ("share", "content"),
     ])
@@ -192,7 +194,8 @@ extension CatalogueRule {
 
     private static let isThumbnail = areSound([
         Column(name: "width", low: 1, high: 1 << 16), Column(name: "height", low: 1, high: 1 << 16),
-        Column(name: "content", high: Int64(RuleText.numberMax)), Column(name: "length", low: -1, high: 1 << 30),
+        Column(name: "content", high: Int64(RuleText.numberMax)),
+        Column(name: "length", low: -1, high: 1 << 30),
         Column(name: "version", high: countMax),
     ])
     private static let isDoubleThumbnail =
@@ -203,7 +206,8 @@ extension CatalogueRule {
             "trash",
             [
                 Column(
-                    name: "since", low: -timeMax, high: timeMax, repaired: "CAST(strftime('%s', 'now') AS INTEGER)"
+                    name: "since", low: -timeMax, high: timeMax,
+                    repaired: "CAST(strftime('%s', 'now') AS INTEGER)"
                 )
             ]),
         CatalogueRule(
@@ -211,7 +215,8 @@ extension CatalogueRule {
             mending: ["UPDATE trash SET noted = NULL WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"],
             query: "SELECT ino FROM trash WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"),
         deleting(
-            "trash", unless: areSound([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
+            "trash",
+            unless: areSound([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
         ),
     ]
 

@@ -132,7 +132,8 @@ extension Tables {
     /// Identity records with numbers above `last`, in order, at most `limit`, whatever their rows say.
     public func records(after last: UInt64, limit: Int) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
-            "SELECT id, 0, length, sector, generation, epoch, 1 FROM identity WHERE id > ? ORDER BY id LIMIT ?")
+            "SELECT id, 0, length, sector, generation, epoch, 1 FROM identity WHERE id > ? ORDER BY id LIMIT ?"
+        )
         query.bind(1, last)
         query.bind(2, Int64(limit))
         return try query.all(Self.checkedRun)

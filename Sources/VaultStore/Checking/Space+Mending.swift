@@ -47,7 +47,9 @@ extension Space {
     /// storage that answers twice differently cannot choose one.
     public func mendDescriptor(of checked: CheckedRun, at sector: UInt64, role: ExtentRole) -> Bool {
         guard !isReadOnly, isPossible(checked.run),
-            let number = (0..<checked.run.chunkCount).first(where: { checked.run.sector(ofChunk: $0) == sector })
+            let number = (0..<checked.run.chunkCount).first(where: {
+                checked.run.sector(ofChunk: $0) == sector
+            })
         else { return false }
         let descriptor = descriptor(role, checked.content, checked.run, number)
         let length = Int(descriptor.length) + Geometry.extentOverheadBytes

@@ -16,7 +16,8 @@ enum ClaimRefusal: Error {
 /// specification, *Claims*.
 ///
 /// Nothing is written before the space is claimed, and nothing when the last look at the claim is older than
-/// `ClaimTimes.look`. Unchecked Sendable: what is not atomic is guarded by `lock`, which is held during I/O on the claim.
+/// `ClaimTimes.look`. Unchecked Sendable: what is not atomic is guarded by `lock`, which is held during I/O on the
+/// claim.
 /// It is taken after the locks of the space and its files, and takes none of them.
 final class ClaimKeeper: @unchecked Sendable {
     private enum Phase {

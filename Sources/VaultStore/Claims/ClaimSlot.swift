@@ -144,7 +144,8 @@ final class ClaimSlot: Sendable {
 
     /// Writes a claim and has it on the disk, copy A before copy B. Throws where neither copy can be written.
     ///
-    /// - Parameter isInTime: asked right before anything is written; where it says no nothing is, and this returns false.
+    /// - Parameter isInTime: asked right before anything is written; where it says no nothing is, and this returns
+    /// false.
     func write(_ claim: Claim, isInTime: () -> Bool = { true }) throws(StoreError) -> Bool {
         var failure: StoreError?
         for copy in 0..<2 {

@@ -21,7 +21,8 @@ extension Space {
     /// Makes sure that the claim stands, right before a root is written and before anybody is told that one is safe.
     func lookAtClaim() throws(StoreError) { try claim?.look() }
 
-    /// Looks at the claim if that is due, so that another mount's is noticed though nothing is written. Returns after how
+    /// Looks at the claim if that is due, so that another mount's is noticed though nothing is written. Returns after
+    /// how
     /// many milliseconds to call this again; nil: not before something was written.
     public func lookAtClaimIfDue() -> Int64? { claim?.lookIfDue() }
 

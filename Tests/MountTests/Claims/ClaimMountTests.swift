@@ -78,8 +78,8 @@ import Testing
         let check = try daemons.place.run(
             [obscura, "check", daemons.vault(0), "--password-stdin"], "one\n")
         print(
-            "claims: seed \(seed): \(Self.roundsPerVault) rounds, \(stopped) with a stop, \(safe.all.count) files safe, "
-                + "check \(check.status)")
+            "claims: seed \(seed): \(Self.roundsPerVault) rounds, \(stopped) with a stop, "
+                + "\(safe.all.count) files safe, check \(check.status)")
         #expect(check.status == 0, "seed \(seed): \(check.output)")
     }
 

@@ -23,7 +23,8 @@ import VaultFormat
             self.truths = Mutex(truths)
         }
 
-        func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+        func pread(_ d: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int
+        {
             let count = try real.pread(d, bytes, at: offset)
             // Pages may lie there in other segments.
             let isOfExtent = bytes.count == Geometry.sectorBytes || bytes.count % Geometry.pageBytes != 0
@@ -34,7 +35,9 @@ import VaultFormat
         }
     }
 
-    @Test(arguments: [[true, false], [false, true], [false], [true, true, false], [true, false, true], []])
+    @Test(arguments: [
+        [true, false], [false, true], [false], [true, true, false], [true, false, true], [],
+    ])
     func `storage that answers twice differently chooses no nonce`(truths: [Bool]) throws {
         let vault = try MemoryVault(spaces: 2, segments: 4)
         let disk = MemoryDisk(vault.empty, isRecording: false)
@@ -80,6 +83,8 @@ import VaultFormat
 
 extension Space {
     fileprivate func fileRuns(of content: UInt64) throws -> [ExtentRun] {
-        try Catalogue(storage: self, readOnly: true).locked { try $0.runs(of: content, isRecord: false).map(\.run) }
+        try Catalogue(storage: self, readOnly: true).locked {
+            try $0.runs(of: content, isRecord: false).map(\.run)
+        }
     }
 }

@@ -47,7 +47,9 @@ import VaultFormat
         func runs(_ path: String, isRecord: Bool = false) throws -> [ExtentRun] {
             let (ino, content) = try mount { user in
                 let ino = try user.ino(path)
-                return (ino, try user.library.locked { tree throws(FileError) in try tree.inode(ino).row.content })
+                return (
+                    ino, try user.library.locked { tree throws(FileError) in try tree.inode(ino).row.content }
+                )
             }
             return try withSpace { space in
                 try Catalogue(storage: space, readOnly: true).locked {
@@ -181,7 +183,9 @@ import VaultFormat
     /// Writes until nothing more is taken.
     private func fill(_ user: MemoryUser) {
         for number in 0... {
-            guard (try? user.put("albums/filling \(number)", noise(600_000, seed: number))) != nil else { return }
+            guard (try? user.put("albums/filling \(number)", noise(600_000, seed: number))) != nil else {
+                return
+            }
         }
     }
 
@@ -194,7 +198,9 @@ import VaultFormat
             for _ in 0..<commits { user.library.committer.commitByHand(durable: true) }
         }
         let words = try vault.repair().findings.map(\.cause)
-        #expect(words.contains { $0.hasPrefix("254 sectors are in use and ") } || words.contains { $0.contains("in use") }, "\(words)")
+        #expect(
+            words.contains { $0.hasPrefix("254 sectors are in use and ") }
+                || words.contains { $0.contains("in use") }, "\(words)")
         #expect(try vault.check().findings.isEmpty)
         try vault.auditIt()
         try vault.use { user in
@@ -242,7 +248,8 @@ import VaultFormat
         try vault.useUnguarded { try $0.put("albums/newer", noise(250, seed: 21)) }
         let report = try vault.repair()
         #expect(report.findings.contains { $0.cause == "two extents have the same sectors" })
-        #expect(try vault.check().findings.map(\.text).allSatisfy { $0.hasSuffix(": bytes 0 to 299 are lost") })
+        #expect(
+            try vault.check().findings.map(\.text).allSatisfy { $0.hasSuffix(": bytes 0 to 299 are lost") })
         try vault.use { user in
             let expected = (0..<8).filter { $0 != 5 }.map { ("\($0)", noise(300, seed: $0)) }
             for (name, bytes) in expected + [("new", noise(250, seed: 20)), ("newer", noise(250, seed: 21))] {
@@ -261,14 +268,18 @@ import VaultFormat
         "sector = sector + 1", "sector = sector - 300", "sector = sector + (content % 3) * 257",
         // Across segments, and into the last.
         "sector = 3 * 8192 - 257 - content % 2", "sector = 3 * 8192 - 1 - content % 300",
-        "sector = 6 * 8192 - 1", "sector = 4 * 8192 - 257 * (content % 4), length = 131072 * (1 + content % 4)",
+        "sector = 6 * 8192 - 1",
+        "sector = 4 * 8192 - 257 * (content % 4), length = 131072 * (1 + content % 4)",
         // Longer than anything.
-        "length = 8000000", "length = 1 << 33", "length = 1 << 62", "length = 9223372036854775807", "length = 0",
+        "length = 8000000", "length = 1 << 33", "length = 1 << 62", "length = 9223372036854775807",
+        "length = 0",
         "length = 131072 * 60, sector = 2 * 8192 + content % 64",
         "offset = 131072 * 3, length = 131072 * 20 WHERE offset > 0",
         // Negative, and where sums end.
-        "sector = -1", "sector = -9223372036854775808", "sector = 9223372036854775807", "sector = (1 << 61) + content",
-        "offset = -131072 - offset", "offset = 9223372036854775807 - offset", "offset = (1 << 62) - 131072 + offset",
+        "sector = -1", "sector = -9223372036854775808", "sector = 9223372036854775807",
+        "sector = (1 << 61) + content",
+        "offset = -131072 - offset", "offset = 9223372036854775807 - offset",
+        "offset = (1 << 62) - 131072 + offset",
         "length = -1", "length = -9223372036854775808", "length = (1 << 61) - 1, offset = offset + (1 << 61)",
         // In the pages of the catalogue.
         "sector = content % 8192",
@@ -280,7 +291,9 @@ import VaultFormat
         let vault = try Forgetful(spaces: 2)
         let sizes = [1, 400, 500_000, 131_072, 700_000, 9000]
         try vault.use { user in
-            for (number, size) in sizes.enumerated() { try user.put("albums/\(number)", noise(size, seed: number)) }
+            for (number, size) in sizes.enumerated() {
+                try user.put("albums/\(number)", noise(size, seed: number))
+            }
             try user.put("albums/p.jpg", jpeg(more: 1, size: 4000))
             _ = try user.get("albums/.thumbs/p.jpg")
         }

@@ -54,7 +54,8 @@ import VaultFormat
         Break(
             "it counts more entries than any directory has", .mended,
             "UPDATE inode SET size = -1 WHERE ino = \(trip)"),
-        Break("the number of its name is out of range", .mended, "UPDATE dentry SET id = -id WHERE parent = 3"),
+        Break(
+            "the number of its name is out of range", .mended, "UPDATE dentry SET id = -id WHERE parent = 3"),
         Break(
             "a row of the table trash_name makes no sense", .mended, "UPDATE trash_name SET parent = -1"),
         Break("a number in the table photo is out of range", .mended, "UPDATE photo SET orientation = 9"),
@@ -85,7 +86,8 @@ import VaultFormat
         Break("a row of the table unfiled makes no sense", .mended, "INSERT INTO unfiled VALUES(-1)"),
         Break("a row of the table unrecorded makes no sense", .mended, "INSERT INTO unrecorded VALUES(-1)"),
         Break(
-            "a link's target is none that a link can have", .mended, "INSERT INTO symlink VALUES(\(long), x'')"),
+            "a link's target is none that a link can have", .mended,
+            "INSERT INTO symlink VALUES(\(long), x'')"),
         Break(
             "the name of an attribute is none that it can have", .mended,
             "INSERT INTO xattr VALUES(\(long), x'41', x'42')",
@@ -101,7 +103,8 @@ import VaultFormat
             "INSERT INTO dentry VALUES(3, 99999, x'41', 88888, 0)",
             "UPDATE inode SET size = size + 1 WHERE ino = 3"),
         Break(
-            "its name cannot stand in a directory", .moved, "UPDATE dentry SET name = x'2f' WHERE ino = \(long)"),
+            "its name cannot stand in a directory", .moved,
+            "UPDATE dentry SET name = x'2f' WHERE ino = \(long)"),
         Break(
             "a name that it had before it was removed cannot stand in a directory", .mended,
             "UPDATE trash SET name = x'' WHERE id = 0", "UPDATE trash_name SET name = zeroblob(3)"),
@@ -113,9 +116,11 @@ import VaultFormat
         Break(
             "its name lies in no directory", .moved, "UPDATE dentry SET parent = \(long) WHERE ino = \(trip)"),
         Break(
-            "a directory has several names", .mended, "INSERT INTO dentry VALUES(3, 99999, x'41', \(trip), 0)"),
+            "a directory has several names", .mended, "INSERT INTO dentry VALUES(3, 99999, x'41', \(trip), 0)"
+        ),
         Break("it has no name", .moved, "DELETE FROM dentry WHERE ino = \(long)"),
-        Break("no way leads there from the root", .moved, "UPDATE dentry SET parent = ino WHERE ino = \(trip)"),
+        Break(
+            "no way leads there from the root", .moved, "UPDATE dentry SET parent = ino WHERE ino = \(trip)"),
         Break(
             "it has another directory above it than the one it lies in", .mended,
             "UPDATE inode SET parent = 2 WHERE ino = \(trip)"),
@@ -128,7 +133,9 @@ import VaultFormat
     ]
 
     private static let ofDetails = [
-        Break("an attribute is of no file", .mended, "INSERT INTO xattr VALUES(88888, CAST('user.a' AS BLOB), x'')"),
+        Break(
+            "an attribute is of no file", .mended,
+            "INSERT INTO xattr VALUES(88888, CAST('user.a' AS BLOB), x'')"),
         Break(
             "it is not known to have attributes", .mended,
             "INSERT INTO xattr VALUES(\(long), CAST('user.a' AS BLOB), x'')"),
@@ -211,10 +218,12 @@ import VaultFormat
         Break("its link count is wrong", .mended, "UPDATE inode SET nlink = 9 WHERE \(isFile)"),
         Break("its count of entries is wrong", .mended, "UPDATE inode SET size = 99 WHERE ino = 3"),
         Break("its count of directories is wrong", .mended, "UPDATE inode SET nlink = 7 WHERE ino IN (2, 3)"),
-        Break("its count of stored bytes is wrong", .mended, "UPDATE inode SET allocated = 1 WHERE \(isFile)"),
+        Break(
+            "its count of stored bytes is wrong", .mended, "UPDATE inode SET allocated = 1 WHERE \(isFile)"),
         Break("the count of files that share its bytes is wrong", .mended, "UPDATE share SET users = 5"),
         Break("the bytes of all photos are counted wrongly", .mended, "UPDATE counter SET photo_bytes = 7"),
-        Break("the cost of all thumbnails is counted wrongly", .mended, "UPDATE counter SET picture_bytes = 7"),
+        Break(
+            "the cost of all thumbnails is counted wrongly", .mended, "UPDATE counter SET picture_bytes = 7"),
         Break("photos without thumbnails are noted twice", .mended, "INSERT INTO unpictured VALUES(9, 8)"),
     ]
 
@@ -224,7 +233,9 @@ import VaultFormat
         #expect(Set(Self.all.map(\.rule)) == Set(CatalogueRule.all.map(\.violation)))
     }
 
-    @Test(arguments: all.indices) func `what breaks a rule is found, and mended where it can be`(index: Int) throws {
+    @Test(arguments: all.indices) func `what breaks a rule is found, and mended where it can be`(index: Int)
+        throws
+    {
         let broken = Self.all[index]
         let specimen = try Specimen()
         try specimen.change(broken.statements)

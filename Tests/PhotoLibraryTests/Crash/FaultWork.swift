@@ -243,7 +243,8 @@ enum FaultWork {
     }
 
     private static func grow(_ session: FaultSession) throws {
-        try Vault.grow(MemoryVault.path, bytesPerSpace: 7 * session.vault.segmentBytes, calls: session.calls) {
+        try Vault.grow(MemoryVault.path, bytesPerSpace: 7 * session.vault.segmentBytes, calls: session.calls)
+        {
             _, _ in
         }
     }

@@ -37,7 +37,8 @@ final class EditedVault {
     private static func fill(_ user: MemoryUser) throws {
         for album in ["Trip", "Trip/Day 2", "Empty"] { try user.mkdir("albums/\(album)") }
         for number in 0..<4 {
-            try user.put("albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number, size: 700))
+            try user.put(
+                "albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number, size: 700))
         }
         let large = jpeg("2024-05-01", more: 7)
         try user.put("albums/large.jpg", large + noise(300_000, seed: 7))
@@ -55,7 +56,8 @@ final class EditedVault {
         _ = try user.library.makeSymbolicLink(3, "symlink", target: Array("notes".utf8), user.caller)
         for number in 0..<3 {
             try user.library.setExtendedAttribute(
-                try user.ino("albums/notes"), name: Array("user.a\(number)".utf8), value: [1, 2, 3], policy: .any)
+                try user.ino("albums/notes"), name: Array("user.a\(number)".utf8), value: [1, 2, 3],
+                policy: .any)
         }
         for number in [2, 3] {
             try user.ln("moments/2024-05-0\(number + 1)/p\(number).jpg", "albums/Empty/\(number).jpg")
@@ -96,7 +98,9 @@ final class EditedVault {
         // Not byte by byte: tests are not optimised.
         let isSame = known.withUnsafeBytes { known in
             bytes.withUnsafeBytes { bytes in
-                guard count > 0, let one = known.baseAddress, let other = bytes.baseAddress else { return true }
+                guard count > 0, let one = known.baseAddress, let other = bytes.baseAddress else {
+                    return true
+                }
                 return memcmp(one + first, other, count) == 0
             }
         }

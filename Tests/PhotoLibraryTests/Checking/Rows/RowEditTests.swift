@@ -11,7 +11,8 @@ import VaultFormat
 /// Rows that say anything: whatever they say, a check and a repair come to their end, what a check calls whole can be
 /// listed and read, and after a repair nothing is left that could be repaired.
 ///
-/// `OBSCURA_ROW_EDITS` says how many changes are tried, from `OBSCURA_ROW_SEED` on, as `scripts/fuzz rows` sets it; then
+/// `OBSCURA_ROW_EDITS` says how many changes are tried, from `OBSCURA_ROW_SEED` on, as `scripts/fuzz rows` sets it;
+/// then
 /// each round is told on standard error before it begins. A crash ends the process: the last one told is at fault.
 @Suite(.serialized) struct RowEditTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -133,7 +134,8 @@ private final class RowRound {
         let handle = try user.library.open(attributes.ino, flags: O_RDONLY, user.caller)
         defer { user.library.release(handle) }
         let end = min(attributes.size, 1 << 20)
-        let offsets = Array(stride(from: 0, to: end, by: Self.pieceBytes)) + [attributes.size / 2, attributes.size]
+        let offsets =
+            Array(stride(from: 0, to: end, by: Self.pieceBytes)) + [attributes.size / 2, attributes.size]
         for offset in offsets where offset <= attributes.size {
             do {
                 let bytes = try user.read(handle, Self.pieceBytes, at: offset)

@@ -24,12 +24,16 @@ struct RowEditor {
         (self.space, self.dice) = (space, dice)
         let memory = try Connection(path: ":memory:", vfs: nil, readOnly: false)
         try Schema.prepare(memory, readOnly: false)
-        let names = try memory.prepare("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name").all {
+        let names = try memory.prepare("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name").all
+        {
             String(decoding: $0.bytes(0), as: UTF8.self)
         }
         tables = try names.map { name in
             let columns = try memory.prepare("SELECT name, type, pk FROM pragma_table_info('\(name)')").all {
-                (String(decoding: $0.bytes(0), as: UTF8.self), $0.bytes(1) == Array("INTEGER".utf8), $0.integer(2))
+                (
+                    String(decoding: $0.bytes(0), as: UTF8.self), $0.bytes(1) == Array("INTEGER".utf8),
+                    $0.integer(2)
+                )
             }
             return Table(
                 name: name, columns: columns.map { ($0.0, $0.1) },
@@ -63,7 +67,9 @@ struct RowEditor {
         _ body: (inout RowEditor, Connection) throws -> Void
     ) throws {
         let database = try Connection(path: PageVFS.register(space), vfs: PageVFS.name, readOnly: false)
-        for setting in ["locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "synchronous=OFF", "temp_store=MEMORY"] {
+        for setting in [
+            "locking_mode=EXCLUSIVE", "journal_mode=MEMORY", "synchronous=OFF", "temp_store=MEMORY",
+        ] {
             try database.execute("PRAGMA \(setting)")
         }
         try body(&self, database)
@@ -78,7 +84,9 @@ struct RowEditor {
             let indexes = try database.prepare(
                 "SELECT name, tbl_name, rootpage, sql FROM sqlite_schema WHERE type='index' AND sql IS NOT NULL"
             ).all { row in
-                (0..<4).map { $0 == 2 ? "\(row.integer($0))" : "'\(String(decoding: row.bytes($0), as: UTF8.self))'" }
+                (0..<4).map {
+                    $0 == 2 ? "\(row.integer($0))" : "'\(String(decoding: row.bytes($0), as: UTF8.self))'"
+                }
             }
             try database.execute("PRAGMA writable_schema=ON")
             try database.execute("DELETE FROM sqlite_schema WHERE type='index' AND sql IS NOT NULL")
@@ -87,7 +95,8 @@ struct RowEditor {
             try database.execute("PRAGMA writable_schema=ON")
             for index in indexes {
                 try database.execute(
-                    "INSERT INTO sqlite_schema VALUES('index', \(index[0]), \(index[1]), \(index[2]), \(index[3]))")
+                    "INSERT INTO sqlite_schema VALUES('index', \(index[0]), \(index[1]), \(index[2]), \(index[3]))"
+                )
             }
             try database.execute("PRAGMA writable_schema=RESET")
         }
@@ -95,7 +104,9 @@ struct RowEditor {
 
     /// Changes one row, or many; what SQLite refuses is not done.
     private mutating func editRow(_ database: Connection) throws {
-        guard let table = try tableWithRows(database), let row = try randomRow(database, table) else { return }
+        guard let table = try tableWithRows(database), let row = try randomRow(database, table) else {
+            return
+        }
         let statement: String
         switch Int.random(in: 0..<24, using: &dice) {
         case 0: statement = "DELETE FROM \(table.name) WHERE \(row)"
@@ -142,7 +153,8 @@ struct RowEditor {
         guard count > 0 else { return nil }
         let place = Int.random(in: 0..<count, using: &dice)
         let keys = table.keys.map { "quote(\($0))" }.joined(separator: ", ")
-        let found = try? database.prepare("SELECT \(keys) FROM \(table.name) LIMIT 1 OFFSET \(place)").one { row in
+        let found = try? database.prepare("SELECT \(keys) FROM \(table.name) LIMIT 1 OFFSET \(place)").one {
+            row in
             table.keys.indices.map { String(decoding: row.bytes(Int32($0)), as: UTF8.self) }
         }
         guard let values = found ?? nil else { return nil }
@@ -150,8 +162,10 @@ struct RowEditor {
     }
 
     private static let numbers: [Int64] = [
-        0, 1, -1, 2, 3, 7, 15, 16, 255, 256, 511, 65_536, 131_071, 131_072, 131_073, 1 << 31, 1 << 32, 1 << 40,
-        1 << 53 + 1, 1 << 60, 1 << 61, 1 << 62 - 1, 1 << 62, Int64.max, Int64.max - 1, Int64.min, Int64.min + 1, -512,
+        0, 1, -1, 2, 3, 7, 15, 16, 255, 256, 511, 65_536, 131_071, 131_072, 131_073, 1 << 31, 1 << 32,
+        1 << 40,
+        1 << 53 + 1, 1 << 60, 1 << 61, 1 << 62 - 1, 1 << 62, Int64.max, Int64.max - 1, Int64.min,
+        Int64.min + 1, -512,
         16_877, 33_188, 41_471, 20_240_501, 99_999_999,
     ]
     private static let texts = [
@@ -164,7 +178,8 @@ struct RowEditor {
     /// Something for a column, as SQL.
     private mutating func value(of column: String, _ table: Table, _ database: Connection) throws -> String {
         let isNumber = table.columns.first { $0.name == column }?.isNumber ?? true
-        let same = "(SELECT \(column) FROM \(table.name) ORDER BY \(column) LIMIT 1 OFFSET \(Int.random(in: 0..<20, using: &dice)))"
+        let place = Int.random(in: 0..<20, using: &dice)
+        let same = "(SELECT \(column) FROM \(table.name) ORDER BY \(column) LIMIT 1 OFFSET \(place))"
         guard isNumber else {
             switch Int.random(in: 0..<4, using: &dice) {
             case 0: return "coalesce(\(same), x'')"
@@ -172,7 +187,8 @@ struct RowEditor {
             // Not `randomblob`: it would be something else each time.
             default:
                 let text = Self.texts.randomElement(using: &dice) ?? "x''"
-                return text == "randomblob(255)" ? "CAST(replace(hex(zeroblob(127)), '0', 'x') || 'é' AS BLOB)" : text
+                return text == "randomblob(255)"
+                    ? "CAST(replace(hex(zeroblob(127)), '0', 'x') || 'é' AS BLOB)" : text
             }
         }
         switch Int.random(in: 0..<8, using: &dice) {
@@ -182,10 +198,15 @@ struct RowEditor {
         case 3: return "coalesce(\(same), 0)"
         case 4:
             // A number of another table.
-            let other = ["inode.ino", "extent.content", "extent.sector", "dentry.id", "extent.offset", "identity.sector"]
+            let other =
+                [
+                    "inode.ino", "extent.content", "extent.sector", "dentry.id", "extent.offset",
+                    "identity.sector",
+                ]
                 .randomElement(using: &dice) ?? "inode.ino"
             let parts = other.split(separator: ".")
-            return "coalesce((SELECT \(parts[1]) FROM \(parts[0]) LIMIT 1 OFFSET \(Int.random(in: 0..<20, using: &dice))), 0)"
+            let place = Int.random(in: 0..<20, using: &dice)
+            return "coalesce((SELECT \(parts[1]) FROM \(parts[0]) LIMIT 1 OFFSET \(place)), 0)"
         case 5: return "\(Int64(truncatingIfNeeded: dice.next() >> UInt64.random(in: 0..<60, using: &dice)))"
         default: return "\(Self.numbers.randomElement(using: &dice) ?? 0)"
         }
@@ -201,7 +222,8 @@ struct RowEditor {
         let kind = Int.random(in: 0..<3, using: &dice)
         edits.append("bits \(kind): segment \(segment), sectors \(first)+\(count)")
         space.lock.withLock {
-            guard segment < space.sectors.segmentCount, var row = try? space.sectors.usedRow(of: segment) else {
+            guard segment < space.sectors.segmentCount, var row = try? space.sectors.usedRow(of: segment)
+            else {
                 return
             }
             // Where something is, more often than not.
