@@ -127,7 +127,8 @@ public final class MountSession: @unchecked Sendable {
                 takeDown(within: isShort ? Self.sleepGraceMilliseconds : Self.graceMilliseconds)
                 return .signal(number)
             case nil:
-                guard idle.isOver(uses: bridge.useCount, open: bridge.openCount) else { continue }
+                guard idle.isOver(uses: bridge.useCount, open: bridge.openCount), !library.holdsUnwritten
+                else { continue }
                 guard mountPoint.unmount(lazily: false) else { continue }
                 waitForEnd(Self.graceMilliseconds)
                 return .idle

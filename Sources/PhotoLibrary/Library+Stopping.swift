@@ -47,8 +47,13 @@ extension Library {
         try committer.makeDurable()
     }
 
-    /// As `settle`; what fails is tried again within the bounds of the options, unless writing ends.
-    func settlePatiently() {
+    /// As `settle`; what fails is tried again within the bounds of the options, unless writing ends. Where it has, it is
+    /// tried once.
+    func settleForTheLastTime() {
+        if isReadOnly {
+            try? settleAfterStop()
+            return
+        }
         let bounds = options.commitRetries
         let end = options.clocks.monotonic() + bounds.milliseconds
         while !isReadOnly {
@@ -83,6 +88,9 @@ extension Library {
     }
 
     // MARK: What is not written
+
+    /// Whether something was accepted that only the user can save, or give up: an idle mount with it is not ended.
+    public var holdsUnwritten: Bool { space.writeStop != nil && hasUnwritten }
 
     /// Whether something that was accepted is in no durable root.
     var hasUnwritten: Bool {

@@ -133,7 +133,7 @@ public final class Library: @unchecked Sendable {
         callOff()
         followUp.awaitEnd()
         guard !options.readOnly else { return }
-        if isPatient { settlePatiently() }
+        if isPatient { settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
         func attempt(_ body: () throws(FileError) -> Void) {

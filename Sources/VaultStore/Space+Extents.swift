@@ -159,16 +159,13 @@ extension Space {
             guard let (sector, count) = try takeAny(least: least, most: most, near: near, area, mayGrow)
             else { return nil }
             let segment = Int(sector / UInt64(files.sectorsPerSegment))
-            do throws(StoreError) {
-                _ = try files.segment(segment, for: .writing)
+            if foundSegments.contains(segment) || files.hasFile(segment) {
+                foundSegments.insert(segment)
                 return (sector, count)
-            } catch {
-                try sectors.abandon(sector, count)
-                guard error == .segmentMissing(segment), lostSegments.insert(segment).inserted else {
-                    throw error
-                }
-                updateExcluded()
             }
+            try sectors.abandon(sector, count)
+            lostSegments.insert(segment)
+            updateExcluded()
         }
     }
 

@@ -83,7 +83,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     var kept = KeptRoom()
     /// Generations of states that somebody reads; see `holdSnapshot`.
     var held: [UInt64] = []
-    /// Segments of content whose files were found missing when something was to be written there.
+    /// Segments of content whose files were there, and those whose files were missing, when something was first to be
+    /// written there.
+    var foundSegments: Set<Int> = []
     var lostSegments: Set<Int> = []
     /// Sectors in `doomed`, and those that will come there.
     var destroyedSectors: UInt64 = 0
