@@ -121,7 +121,7 @@ import VaultFormat
         record.row.modified = Timestamp(seconds: 1, nanoseconds: 2)
         var photo = PhotoRow(ino: 77, day: 20_240_501)
         (photo.isPinned, photo.captured, photo.fingerprint) = (true, -1, .max)
-        (photo.former, photo.source) = ([], Array("exif".utf8))
+        (photo.former, photo.source) = (Array("b".utf8), Array("exif".utf8))
         record.photo = photo
         record.trashed = TrashRow(ino: 77, id: 0, since: 44, name: [0xFF, 0x2E])
         record.names = [RecordedName(parent: 16, name: [1], isMember: true, since: 8)]
