@@ -176,8 +176,8 @@ import VaultFormat
         "-9223372036854775808",
     ]
     private static let blobs = [
-        "x''", "x'2f'", "x'2e2e'", "x'612f62'", "x'6100'", "zeroblob(300)", "zeroblob(70000)", "x'ff'",
-        "x'2e746875'",
+        "x''", "x'2f'", "x'2e2e'", "x'612f62'", "x'6100'", "zeroblob(300)", "zeroblob(70000)",
+        "zeroblob(140000)", "x'ff'", "x'2e746875'",
     ]
 
     /// Every column of every table, with each of the values, in all rows and in one: as SQL.

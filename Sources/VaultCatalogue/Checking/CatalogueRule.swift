@@ -205,8 +205,12 @@ extension CatalogueRule {
             "it has no identity record", mending: ["INSERT INTO unrecorded \(unrecorded)"], query: unrecorded),
         CatalogueRule(
             "a link's target is of no link",
-            mending: ["DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"],
-            query: "SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode)"),
+            mending: [
+                "DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))"
+            ],
+            query: """
+                SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))
+                """),
         CatalogueRule(
             "a link has no target",
             query: """

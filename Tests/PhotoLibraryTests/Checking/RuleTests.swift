@@ -175,6 +175,10 @@ import VaultFormat
         Break("an extent belongs to no file", .lost, "UPDATE inode SET content = 88888 WHERE size = 300000"),
         Break("it cannot have this size", .mended, "UPDATE inode SET size = 1 << 62 WHERE size = 300000"),
         Break("it cannot have this size", .mended, "UPDATE inode SET size = -1 WHERE size = 300000"),
+        // Sums of these overflow.
+        Break(
+            "it cannot have this size", .mended,
+            "UPDATE inode SET size = -9223372036854775808 WHERE flags & 4 <> 0"),
         Break("it has bytes behind its end", .mended, "UPDATE inode SET size = 1 WHERE size = 300000"),
     ]
 
