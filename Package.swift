@@ -115,7 +115,9 @@ let package = Package(
             ]),
         tests(
             "FuseBridgeTests",
-            uses: ["FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "LinuxIO", "TestSupport"]),
+            uses: [
+                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "VaultFormat", "LinuxIO", "TestSupport",
+            ]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),

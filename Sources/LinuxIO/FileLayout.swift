@@ -93,8 +93,8 @@ public struct FileLayout: Sendable, Equatable {
 
 /// Whether all bytes are zeros. Others most often begin with one that is not.
 public func isAllZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard let start = bytes.baseAddress, bytes[0] == 0 else { return bytes.isEmpty }
-    return memcmp(start, start + 1, bytes.count - 1) == 0
+    guard let start = bytes.baseAddress, !bytes.isEmpty else { return true }
+    return bytes[0] == 0 && memcmp(start, start + 1, bytes.count - 1) == 0
 }
 
 /// The kernel's answers about an open file.

@@ -1,5 +1,6 @@
 public import LinuxIO
 import Synchronization
+import VaultFormat
 
 /// What a mount takes up once it is live, and what requests leave for later: files to be classified that are too large
 /// for anybody to wait for. On a thread of its own, one thing after another.
@@ -17,10 +18,9 @@ final class FollowUp: @unchecked Sendable {
     private var isRunning = false
     private var comparisons = 0
 
-    /// Requests that compare photos at the same time; each occupies a thread that serves others.
-    private static let comparisonsMax = 8
-    /// Numbers that wait. A queue this long says that nobody takes any.
-    private static let waitingMax = 65_536
+    private let limits: Limits
+
+    init(_ limits: Limits) { self.limits = limits }
 
     /// Whether what takes long is to end. Takes no lock.
     var isCalledOff: Bool { ending.load(ordering: .relaxed) }
@@ -33,7 +33,7 @@ final class FollowUp: @unchecked Sendable {
     /// Leaves a file to be classified, which the catalogue knows to be waiting for that.
     func note(_ ino: UInt64) {
         lock.withLock {
-            guard waiting.count < Self.waitingMax, !waiting.contains(ino) else { return }
+            guard waiting.count < limits.waitingFiles, !waiting.contains(ino) else { return }
             waiting.append(ino)
             change.signalAll()
         }
@@ -55,7 +55,7 @@ final class FollowUp: @unchecked Sendable {
     /// Counts a request that compares photos at length; false where there are too many.
     func beginComparison() -> Bool {
         lock.withLock {
-            guard comparisons < Self.comparisonsMax else { return false }
+            guard comparisons < limits.longComparisons else { return false }
             comparisons += 1
             return true
         }

@@ -17,7 +17,7 @@ public final class Library: @unchecked Sendable {
     let commons: FileCommons
     let committer: Committer
     let thumbnails: ThumbnailShop?
-    let followUp = FollowUp()
+    let followUp: FollowUp
     let clock: SessionClock
     private let trashedBytes = BriefMemory()
     /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
@@ -61,6 +61,7 @@ public final class Library: @unchecked Sendable {
         }
         committer = Committer()
         thumbnails = options.thumbnails == .off ? nil : ThumbnailShop(options)
+        followUp = FollowUp(options.limits)
         committer.library = self
         followUp.library = self
         commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }

@@ -174,8 +174,6 @@ public struct LibraryOptions: Sendable {
     var pictureMaker: (any PictureMaking)?
     /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.
     var settleMilliseconds = AheadMaker.settleMilliseconds
-    /// Bytes of a file that are compared with photos while others wait for the file, or for its directory: some 50 ms.
-    var briefComparisonBytes: UInt64 = 32 << 20
     /// Nothing is committed but by fsync(2), close and `Committer.commitByHand`, in tests that choose the moments.
     var commitsByHand = false
     /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.

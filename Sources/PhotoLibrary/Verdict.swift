@@ -2,6 +2,7 @@ import Glibc
 import LinuxIO
 import PhotoImaging
 import VaultCatalogue
+import VaultFormat
 
 /// What a look at a file's bytes found.
 enum Verdict: Sendable {
@@ -148,7 +149,7 @@ extension Library {
         if case .none = search { return .media(sighting) }
         do throws(FileError) {
             // Where all of it is too much, nothing is read in vain.
-            let workMax = options.briefComparisonBytes
+            let workMax = options.limits.briefComparisonBytes
             let isLong = file.view.withLock { file.map.allocated } > workMax
             let found = try equalPhotos(to: source, fingerprint, besides: file.ino) { isLong || $0 > workMax }
             (sighting.equals, sighting.isCompared) = (found.photos, found.isComplete)

@@ -57,6 +57,12 @@ public struct Limits: Sendable, Hashable {
     /// Runs, and segments, whose allocation a check compares at a time.
     public var checkedRuns = 1 << 18
     public var checkedSegments = 1024
+    /// Bytes of a file that are compared with photos while others wait for the file, or for its directory: some 50 ms.
+    public var briefComparisonBytes: UInt64 = 32 << 20
+    /// Requests that compare more at the same time; each occupies a thread that serves others.
+    public var longComparisons = 8
+    /// Files that wait for the follow-up in memory; the others are taken up by the next session.
+    public var waitingFiles = 65_536
 
     public init() {}
 
@@ -91,6 +97,9 @@ public struct Limits: Sendable, Hashable {
         limits.trashRows = 1
         limits.checkedRuns = 1
         limits.checkedSegments = 1
+        limits.briefComparisonBytes = 0
+        limits.longComparisons = 1
+        limits.waitingFiles = 1
         return limits
     }()
 }

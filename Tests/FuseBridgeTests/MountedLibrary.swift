@@ -10,7 +10,7 @@ final class TestLibrary {
     fileprivate let vault: TestVault
 
     init(_ change: (inout LibraryOptions) -> Void = { _ in }) throws {
-        vault = try TestVault()
+        vault = try TestVault(bytesPerSpace: 256 << 20)
         var options = LibraryOptions(owner: (getuid(), getgid()), mountedByRoot: true)
         options.workerPath = workerPath
         change(&options)

@@ -1,3 +1,4 @@
+import Glibc
 import PhotoImaging
 import Testing
 
@@ -19,7 +20,7 @@ private final class HoledSource: ByteSource {
         let count = Int(min(UInt64(buffer.count), byteCount - offset))
         if offset + UInt64(count) > failsFrom { return -1 }
         bytesRead += UInt64(count)
-        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        memset(buffer.baseAddress!, 0, buffer.count)
         for (range, byte) in stored {
             let part = range.clamped(to: offset..<offset + UInt64(count))
             for place in part where !part.isEmpty { buffer[Int(place - offset)] = byte }

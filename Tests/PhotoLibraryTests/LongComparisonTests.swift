@@ -3,17 +3,23 @@ import LinuxIO
 import Synchronization
 import TestSupport
 import Testing
+import VaultFormat
 
 @testable import PhotoLibrary
 @testable import VaultStore
 
 /// A client's request that waits until all is compared, unless it is cancelled.
 private final class PatientRequest: LongRequest, @unchecked Sendable {
+    private let begin: @Sendable () -> Void
     private let lock = NSLock()
     private var cancellations: [Cancellation] = []
     private var isEarly = false
 
+    /// - Parameter begin: called when it becomes a long one.
+    init(begin: @escaping @Sendable () -> Void = {}) { self.begin = begin }
+
     func lasting(_ work: (Cancellation) -> Void) {
+        begin()
         let cancellation = Cancellation()
         let isCancelled = lock.withLock {
             cancellations.append(cancellation)
@@ -46,8 +52,19 @@ private final class Task: @unchecked Sendable {
         }
     }
 
+    /// Throws what it threw.
+    var isEnded: Bool {
+        get throws {
+            guard done.wait(timeout: .now()) == .success else { return false }
+            done.signal()
+            if let error = failure.withLock({ $0 }) { throw error }
+            return true
+        }
+    }
+
     func wait() throws {
         try #require(done.wait(timeout: .now() + 60) == .success)
+        done.signal()
         if let error = failure.withLock({ $0 }) { throw error }
     }
 }
@@ -56,32 +73,39 @@ private final class Task: @unchecked Sendable {
 @Suite(.serialized) struct LongComparisonTests {
     /// A read of a whole chunk: only large files have these.
     private static let chunkRead = Int(Chunk.bytes)
-    private static let picture = jpeg(more: 1) + noise(3 << 20, seed: 5)
+    private static let picture = jpeg(more: 1) + noise(6 << 20, seed: 5)
 
     /// A library that compares everything at length, with a photo and small files.
     private func rig() throws -> Rig {
-        let rig = try Rig()
+        let rig = try Rig(bytes: 256 << 20)
         try rig.close()
-        try rig.reopen { $0.briefComparisonBytes = 0 }
+        try rig.reopen { $0.limits.briefComparisonBytes = 0 }
         try rig.put("albums/a.jpg", Self.picture)
         try rig.put("albums/note", noise(5000))
         return rig
     }
 
-    /// Writes a duplicate and closes it on another thread, where it waits in the middle of comparing.
+    /// A request that waits in the middle of comparing.
+    private func heldRequest(_ rig: Rig) -> PatientRequest {
+        let calls = rig.vault.calls
+        return PatientRequest { calls.holdReads(of: Self.chunkRead, after: 5) }
+    }
+
+    /// Writes a duplicate and closes it on another thread, where the request waits.
     private func beginClosing(_ rig: Rig, _ path: String, _ request: PatientRequest) throws -> (Handle, Task) {
         let handle = try rig.createOpen(path)
         try rig.write(handle, Self.picture)
-        rig.vault.calls.holdReads(of: Self.chunkRead)
+        let held = rig.vault.calls.heldReads
         let task = Task { try rig.library.flush(handle, for: request) }
-        try #require(eventually { rig.vault.calls.heldReads > 0 })
+        try #require(try eventually { try task.isEnded || rig.vault.calls.heldReads > held })
+        #expect(try !task.isEnded)
         return (handle, task)
     }
 
     @Test func `nothing but the close waits`() throws {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
-        let request = PatientRequest()
+        let request = heldRequest(rig)
         let (handle, task) = try beginClosing(rig, "albums/b.jpg", request)
         #expect(request.count == 1)
         // All of this would wait for ever.
@@ -118,7 +142,7 @@ private final class Task: @unchecked Sendable {
     @Test func `a file that changes meanwhile is filed by what it is then`() throws {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
-        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", heldRequest(rig))
         let other = try rig.open("albums/b.jpg", O_WRONLY)
         try rig.write(other, [77], at: UInt64(Self.picture.count - 1))
         rig.vault.calls.holdReads(of: nil)
@@ -134,7 +158,7 @@ private final class Task: @unchecked Sendable {
     @Test func `a photo that changes meanwhile is nobody's equal`() throws {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
-        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", heldRequest(rig))
         let photo = try rig.open("albums/a.jpg", O_WRONLY)
         try rig.write(photo, [0xFF, 0xD8, 0xFF], at: 0)
         try rig.close(photo)
@@ -149,7 +173,7 @@ private final class Task: @unchecked Sendable {
     @Test(arguments: [false, true]) func `what is cancelled is filed afterwards`(isNextSession: Bool) throws {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
-        let request = PatientRequest()
+        let request = heldRequest(rig)
         let (handle, task) = try beginClosing(rig, "albums/b.jpg", request)
         let before = rig.vault.calls.readCount
         request.cancel()
@@ -175,7 +199,7 @@ private final class Task: @unchecked Sendable {
     @Test func `the end of a mount calls it off, and the next session goes on`() throws {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
-        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", heldRequest(rig))
         let before = rig.vault.calls.readCount
         rig.library.callOff()
         rig.vault.calls.holdReads(of: nil)
@@ -183,7 +207,7 @@ private final class Task: @unchecked Sendable {
         #expect(rig.vault.calls.readCount - before <= 40)
         rig.library.release(handle)
         try rig.close()
-        try rig.reopen { $0.briefComparisonBytes = 0 }
+        try rig.reopen { $0.limits.briefComparisonBytes = 0 }
         #expect(try rig.isCopy("albums/b.jpg"))
         try rig.close()
     }
@@ -192,7 +216,8 @@ private final class Task: @unchecked Sendable {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
         try rig.put("albums/.b.jpg.part", Self.picture)
-        rig.vault.calls.holdReads(of: Self.chunkRead)
+        // More than a look reads.
+        rig.vault.calls.holdReads(of: Self.chunkRead, after: 40)
         try rig.mv("albums/.b.jpg.part", "albums/b.jpg")
         #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/b.jpg"])
         rig.vault.calls.holdReads(of: nil)
@@ -209,7 +234,7 @@ private final class Task: @unchecked Sendable {
         try rig.mv("albums/.b.jpg.part", "albums/b.jpg")
         try rig.close()
         let library = try Library.open(try rig.vault.unlock(), options: rig.library(briefBytes: 0))
-        rig.vault.calls.holdReads(of: Self.chunkRead)
+        rig.vault.calls.holdReads(of: Self.chunkRead, after: 40)
         library.startFollowUp()
         try #require(eventually { rig.vault.calls.heldReads > 0 })
         let closing = Task { try library.close() }
@@ -225,9 +250,11 @@ private final class Task: @unchecked Sendable {
         defer { rig.vault.calls.holdReads(of: nil) }
         var open: [(Handle, Task)] = []
         for number in 0..<8 {
-            open.append(try beginClosing(rig, "albums/b\(number).jpg", PatientRequest()))
-            try #require(eventually { rig.vault.calls.heldReads > number })
+            open.append(try beginClosing(rig, "albums/b\(number).jpg", heldRequest(rig)))
+            // A look at the next reads too.
+            if number < 7 { rig.vault.calls.holdReads(of: Self.chunkRead, after: .max / 2) }
         }
+        rig.vault.calls.holdReads(of: Self.chunkRead, after: .max / 2)
         let handle = try rig.createOpen("albums/c.jpg")
         try rig.write(handle, Self.picture)
         try rig.library.flush(handle, for: PatientRequest())
@@ -247,7 +274,7 @@ private final class Task: @unchecked Sendable {
     @Test func `a file that is removed meanwhile is nothing`() throws {
         let rig = try rig()
         defer { rig.vault.calls.holdReads(of: nil) }
-        let (handle, task) = try beginClosing(rig, "albums/b.jpg", PatientRequest())
+        let (handle, task) = try beginClosing(rig, "albums/b.jpg", heldRequest(rig))
         try rig.rm("albums/b.jpg")
         rig.vault.calls.holdReads(of: nil)
         try task.wait()
@@ -267,7 +294,7 @@ extension Rig {
 
     fileprivate func library(briefBytes: UInt64) -> LibraryOptions {
         var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
-        options.briefComparisonBytes = briefBytes
+        options.limits.briefComparisonBytes = briefBytes
         options.thumbnails = .off
         return options
     }

@@ -49,17 +49,15 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     private let gate = NSCondition()
     // All under `gate`.
     private var heldFrom: Int?
+    private var readsBeforeHeld = 0
     private var readsOf: [pthread_t: Int] = [:]
     private var held = 0
 
-    /// Reads that each thread may still do when reads are held: a look at a file does fewer, a comparison more.
-    private static let readsBeforeHeld = 8
-
-    /// Reads of at least so many bytes at once wait, as on a dead disk, from a thread's ninth on; nil: none does, nor any
-    /// that waits.
-    public func holdReads(of count: Int?) {
+    /// Reads of at least so many bytes at once wait, as on a dead disk, once a thread has done some of them; nil: none
+    /// does, nor any that waits.
+    public func holdReads(of count: Int?, after free: Int = 0) {
         gate.withLock {
-            heldFrom = count
+            (heldFrom, readsBeforeHeld) = (count, free)
             if count == nil { readsOf = [:] }
             gate.broadcast()
         }
@@ -72,7 +70,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
         gate.withLock {
             guard let from = heldFrom, count >= from else { return }
             readsOf[pthread_self(), default: 0] += 1
-            guard readsOf[pthread_self(), default: 0] > Self.readsBeforeHeld else { return }
+            guard readsOf[pthread_self(), default: 0] > readsBeforeHeld else { return }
             held += 1
             while let heldFrom, count >= heldFrom { gate.wait() }
             held -= 1

@@ -27,16 +27,21 @@ import VaultFormat
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
     }
 
-    /// All that commands do with a vault, one after the other.
-    private func useAll(_ vault: String, spaces: Int) throws -> BackupReport {
-        _ = try Vault.info(vault)
+    private func writeSome(_ vault: String) throws -> [ExtentRun] {
         let space = try openSpace(vault)
         let runs = try space.writeAll(1, bytes(300_000, seed: 1))
         space.adopt(runs)
         try space.publish(space.freeze(), durable: true)
         #expect(try space.readAll(1, runs) == bytes(300_000, seed: 1))
         try space.close()
-        try patiently { try Vault.unlock(vault, password: secret("one")) }.repairFiles()
+        return runs
+    }
+
+    /// All that commands do with a vault, one after the other.
+    private func useAll(_ vault: String, spaces: Int) throws -> BackupReport {
+        _ = try Vault.info(vault)
+        let runs = try writeSome(vault)
+        try patiently { try Vault.unlock(vault, password: secret("one")).repairFiles() }
         if spaces > 1 { try Vault.grow(vault, bytesPerSpace: 20 << 20) { _, _ in } }
         let report = try patiently { try Vault.backup(vault, to: copy) { _, _ in } }
         #expect(try openSpace(copy).readAll(1, runs) == bytes(300_000, seed: 1))
@@ -97,9 +102,12 @@ import VaultFormat
     @Test func `what stands where a vault is to grow leaves it without room`() throws {
         let vault = try makeVault(directory)
         #expect(mkfifo(place(vault, SegmentFiles.name(2)), 0o600) == 0)
-        let space = try openSpace(vault)
-        #expect(throws: StoreError.noRoom) { _ = try space.writeAll(1, bytes(5 << 20, seed: 1)) }
-        try space.close()
+        func fill() throws {
+            let space = try openSpace(vault)
+            #expect(throws: StoreError.noRoom) { _ = try space.writeAll(1, bytes(5 << 20, seed: 1)) }
+            try space.close()
+        }
+        try fill()
         #expect(unlink(place(vault, SegmentFiles.name(2))) == 0)
         let again = try openSpace(vault)
         let runs = try again.writeAll(1, bytes(5 << 20, seed: 1))
