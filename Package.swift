@@ -116,7 +116,8 @@ let package = Package(
         tests(
             "FuseBridgeTests",
             uses: [
-                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "VaultFormat", "LinuxIO", "TestSupport",
+                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "VaultFormat", "LinuxIO",
+                "TestSupport",
             ]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),

@@ -128,7 +128,6 @@ extension Library {
 
     // MARK: Inodes without a name
 
-
     /// Destroys an inode that has neither names nor users, in batches so that nobody waits long.
     func destroy(_ ino: UInt64) throws(FileError) {
         var isDone = false

@@ -235,7 +235,9 @@ final class Restoration {
             try link(ino, source.path, in: album)
             return remember(source, ino)
         }
-        if let found = try existing(source.path.name, in: album), try library.holds(found, source, unless: { wasInterrupted }) {
+        if let found = try existing(source.path.name, in: album),
+            try library.holds(found, source, unless: { wasInterrupted })
+        {
             return remember(source, found)
         }
         remember(source, try library.addCopy(of: ino, named: source.path.name, details, to: album))
@@ -257,7 +259,9 @@ final class Restoration {
             session.report.addUnreadable(source.path, "\(error)")
             return
         }
-        if let found = try existing(source.path.name, in: directory), try library.holds(found, source, unless: { wasInterrupted }) {
+        if let found = try existing(source.path.name, in: directory),
+            try library.holds(found, source, unless: { wasInterrupted })
+        {
             session.pass(source.byteCount)
             return remember(source, found)
         }

@@ -137,7 +137,9 @@ import Testing
         try make("a")
         let (path, size) = (root + "/a", 1 << 33 as UInt64)
         #expect(truncate(path, off_t(size)) == 0)
-        let (source, all) = (try SourceFile(HostPath(path)), try SourceFile(HostPath(path), believesHoles: false))
+        let (source, all) = (
+            try SourceFile(HostPath(path)), try SourceFile(HostPath(path), believesHoles: false)
+        )
         #expect(all.storedRange(from: 5) == 5..<size)
         // A host without holes has written it.
         if source.status.st_blocks < 1000 {

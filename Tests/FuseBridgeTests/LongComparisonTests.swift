@@ -37,7 +37,8 @@ import VaultFormat
 
     private func photos(_ mounted: MountedLibrary) throws -> [String] {
         let moments = mounted.mountPoint + "/moments"
-        return try FileManager.default.subpathsOfDirectory(atPath: moments).filter { $0.contains("/") }.sorted()
+        return try FileManager.default.subpathsOfDirectory(atPath: moments).filter { $0.contains("/") }
+            .sorted()
     }
 
     @Test func `any number of closes leaves the mount to others`() throws {
@@ -59,7 +60,9 @@ import VaultFormat
                 try Data("note".utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
                 #expect(try read(path) == "note")
                 let descriptor = open(path, O_RDWR)
-                #expect(Glibc.write(descriptor, "new", 3) == 3 && fsync(descriptor) == 0 && close(descriptor) == 0)
+                #expect(
+                    Glibc.write(descriptor, "new", 3) == 3 && fsync(descriptor) == 0 && close(descriptor) == 0
+                )
             }
             let descriptor = open(mounted.path("b0.jpg"), O_RDWR)
             #expect(fsync(descriptor) == 0)

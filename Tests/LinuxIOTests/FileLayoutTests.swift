@@ -84,7 +84,8 @@ private struct MemoryHost: FileLayout.Host {
 
     @Test func `ranges are found from any place`() throws {
         let told = [2 * mebibyte..<3 * mebibyte, 8 * mebibyte..<9 * mebibyte]
-        let layout = try #require(FileLayout(of: MemoryHost(size: 10 * mebibyte, told: told), size: 10 * mebibyte))
+        let layout = try #require(
+            FileLayout(of: MemoryHost(size: 10 * mebibyte, told: told), size: 10 * mebibyte))
         #expect(layout.storedRange(from: 0) == told[0])
         #expect(layout.storedRange(from: 3 * mebibyte - 1) == 3 * mebibyte - 1..<3 * mebibyte)
         #expect(layout.storedRange(from: 3 * mebibyte) == told[1])

@@ -21,13 +21,17 @@ import Testing
 @Suite struct HostNumberTests {
     @Test func `a product of blocks that is too large is the most there is`() {
         var status = statvfs()
-        for (size, count) in [(UInt.max, UInt.max), (1 << 32, 1 << 32), (4096, UInt.max), (2, 1 << 63)] as [(UInt, UInt)] {
+        for (size, count) in [(UInt.max, UInt.max), (1 << 32, 1 << 32), (4096, UInt.max), (2, 1 << 63)]
+            as [(UInt, UInt)]
+        {
             (status.f_frsize, status.f_blocks, status.f_bavail) = (size, fsblkcnt_t(count), fsblkcnt_t(count))
             let host = HostStatus(status, typeMagic: 1)
             #expect(host.totalBytes == 1 << 62 && host.availableBytes == 1 << 62)
         }
         (status.f_frsize, status.f_blocks, status.f_bavail) = (4096, 100, 7)
-        #expect(HostStatus(status, typeMagic: 1) == HostStatus(totalBytes: 409_600, availableBytes: 28_672, typeMagic: 1))
+        #expect(
+            HostStatus(status, typeMagic: 1)
+                == HostStatus(totalBytes: 409_600, availableBytes: 28_672, typeMagic: 1))
     }
 
     @Test func `a file of no size has none, and its time is one`() {

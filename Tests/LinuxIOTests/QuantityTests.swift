@@ -7,8 +7,12 @@ import Testing
 
     @Test func `whatever number it is made of it has a value`() {
         #expect(Quantity(-1).value == 0 && Quantity(Int64.min).value == 0)
-        #expect(Quantity(UInt64.max) == max && Quantity(Int.max) == max && Quantity(Int32.max).value == 0x7FFF_FFFF)
-        #expect(max.int == 1 << 62 && max.clamped(to: Int32.self) == .max && Quantity(300).clamped(to: UInt8.self) == 255)
+        #expect(
+            Quantity(UInt64.max) == max && Quantity(Int.max) == max
+                && Quantity(Int32.max).value == 0x7FFF_FFFF)
+        #expect(
+            max.int == 1 << 62 && max.clamped(to: Int32.self) == .max
+                && Quantity(300).clamped(to: UInt8.self) == 255)
     }
 
     @Test func `sums, products and differences end at the bounds`() {
@@ -32,7 +36,9 @@ import Testing
         #expect(Quantity(digits: "777", radix: 8, in: 0...511)?.value == 511)
         #expect(Quantity(digits: "8", radix: 8, in: 0...511) == nil)
         #expect(Quantity(digits: String(repeating: "0", count: 99) + "7", in: 0...9)?.value == 7)
-        for text in ["", "-1", "+1", " 1", "1 ", "1.0", "0x10", "٣", "1\u{301}", "43", "18446744073709551616"] {
+        for text in [
+            "", "-1", "+1", " 1", "1 ", "1.0", "0x10", "٣", "1\u{301}", "43", "18446744073709551616",
+        ] {
             #expect(Quantity(digits: text, in: 0...42) == nil, "\(text)")
         }
         #expect(Quantity(digits: "\(UInt64.max)", in: 0...UInt64.max) == nil)

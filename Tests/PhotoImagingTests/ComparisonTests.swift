@@ -9,7 +9,8 @@ private final class HoledSource: ByteSource {
     private let failsFrom: UInt64
     private(set) var bytesRead: UInt64 = 0
 
-    init(_ byteCount: UInt64, _ stored: [(range: Range<UInt64>, byte: UInt8)] = [], failsFrom: UInt64 = .max) {
+    init(_ byteCount: UInt64, _ stored: [(range: Range<UInt64>, byte: UInt8)] = [], failsFrom: UInt64 = .max)
+    {
         self.byteCount = byteCount
         self.stored = stored.sorted { $0.range.lowerBound < $1.range.lowerBound }
         self.failsFrom = failsFrom

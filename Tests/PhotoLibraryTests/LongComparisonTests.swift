@@ -94,7 +94,8 @@ private final class Task: @unchecked Sendable {
     }
 
     /// Writes a duplicate and closes it on another thread, where the request waits.
-    private func beginClosing(_ rig: Rig, _ path: String, _ request: PatientRequest) throws -> (Handle, Task) {
+    private func beginClosing(_ rig: Rig, _ path: String, _ request: PatientRequest) throws -> (Handle, Task)
+    {
         let handle = try rig.createOpen(path)
         try rig.write(handle, Self.picture)
         let held = rig.vault.calls.heldReads

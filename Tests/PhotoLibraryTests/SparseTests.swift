@@ -157,16 +157,18 @@ extension LibraryUser {
         try rig.close()
     }
 
-    @Test(arguments: 0..<40) func `random layouts come in as they are`(seed: UInt64) throws {
+    @Test(arguments: 0..<24) func `random layouts come in as they are`(seed: UInt64) throws {
         let rig = try Rig()
         var dice = Dice(seed)
         var pieces = [(offset: UInt64(0), bytes: jpeg(more: 1))]
         var end = UInt64(pieces[0].bytes.count)
         for _ in 0..<Int.random(in: 0...6, using: &dice) {
-            let offset = end + UInt64.random(in: 1...5, using: &dice) * UInt64.random(in: 1...100_000, using: &dice)
+            let offset =
+                end + UInt64.random(in: 1...5, using: &dice) * UInt64.random(in: 1...100_000, using: &dice)
             // Some of what is stored are zeros.
             let count = Int.random(in: 1...300_000, using: &dice)
-            let bytes = Bool.random(using: &dice) ? noise(count, seed: count) : [UInt8](repeating: 0, count: count)
+            let bytes =
+                Bool.random(using: &dice) ? noise(count, seed: count) : [UInt8](repeating: 0, count: count)
             pieces.append((offset, bytes))
             end = offset + UInt64(count)
         }
@@ -216,7 +218,8 @@ extension LibraryUser {
         #expect(try rig.library.copyRange(from: both, offset: pebibyte, to: both, offset: 0, count: 5) == 0)
         expectError(.fileTooBig) {
             _ = try rig.library.copyRange(
-                from: both, offset: 1 << 30, to: rig.open("albums/b"), offset: FileState.sizeMax - 1, count: 1 << 30)
+                from: both, offset: 1 << 30, to: rig.open("albums/b"), offset: FileState.sizeMax - 1,
+                count: 1 << 30)
         }
         try rig.close(both)
         rig.closeAnyhow()

@@ -116,7 +116,9 @@ import VaultFormat
 
     @Test func `a header or a log that is no file is none`() throws {
         let vault = try makeVault(directory)
-        for make in [{ mkfifo($0, 0o600) }, { mkdir($0, 0o700) }, { symlink("/dev/zero", $0) }] as [(String) -> Int32] {
+        for make in [{ mkfifo($0, 0o600) }, { mkdir($0, 0o700) }, { symlink("/dev/zero", $0) }]
+            as [(String) -> Int32]
+        {
             let log = vault + "/" + CopyLog.name
             #expect(make(log) == 0)
             try openSpace(vault).close()
@@ -172,7 +174,8 @@ import VaultFormat
         let other = directory.path + "/other"
         #expect(throws: VaultError.self) {
             try Vault.create(
-                at: other, spaces: 8, bytesPerSpace: size, kdf: quickKDF, password: secret("one")) { _, _ in }
+                at: other, spaces: 8, bytesPerSpace: size, kdf: quickKDF, password: secret("one")
+            ) { _, _ in }
         }
         #expect(!FileManager.default.fileExists(atPath: other))
         #expect(try Vault.info(vault).segmentsPerSpace == 4)

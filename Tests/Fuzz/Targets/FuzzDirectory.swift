@@ -67,7 +67,9 @@ private func removeTree(_ path: String) {
             while let entry = readdir(stream) {
                 // Names need not be UTF-8.
                 let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { Array(UnsafeBufferPointer(start: $0, count: 256)) }
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) {
+                        Array(UnsafeBufferPointer(start: $0, count: 256))
+                    }
                 }
                 if String(cString: name) == "." || String(cString: name) == ".." { continue }
                 if unlinkat(descriptor, name, 0) == 0 { continue }
@@ -162,7 +164,8 @@ private func chosenName(_ input: inout Input) -> String {
     case 1: return SegmentFiles.name(Int(input.number(UInt16.self)))
     case 2: return SegmentFiles.name(Geometry.segmentsMax - 2 + Int(kind >> 6))
     case 3: return "\(input.number(UInt64.self)).seg"
-    case 4: return ["9223372036854775807.seg", "18446744073709551616.seg", "-00001.seg", "1.seg"][Int(kind >> 6)]
+    case 4:
+        return ["9223372036854775807.seg", "18446744073709551616.seg", "-00001.seg", "1.seg"][Int(kind >> 6)]
     case 5: return [VaultDirectory.headerName, CopyLog.name, VaultDirectory.spacesName, "0"][Int(kind >> 6)]
     case 6: return String(Int(kind >> 3))
     default:
@@ -174,7 +177,9 @@ private func chosenName(_ input: inout Input) -> String {
 
 private func chosenSize(_ input: inout Input) -> UInt64 {
     let kind = input.number(UInt8.self)
-    let sizes: [UInt64] = [0, 1, 511, 512, 4096, 128 << 10, 4 << 20, 16 << 20, 1 << 40, 1 << 62, UInt64(Int64.max)]
+    let sizes: [UInt64] = [
+        0, 1, 511, 512, 4096, 128 << 10, 4 << 20, 16 << 20, 1 << 40, 1 << 62, UInt64(Int64.max),
+    ]
     let size = sizes[Int(kind & 0x0F) % sizes.count]
     return kind & 0x10 == 0 ? size : min(size, UInt64(Int64.max) - 1) + 1
 }
@@ -213,7 +218,8 @@ private func use(_ place: Playground, _ input: inout Input) {
     for isReadOnly in [true, false] { open(place.vault, isReadOnly: isReadOnly) }
     open(place.copy, isReadOnly: false)
     let sizes: [UInt64] = [1, 16 << 20, 20 << 20, 24 << 20, 1 << 50, 1 << 62, UInt64.max]
-    try? Vault.grow(place.vault, bytesPerSpace: sizes[Int(input.number(UInt8.self)) % sizes.count]) { _, _ in }
+    try? Vault.grow(place.vault, bytesPerSpace: sizes[Int(input.number(UInt8.self)) % sizes.count]) { _, _ in
+    }
     let header = place.root + "/header"
     try? Vault.exportHeader(place.vault, to: header)
     _ = try? Vault.backup(place.vault, to: place.copy) { _, _ in }

@@ -116,7 +116,8 @@ private func fuzzAnswer(_ text: String) {
     if let cursor = CheckCursor(text) { precondition(CheckCursor(cursor.description) == cursor) }
     _ = SegmentListing([text, text + ".seg", "000000.seg"])
     if let number = SegmentFiles.number(text + ".seg") {
-        precondition((0..<Geometry.segmentsMax).contains(number) && SegmentFiles.name(number) == text + ".seg")
+        precondition(
+            (0..<Geometry.segmentsMax).contains(number) && SegmentFiles.name(number) == text + ".seg")
     }
 }
 
@@ -141,7 +142,9 @@ private func fuzzHost(_ input: inout Input) {
 }
 
 private func fuzzProgress(_ input: inout Input) {
-    let (done, total, seconds) = (input.number(UInt64.self), input.number(UInt64.self), input.number(UInt32.self))
+    let (done, total, seconds) = (
+        input.number(UInt64.self), input.number(UInt64.self), input.number(UInt32.self)
+    )
     precondition(secondsLeft(Double(seconds), done: done, of: total) > 0)
     var state = TransferState(photosMax: Int(input.number(UInt32.self)), bytesMax: total)
     state.bytes = done
