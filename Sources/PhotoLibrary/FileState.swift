@@ -60,6 +60,8 @@ final class FileState: @unchecked Sendable {
     var needsFiling = false
     /// (w) Whether the catalogue says so too, for the next session.
     var isNotedUnfiled = false
+    /// (w) The `changeCount` for which somebody compares the file at length.
+    var comparedCount: Int?
     /// (w) Whether the bytes changed since the last save.
     var hasNewBytes = false
     /// (w) The thread that wrote last.

@@ -7,6 +7,8 @@ enum LongComparison {
     case changed
     /// Whoever asked for it waits no more, or the mount is about to end.
     case calledOff
+    /// Another does the same, and files the file afterwards.
+    case underWay
 }
 
 /// Photos with the same bytes, where there is much to compare: nobody else waits for that.
@@ -20,9 +22,11 @@ extension Library {
     ) throws(FileError) -> LongComparison {
         guard case .media(var sighting) = verdict else { return .decided(verdict) }
         if file.needsFiling { try saveForGood(file) }
+        let seen = file.view.withLock { file.changeCount }
+        if file.comparedCount == seen { return .underWay }
         guard !followUp.isCalledOff, request == nil || followUp.beginComparison() else { return .calledOff }
         defer { if request != nil { followUp.endComparison() } }
-        let seen = file.view.withLock { file.changeCount }
+        file.comparedCount = seen
         file.writer.unlock()
         var found: Result<EqualPhotos, FileError> = .success(EqualPhotos(isComplete: false))
         func search(unless cancellation: Cancellation?) {
@@ -33,6 +37,7 @@ extension Library {
         }
         if let request { request.lasting { search(unless: $0) } } else { search(unless: nil) }
         file.writer.lock()
+        if file.comparedCount == seen { file.comparedCount = nil }
         if file.view.withLock({ file.changeCount }) != seen { return .changed }
         guard let equals = try? found.get() else {
             // What cannot be asked for now is not equal to anything.

@@ -210,6 +210,7 @@ extension Library {
             if verdict.isUndecided {
                 switch try compareAtLength(file, verdict, for: request) {
                 case .changed: continue
+                case .underWay: return
                 case .calledOff:
                     file.needsFiling = false
                     return leaveToFollowUp(file)

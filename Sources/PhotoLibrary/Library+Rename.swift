@@ -212,7 +212,7 @@ extension Library {
                 if verdict.isUndecided {
                     switch try compareAtLength(file, verdict, for: nil) {
                     case .changed: continue
-                    case .calledOff: return
+                    case .calledOff, .underWay: return
                     case .decided(let decided): verdict = decided
                     }
                 }

@@ -5,9 +5,9 @@ import Testing
 
 /// Files with holes, through the commands and through a mount.
 @Suite(.serialized) struct SparseTests {
-    private let size: off_t = 1 << 30
+    private let size: off_t = 1 << 28
 
-    /// A picture of 1 GiB, of which little is stored.
+    /// A picture of 256 MiB, of which little is stored.
     private func makeSparse(_ path: String, _ seed: UInt8, size: off_t) throws {
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
         try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)

@@ -79,7 +79,7 @@ final class Rig: LibraryUser, @unchecked Sendable {
         var options = options
         change(&options)
         let unlocked = try vault.unlock(readOnly: options.readOnly)
-        let space = try unlocked.openSpace(readOnly: options.readOnly)
+        let space = try unlocked.openSpace(readOnly: options.readOnly, limits: options.limits)
         if auditing { try audit(space) }
         let catalogue = try Catalogue(storage: space, readOnly: options.readOnly)
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
