@@ -51,12 +51,7 @@ import VaultFormat
 
     /// What was done to the disk so far, but for syncs.
     private var changes: Int {
-        disk.log.count { event in
-            switch event {
-            case .synced, .syncedDirectory, .lost: false
-            default: true
-            }
-        }
+        disk.log.count { !$0.isSync }
     }
 
     private func refusal(_ body: () throws -> Void) -> VaultError? {
@@ -191,6 +186,25 @@ import VaultFormat
         let after = here.start()
         try after.mount()
         for path in ["albums/safe", "albums/new", "albums/newer"] { #expect(try has(path, after)) }
+    }
+
+    @Test func `in a vault of one space who is taken over from gives no room back either`() throws {
+        let vault = try MemoryVault(spaces: 1, segments: 0)
+        let disk = MemoryDisk(vault.empty)
+        let old = try Computer("here", vault, disk, turns).start()
+        try old.mount()
+        try old.put("albums/large", [UInt8](repeating: 1, count: 12 << 20))
+        old.commit(durable: true)
+        try old.rm("albums/large")
+        old.commit(durable: true)
+        let new = try Computer("there", vault, disk, turns).start()
+        try new.mount(takingOver: true)
+        try save("albums/new", new)
+        let before = disk.log.count { !$0.isSync }
+        _ = try? old.unmount()
+        #expect(old.space.writeStop == .claimLost)
+        #expect(disk.log.count { !$0.isSync } == before)
+        #expect(try has("albums/new", new))
     }
 
     @Test func `who takes over waits longer than a look is good for, and reads after it`() throws {
@@ -394,4 +408,13 @@ private final class ComputerCalls: ForwardingCalls {
         try real.open(d, path == MemoryVault.bootPath ? "/boot/\(name)" : path, flags: flags, mode: mode)
     }
     func lock(_ d: Int32) throws(Errno) {}
+}
+
+extension DiskEvent {
+    fileprivate var isSync: Bool {
+        switch self {
+        case .synced, .syncedDirectory, .lost: true
+        default: false
+        }
+    }
 }
