@@ -201,8 +201,9 @@ import VaultFormat
         try new.mount(takingOver: true)
         try save("albums/new", new)
         let before = disk.log.count { !$0.isSync }
+        let space = old.space
         _ = try? old.unmount()
-        #expect(old.space.writeStop == .claimLost)
+        #expect(space.writeStop == .claimLost)
         #expect(disk.log.count { !$0.isSync } == before)
         #expect(try has("albums/new", new))
     }
