@@ -112,15 +112,23 @@ extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
 
-    /// Opens a file for reads that see the disk, or the server, and not this kernel's memory of it, as far as the host
-    /// can. Its buffers, offsets and lengths are whole pages of 4096 bytes.
-    public func openPastCache(_ directory: Int32, _ path: String, flags: Int32) throws(Errno) -> Int32 {
+    /// Opens a file and reads from it what the disk or the server has, and not this kernel's memory of it, as far as the
+    /// host can tell the two apart. `bytes` and `offset` are whole pages of 4096 bytes. Returns how many bytes were read:
+    /// fewer at the file's end.
+    public func readPastCache(
+        _ directory: Int32, _ path: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> Int {
+        let flags = O_RDONLY | O_NOFOLLOW
         do throws(Errno) {
-            return try openTraceless(directory, path, flags: flags | obscura_direct, mode: 0)
+            let file = try openTraceless(directory, path, flags: flags | obscura_direct, mode: 0)
+            defer { close(file) }
+            return try readFully(file, bytes, at: offset)
         } catch  where error == Errno(EINVAL) {
-            let descriptor = try openTraceless(directory, path, flags: flags, mode: 0)
-            forget(descriptor, offset: 0, length: 0)
-            return descriptor
+            // No O_DIRECT, or none for pages of this size.
+            let file = try openTraceless(directory, path, flags: flags, mode: 0)
+            defer { close(file) }
+            forget(file, offset: offset, length: UInt64(bytes.count))
+            return try readFully(file, bytes, at: offset)
         }
     }
 

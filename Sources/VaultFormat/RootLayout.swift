@@ -11,9 +11,14 @@ public enum RootLayout {
     public static let baseOffset = 56
     public static let releasedOffset = 64
     public static let pairCountOffset = 72
-    /// Slot, and segment, from which on a mount gives out free ones: where no mount that the space was taken over from
-    /// may still be writing.
-    public static let startSlotOffset = 76
+    // Where mounts put what they write since the space was taken over from one that may still be writing.
+    /// 1 more than the slot of the durable ring that is left out, 0 for none.
+    public static let avoidedRootOffset = 9
+    /// Number of the first pair whose slots are the ones above, 0 where no side is preferred (2 bytes).
+    public static let splitPairOffset = 10
+    /// 1: slots are given out from those above; 0: from those below.
+    public static let isAboveOffset = 12
+    /// Segment from which on free sectors are given out.
     public static let startSegmentOffset = deltaOffset + MapLayout.referenceBytes
     public static let objectsOffset = 80
     public static let objectBytes = 48

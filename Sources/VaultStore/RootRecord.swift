@@ -6,10 +6,20 @@ struct SegmentPair: Sendable, Hashable {
     var b: UInt32
 }
 
-/// Where mounts begin to look for free slots and sectors; what lies beyond all there are means the first.
-struct RoomStart: Sendable, Hashable {
-    var slot: UInt32 = 0
+/// Where mounts put what they write, since the space was taken over from a mount that may still be writing. See the
+/// article on claims.
+struct Evasion: Sendable, Hashable {
+    /// Slot of the durable ring that the other's next root would take: it is left out.
+    var root: Int?
+    /// The other had slots of the pairs from this one on, or of those before it; 0: it had all.
+    var splitPair: UInt16 = 0
+    /// Pages go into the pairs from `splitPair` on, else into those before it.
+    var isAbove = false
+    /// Content goes into free sectors from this segment on; into those from the first on where there is no such.
     var segment: UInt32 = 0
+
+    /// Of a space that was never taken over.
+    static let none = Evasion()
 }
 
 /// What publishes a commit. See the format specification, *Roots*.
@@ -33,7 +43,7 @@ struct RootRecord: Sendable {
     var objects: [Object]
     var delta: Reference
     var pairs: [SegmentPair]
-    var start = RoomStart()
+    var evasion = Evasion.none
 
     func encode(into bytes: UnsafeMutableRawBufferPointer) {
         bytes.zero()
@@ -45,8 +55,10 @@ struct RootRecord: Sendable {
         bytes.setNumber(released, RootLayout.releasedOffset)
         bytes.setNumber(UInt32(pairs.count), RootLayout.pairCountOffset)
         bytes.setNumber(peakSectors, RootLayout.peakSectorsOffset)
-        bytes.setNumber(start.slot, RootLayout.startSlotOffset)
-        bytes.setNumber(start.segment, RootLayout.startSegmentOffset)
+        bytes.setNumber(UInt8(evasion.root.map { $0 + 1 } ?? 0), RootLayout.avoidedRootOffset)
+        bytes.setNumber(evasion.splitPair, RootLayout.splitPairOffset)
+        bytes.setNumber(UInt8(evasion.isAbove ? 1 : 0), RootLayout.isAboveOffset)
+        bytes.setNumber(evasion.segment, RootLayout.startSegmentOffset)
         for (index, object) in objects.enumerated() {
             let part = bytes.slice(
                 RootLayout.objectsOffset + index * RootLayout.objectBytes, RootLayout.objectBytes)
@@ -77,8 +89,11 @@ struct RootRecord: Sendable {
         base = bytes.number(RootLayout.baseOffset)
         released = bytes.number(RootLayout.releasedOffset)
         peakSectors = bytes.number(RootLayout.peakSectorsOffset)
-        start = RoomStart(
-            slot: bytes.number(RootLayout.startSlotOffset),
+        let avoided = Int(bytes.number(RootLayout.avoidedRootOffset, as: UInt8.self)) - 1
+        evasion = Evasion(
+            root: RootLayout.durableSlots.contains(avoided) ? avoided : nil,
+            splitPair: bytes.number(RootLayout.splitPairOffset),
+            isAbove: bytes.number(RootLayout.isAboveOffset, as: UInt8.self) == 1,
             segment: bytes.number(RootLayout.startSegmentOffset))
         objects = []
         for index in 0..<MapObject.allCases.count {
@@ -119,7 +134,7 @@ struct RootRecord: Sendable {
     init(
         generation: UInt64, isDurable: Bool, epoch: UInt64, bootHash: [UInt8], base: UInt64, released: UInt64,
         peakSectors: UInt64, objects: [Object], delta: Reference, pairs: [SegmentPair],
-        start: RoomStart = RoomStart()
+        evasion: Evasion = .none
     ) {
         self.generation = generation
         self.isDurable = isDurable
@@ -131,7 +146,7 @@ struct RootRecord: Sendable {
         self.objects = objects
         self.delta = delta
         self.pairs = pairs
-        self.start = start
+        self.evasion = evasion
     }
 }
 

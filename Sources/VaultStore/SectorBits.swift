@@ -41,6 +41,11 @@ struct BitRow {
 
     var setCount: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
+    /// How many of a range are in use.
+    func setCount(in range: Range<Int>) -> Int {
+        WordMasks(rest: range).reduce(0) { $0 + (words[$1.word] & $1.mask).nonzeroBitCount }
+    }
+
     /// The first free run at or after `start` whose length is at least `least`, cut to `most`. `other` is a second
     /// row of the same size whose bits are in use as well.
     func freeRun(from start: Int, least: Int, most: Int, also other: BitRow) -> Range<Int>? {

@@ -11,6 +11,7 @@ struct SlotAllocator {
     private(set) var usedSlots: Int
     private(set) var dirtyPages: Set<Int> = []
     private var cursor = RootLayout.rootSlots
+    private var preferred = 0..<Int.max
 
     /// `words` are the bits as stored, slot 0 first. `backed` of the slots have their disk, and all that are in use.
     init(slotsPerPair: Int, pairCount: Int, words: [UInt64], backed: Int) {
@@ -59,13 +60,20 @@ struct SlotAllocator {
     /// Takes one free slot, the next after the last one taken where possible so that a commit writes in one go;
     /// nil when all are in use.
     mutating func take() -> UInt32? {
-        guard let slot = nextFree(from: cursor) ?? nextFree(from: 0) else { return nil }
+        let isPreferred = preferred.contains(cursor)
+        let found = isPreferred ? nextFree(from: cursor) : nil
+        guard
+            let slot = inPreferred(found) ?? inPreferred(nextFree(from: preferred.lowerBound))
+                ?? nextFree(from: cursor) ?? nextFree(from: 0)
+        else { return nil }
         cursor = slot + 1
         row.set(slot..<slot + 1)
         usedSlots += 1
         dirtyPages.insert(slot / MapLayout.bitsPerPage)
         return UInt32(slot)
     }
+
+    private func inPreferred(_ slot: Int?) -> Int? { slot.flatMap { preferred.contains($0) ? $0 : nil } }
 
     private func nextFree(from start: Int) -> Int? {
         var word = start >> 6
@@ -82,16 +90,21 @@ struct SlotAllocator {
         return nil
     }
 
-    /// Goes on at a slot; at the first where that one has no disk.
-    mutating func begin(at slot: Int) { cursor = slot < backedSlots ? slot : RootLayout.rootSlots }
+    /// Gives out free slots of this range as long as there are any.
+    mutating func prefer(_ slots: Range<Int>) { preferred = slots }
 
-    /// The slot that is farthest from all of `slots` on the way through free ones, give or take 63; nil where there are
-    /// none.
-    func farthest(from slots: [Int]) -> Int? {
+    /// Free slots of the range that is preferred.
+    var preferredFree: Int {
+        let range = preferred.clamped(to: 0..<backedSlots)
+        return range.isEmpty ? 0 : range.count - row.setCount(in: range)
+    }
+
+    /// Goes on at the slot that is farthest from all of `slots` on the way through free ones, give or take 63.
+    mutating func begin(farFrom slots: [Int]) {
         let room = row.words.indices.map { word in
             word << 6 < backedSlots ? (~row.words[word]).nonzeroBitCount : 0
         }
-        return farthestPlace(in: room, from: slots.map { $0 >> 6 }).map { $0 << 6 }
+        if let word = farthestPlace(in: room, from: slots.map { $0 >> 6 }) { cursor = word << 6 }
     }
 
     /// Takes every slot there is, as what an unreadable state may refer to; returns those it took.

@@ -10,12 +10,17 @@ struct RootRings: Sendable {
     var soft: Int
     /// Whether a soft root may be found in its ring.
     var hasSoft: Bool
+    /// A durable slot that is left out; see `Evasion`.
+    var avoided: Int?
 
     /// Of a space that writes no root.
     static let none = RootRings(
         durable: RootLayout.durableSlots.lowerBound, soft: RootLayout.softSlots.lowerBound, hasSoft: false)
 
-    var nextDurable: Int { Self.next(durable, in: RootLayout.durableSlots) }
+    var nextDurable: Int {
+        let next = Self.next(durable, in: RootLayout.durableSlots)
+        return next == avoided ? Self.next(next, in: RootLayout.durableSlots) : next
+    }
     var nextSoft: Int { Self.next(soft, in: RootLayout.softSlots) }
 
     private static func next(_ slot: Int, in ring: Range<Int>) -> Int {
@@ -259,7 +264,7 @@ extension Space {
             // Where others write by now, the soft roots are theirs.
             if writeStop == nil { throw error }
         }
-        claim?.giveUp(newest: RootMark(current))
+        giveUpClaim()
     }
 
     private func eraseSoftRoots() throws(StoreError) {

@@ -222,6 +222,7 @@ extension Space {
         let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
         let wanted = pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
         makeBackingSure()
+        makePreferredSlots(wanted)
         while slots.freeSlots < wanted {
             do throws(StoreError) { try addSlots() } catch {
                 // The estimate is generous: go on while it may still do.
@@ -269,7 +270,7 @@ extension Space {
             bootHash: durable ? [UInt8](repeating: 0, count: RootLayout.bootHashBytes) : bootHash,
             base: durableGeneration, released: released, peakSectors: peakSectors,
             objects: maps.map { .init(pageCount: $0.pageCount, levels: $0.levels, reference: $0.root) },
-            delta: delta, pairs: pairs, start: roomStart)
+            delta: delta, pairs: pairs, evasion: evasion)
     }
 
     private func write(

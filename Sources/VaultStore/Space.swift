@@ -94,8 +94,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var current: RootRecord
     var rings: RootRings
     var nextGeneration: UInt64
-    /// Where this mount has begun to look for room, and the next ones shall.
-    var roomStart: RoomStart
+    /// Where this mount, and the next ones, put what they write.
+    var evasion: Evasion
     var isChanged = false
     var syncFailed = false
     /// Whether this mount has published a root.
@@ -166,9 +166,10 @@ public final class Space: PageStorage, @unchecked Sendable {
         slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
         current = opened.root
         rings = opened.rings
+        rings.avoided = opened.root.evasion.root
         nextGeneration = opened.newestGeneration + 1
         peakSectors = opened.root.peakSectors
-        roomStart = opened.root.start
+        evasion = opened.root.evasion
         durableGeneration = opened.root.isDurable ? opened.root.generation : opened.root.base
         durableDelta = opened.durableDelta
         tornRoots = opened.torn
@@ -202,9 +203,9 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
         slots = SlotAllocator(
             slotsPerPair: slotsPerPair, pairCount: pairs.count, words: words, backed: backedSlots())
-        slots.begin(at: Int(roomStart.slot))
+        slots.prefer(preferredSlots)
         sectors.load(counts: try loadCounts())
-        sectors.begin(atSegment: Int(roomStart.segment))
+        sectors.begin(atSegment: Int(evasion.segment))
         updateExcluded()
         try loadDeltas()
         if !isReadOnly { try release(through: releaseLimit) }
@@ -408,7 +409,7 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// In a vault that grows, gives the next slots disk blocks, so that what is written there finds room on any host
     /// that keeps its word. Under `lock`.
-    private func backSlots() throws(StoreError) {
+    func backSlots() throws(StoreError) {
         let inPair = slots.backedSlots - slotsPerPair * (pairs.count - 1)
         let count = min(inPair + limits.slotsPerStep, slotsPerPair)
         guard let pair = pairs.last else { return }
@@ -432,7 +433,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     }
 
     /// Sets another pair of segments aside for pages; `noRoom` where none is left. Under `lock`.
-    private func addPair() throws(StoreError) {
+    func addPair() throws(StoreError) {
         guard pairs.count < RootLayout.pairsMax, (pairs.count + 1) * slotsPerPair <= RootLayout.slotsMax
         else { throw .noRoom }
         let count = sectors.segmentCount

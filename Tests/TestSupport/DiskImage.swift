@@ -34,6 +34,14 @@ public final class DiskPage: @unchecked Sendable {
 
 /// What one write put into one page: some of its sectors.
 public struct WrittenPage: Sendable {
+    /// Where in the file the sectors lie that it changes, and what they become.
+    public var change: (offset: UInt64, bytes: [UInt8]) {
+        let first = sectors.lowerBound * DiskPage.sectorBytes
+        let part = UnsafeRawBufferPointer(
+            start: content.memory + first, count: sectors.count * DiskPage.sectorBytes)
+        return (UInt64(index * DiskPage.bytes + first), Array(part))
+    }
+
     var index: Int
     var content: DiskPage
     var sectors: Range<Int>

@@ -120,18 +120,14 @@ final class ClaimSlot: Sendable {
             byteCount: count * Geometry.pageBytes, alignment: Geometry.pageBytes)
         defer { bytes.deallocate() }
         bytes.zero()
+        let name = SegmentFiles.name(copy)
         do throws(Errno) {
-            let file = try calls.openPastCache(
-                directory, SegmentFiles.name(copy), flags: O_RDONLY | O_NOFOLLOW)
-            defer { calls.close(file) }
-            do throws(Errno) { _ = try calls.readFully(file, bytes, at: offset) } catch {
-                if count == 1 { throw error }
+            do throws(Errno) { _ = try calls.readPastCache(directory, name, bytes, at: offset) } catch {
+                if count == 1 || error == .noEntry { throw error }
                 for start in stride(from: 0, to: bytes.count, by: Geometry.pageBytes) {
                     let page = bytes.slice(start, Geometry.pageBytes)
-                    do throws(Errno) { _ = try calls.readFully(file, page, at: offset + UInt64(start)) } catch
-                    {
-                        page.zero()
-                    }
+                    let at = offset + UInt64(start)
+                    if (try? calls.readPastCache(directory, name, page, at: at)) == nil { page.zero() }
                 }
             }
         } catch {

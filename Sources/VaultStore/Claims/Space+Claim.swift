@@ -22,8 +22,7 @@ extension Space {
     func lookAtClaim() throws(StoreError) { try claim?.look() }
 
     /// Looks at the claim if that is due, so that another mount's is noticed though nothing is written. Returns after
-    /// how
-    /// many milliseconds to call this again; nil: not before something was written.
+    /// how many milliseconds to call this again; nil: not before something was written.
     public func lookAtClaimIfDue() -> Int64? { claim?.lookIfDue() }
 
     /// Why the claim could not be read when it was last looked at: until it can, nothing is written.
@@ -47,20 +46,60 @@ extension Space {
         let lastSegment = lastWritten(by: newest)
         lock.withLock {
             nextGeneration += Self.generationsSkipped
-            // The slot after the newest root is the one that the other would take.
-            (rings.durable, rings.soft) = (rings.nextDurable, rings.nextSoft)
+            evasion.root = rings.nextDurable
+            rings.avoided = evasion.root
+            // Before pages get segments: the other may be making the next ones.
             if grows { addEmptySegments() }
-            let usedSlots = [Int(newest.start.slot)] + (newest.delta.isAbsent ? [] : [Int(newest.delta.slot)])
-            let slot = slots.farthest(from: usedSlots) ?? 0
-            let segment =
-                sectors.farthest(from: [Int(newest.start.segment)] + [lastSegment].compactMap { $0 }) ?? 0
-            roomStart = RoomStart(slot: UInt32(slot), segment: UInt32(segment))
-            slots.begin(at: slot)
-            sectors.begin(atSegment: segment)
+            keepPagesAway(lastSlot: newest.delta.isAbsent ? nil : Int(newest.delta.slot))
+            let used = [Int(newest.evasion.segment)] + [lastSegment].compactMap { $0 }
+            evasion.segment = UInt32(sectors.farthest(from: used) ?? 0)
+            sectors.begin(atSegment: Int(evasion.segment))
             isChanged = true
         }
         // Without room this cannot be said, and the mount may still serve for deleting.
         try? publish(freeze(), durable: true)
+    }
+
+    /// Has pages go to pairs in which the other mount gives out no slots. Under `lock`.
+    private func keepPagesAway(lastSlot: Int?) {
+        // Those that it keeps away from itself: they were another's, one takeover before.
+        let isSplit = evasion.splitPair > 0 && evasion.splitPair < pairs.count
+        if isSplit {
+            evasion.isAbove.toggle()
+            slots.prefer(preferredSlots)
+            if evasion.isAbove || slots.preferredFree >= Self.catalogueReserveSlots { return }
+        }
+        do throws(StoreError) {
+            while slots.backedSlots < slots.slotCount { try backSlots() }
+            try addPair()
+            if grows { try backSlots() }
+            (evasion.splitPair, evasion.isAbove) = (UInt16(pairs.count - 1), true)
+            slots.prefer(preferredSlots)
+        } catch {
+            // No two segments are free: as far away as can be.
+            evasion.splitPair = 0
+            slots.prefer(preferredSlots)
+            slots.begin(farFrom: [0] + [lastSlot].compactMap { $0 })
+        }
+    }
+
+    /// Slots that pages are to have. Under `lock`.
+    var preferredSlots: Range<Int> {
+        let split = Int(evasion.splitPair)
+        guard split > 0, split < pairs.count else { return 0..<Int.max }
+        return evasion.isAbove ? split * slotsPerPair..<Int.max : 0..<split * slotsPerPair
+    }
+
+    /// Makes more slots of those that pages are to have; where that is impossible, they get others. Under `lock`.
+    func makePreferredSlots(_ wanted: Int) {
+        while evasion.splitPair > 0, slots.preferredFree < wanted {
+            if !evasion.isAbove {
+                evasion.splitPair = 0
+                slots.prefer(preferredSlots)
+            } else if (try? addSlots()) == nil {
+                return
+            }
+        }
     }
 
     /// The segment of the last extent that the newest commit with any tells of.

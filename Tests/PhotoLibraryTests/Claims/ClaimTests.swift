@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import Synchronization
 import TestSupport
@@ -51,12 +52,7 @@ import VaultFormat
 
     /// What was done to the disk so far, but for syncs.
     private var changes: Int {
-        disk.log.count { event in
-            switch event {
-            case .synced, .syncedDirectory, .lost: false
-            default: true
-            }
-        }
+        disk.log.count { !$0.isSync }
     }
 
     private func refusal(_ body: () throws -> Void) -> VaultError? {
@@ -193,6 +189,26 @@ import VaultFormat
         for path in ["albums/safe", "albums/new", "albums/newer"] { #expect(try has(path, after)) }
     }
 
+    @Test func `in a vault of one space who is taken over from gives no room back either`() throws {
+        let vault = try MemoryVault(spaces: 1, segments: 0)
+        let disk = MemoryDisk(vault.empty)
+        let old = try Computer("here", vault, disk, turns).start()
+        try old.mount()
+        try old.put("albums/large", [UInt8](repeating: 1, count: 12 << 20))
+        old.commit(durable: true)
+        try old.rm("albums/large")
+        old.commit(durable: true)
+        let new = try Computer("there", vault, disk, turns).start()
+        try new.mount(takingOver: true)
+        try save("albums/new", new)
+        let before = disk.log.count { !$0.isSync }
+        let space = old.space
+        _ = try? old.unmount()
+        #expect(space.writeStop == .claimLost)
+        #expect(disk.log.count { !$0.isSync } == before)
+        #expect(try has("albums/new", new))
+    }
+
     @Test func `who takes over waits longer than a look is good for, and reads after it`() throws {
         let old = try writer(on: here)
         let new = there.start()
@@ -231,6 +247,23 @@ import VaultFormat
         let after = there.start()
         try after.mount()
         #expect(try has("albums/new", after))
+    }
+
+    /// The other has not waited yet; but who knows how long the sync took.
+    @Test func `a durable root is told nobody either when another's claim is found after it`() throws {
+        let old = try writer(on: here)
+        let roots = UInt64(RootLayout.durableSlots.upperBound * 4096)
+        let isStolen = Mutex(false)
+        let other = there.start()
+        old.beforeWrite.withLock { hook in
+            hook = { offset in
+                guard offset < roots, !isStolen.withLock({ $0 }) else { return }
+                isStolen.withLock { $0 = true }
+                try? stealClaim(for: other)
+            }
+        }
+        #expect(throws: FileError.self) { try save("albums/late", old) }
+        #expect(isStolen.withLock { $0 } && old.space.writeStop == .claimLost)
     }
 
     // MARK: Looks
@@ -284,6 +317,7 @@ import VaultFormat
         for number in 0..<40 { try process.mkdir("albums/directory \(number)") }
         process.failsToOpen.withLock { $0 = true }
         let events = changes
+        process.commit(durable: true)
         #expect(throws: FileError.self) { try save("albums/second", process) }
         #expect(changes == events && process.space.writeStop == nil)
         #expect(process.space.claimFailure == .io(.inputOutput))
@@ -325,7 +359,7 @@ import VaultFormat
             let left = Mutex(stop / 2)
             var saved: [String] = []
             one.beforeCall.withLock { hook in
-                hook = {
+                hook = { _ in
                     let isDue = left.withLock { count in
                         count -= 1
                         return count == -1
@@ -346,6 +380,42 @@ import VaultFormat
             try after.mount(takingOver: true)
             for path in saved { #expect(try has(path, after), "stop \(stop): \(path)") }
         }
+    }
+
+    /// One is stopped when it is about to write its claim, before or behind the check of the time, while the other claims
+    /// the space and does not write yet. Whose disk it is, if it is one of theirs, makes no difference.
+    @Test(arguments: [nil, "here", "there"], [false, true])
+    func `what is told safe after a race is not written over`(local: String?, isBehind: Bool) throws {
+        try writer(on: here).unmount()
+        let here = try Computer("here", vault, disk, turns, isLocal: local == "here")
+        let there = try Computer("there", vault, disk, turns, isLocal: local == "there")
+        let (one, other) = (here.start(), there.start())
+        try one.mount()
+        try other.mount()
+        let isDone = Mutex(false)
+        @Sendable func claimForOther() {
+            if isDone.withLock({ $0 }) { return }
+            isDone.withLock { $0 = true }
+            #expect(throws: Never.self) { try other.space.requireWritable() }
+        }
+        if isBehind {
+            one.beforeWrite.withLock { $0 = { _ in claimForOther() } }
+        } else {
+            one.beforeCall.withLock { hook in
+                hook = { call in
+                    if case .open(_, let flags) = call, flags & O_ACCMODE == O_RDWR { claimForOther() }
+                }
+            }
+        }
+        let isSafe = (try? save("albums/one", one)) != nil
+        // Content goes to the first free sectors, and no root follows.
+        _ = try? other.put("albums/other", [UInt8](repeating: 1, count: 400_000))
+        #expect(isDone.withLock { $0 } && isSafe == (isBehind || local == "there"))
+        one.kill()
+        other.kill()
+        let after = there.start()
+        try after.mount(takingOver: true)
+        if isSafe { #expect(try has("albums/one", after)) }
     }
 
     @Test func `who finds the space changed since it was opened does not write`() throws {
@@ -394,4 +464,13 @@ private final class ComputerCalls: ForwardingCalls {
         try real.open(d, path == MemoryVault.bootPath ? "/boot/\(name)" : path, flags: flags, mode: mode)
     }
     func lock(_ d: Int32) throws(Errno) {}
+}
+
+extension DiskEvent {
+    fileprivate var isSync: Bool {
+        switch self {
+        case .synced, .syncedDirectory, .lost: true
+        default: false
+        }
+    }
 }

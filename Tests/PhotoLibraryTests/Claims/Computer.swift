@@ -84,7 +84,7 @@ final class ComputerProcess: ForwardingCalls, LibraryUser {
     /// Called before each write, with its offset.
     let beforeWrite = Mutex<(@Sendable (UInt64) -> Void)?>(nil)
     /// Called before each call.
-    let beforeCall = Mutex<(@Sendable () -> Void)?>(nil)
+    let beforeCall = Mutex<(@Sendable (SystemCall) -> Void)?>(nil)
     let failsToOpen = Mutex(false)
 
     fileprivate init(_ computer: Computer, number: UInt32) {
@@ -135,7 +135,7 @@ final class ComputerProcess: ForwardingCalls, LibraryUser {
     // MARK: Calls
 
     func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
-        beforeCall.withLock { $0 }?()
+        beforeCall.withLock { $0 }?(call)
         computer.turns.pause()
     }
 
