@@ -43,8 +43,9 @@ apt_install() {
     as_root "${install[@]}" </dev/null >>"$log" 2>&1
 }
 
-# The long runs try an optimised build, which is several times as fast, beside the ordinary one.
-optimised=(-c release -Xswiftc -enable-testing --scratch-path "$root/.build/long")
+# The long runs try an optimised build, which is several times as fast, beside the ordinary one;
+# what only debug builds do is in it.
+optimised=(-c release -Xswiftc -enable-testing -Xswiftc -DDEBUG --scratch-path "$root/.build/long")
 
 build_long_tests() { swift build "${optimised[@]}" --build-tests >&2; }
 

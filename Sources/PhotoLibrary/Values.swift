@@ -1,6 +1,7 @@
 import Glibc
 public import LinuxIO
 public import VaultFormat
+import VaultStore
 
 /// A name in a directory: up to 255 bytes without `/` and NUL, of no particular encoding.
 public struct Name: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
@@ -185,7 +186,7 @@ public struct LibraryOptions: Sendable {
     /// By which the age of what lies in the trash is told.
     public var clocks = Clocks()
     /// What `Library.open` opens the space with.
-    public var limits = Limits.production
+    public var limits = Limits.ofProcess
 
     public init(owner: (uid: UInt32, gid: UInt32), mountedByRoot: Bool) {
         self.owner = owner

@@ -17,7 +17,7 @@ extension UnlockedSpace {
     ///
     /// Segments of roots and pages that have each other's names are read where they are, and never written.
     public func openSpace(
-        _ access: SpaceAccess, limits: Limits = .production, takingOver: ((Int64) -> Void)? = nil
+        _ access: SpaceAccess, limits: Limits = .ofProcess, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
         let stop: WriteStop
         do throws(VaultError) {
@@ -46,7 +46,7 @@ extension UnlockedSpace {
 
     /// Opens the space for reading as if exchanged segments had their own names.
     public func openSpace(through exchange: SegmentExchange) throws(VaultError) -> Space {
-        try open(through: exchange, .reading, .production)
+        try open(through: exchange, .reading, .ofProcess)
     }
 
     private func open(

@@ -68,7 +68,7 @@ public final class UnlockedSpace: Sendable {
     ///   - takingOver: takes the space over from who has claimed it. Called with the milliseconds that this takes, if
     ///     it is so.
     public func openSpace(
-        readOnly: Bool, limits: Limits = .production, takingOver: ((Int64) -> Void)? = nil
+        readOnly: Bool, limits: Limits = .ofProcess, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
         try openSpace(readOnly ? .reading : .writing, limits: limits, takingOver: takingOver)
     }
@@ -99,7 +99,7 @@ public final class UnlockedSpace: Sendable {
 
     /// What a space is opened with.
     func parts(
-        readOnly: Bool, limits: Limits = .production
+        readOnly: Bool, limits: Limits = .ofProcess
     ) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
         let files = SegmentFiles(
             directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls,

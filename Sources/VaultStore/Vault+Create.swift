@@ -1,7 +1,7 @@
 import Glibc
 public import LinuxIO
 public import VaultCrypto
-import VaultFormat
+public import VaultFormat
 
 /// Making vaults, and making them larger.
 extension Vault {
@@ -61,14 +61,15 @@ extension Vault {
     /// is removed again.
     /// - Parameters:
     ///   - bytesPerSpace: rounded up to whole segments; nil only for one space, which grows on demand.
+    ///   - limits: the least make a vault of the smallest segments.
     ///   - progress: bytes written so far, and in all. Called every MiB and between the steps; what it throws ends
     ///     the making like any other error.
     public static func create(
         at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared,
-        progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
+        limits: Limits = .ofProcess, progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
-        let segmentBytes = try checkedSegmentBytes(path, spaces: spaces, bytesPerSpace: bytesPerSpace)
+        let segmentBytes = try checkedSegmentBytes(path, spaces, bytesPerSpace, isLeast: limits == .least)
         let segments =
             spaces == 1 ? 0 : try segmentCount(bytesPerSpace ?? 0, of: segmentBytes)
         guard KDFLimits.memoryBytes.contains(kdf.memoryBytes), KDFLimits.passes.contains(kdf.passes) else {
@@ -109,12 +110,13 @@ extension Vault {
     }
 
     private static func checkedSegmentBytes(
-        _ path: String, spaces: Int, bytesPerSpace: UInt64?
+        _ path: String, _ spaces: Int, _ bytesPerSpace: UInt64?, isLeast: Bool
     ) throws(VaultError) -> UInt64 {
         guard spaces >= 1 && spaces <= Geometry.spacesMax else {
             throw .invalidSize("a vault has 1 to \(Geometry.spacesMax) spaces")
         }
         if spaces == 1 {
+            if isLeast { return Geometry.segmentBytesLeast }
             // A vault that grows may come to fill its disk.
             return Geometry.segmentBytes(
                 forSpace: max(host(path)?.totalBytes ?? 0, 4 * Geometry.segmentBytesUsual))
@@ -123,6 +125,7 @@ extension Vault {
             throw .invalidSize("a vault of \(spaces) spaces needs a size")
         }
         guard bytes >= Geometry.spaceBytesMin else { throw .invalidSize("a space has at least 16M") }
+        if isLeast { return Geometry.segmentBytesLeast }
         return Geometry.segmentBytes(forSpace: bytes)
     }
 

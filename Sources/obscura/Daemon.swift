@@ -183,7 +183,7 @@ private func daemonEnvironment() -> [String] {
         "DBUS_SYSTEM_BUS_ADDRESS",
     ]
     #if DEBUG
-        names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS"]
+        names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS"]
     #endif
     let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
     return [backtracerOff] + kept

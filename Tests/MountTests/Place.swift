@@ -15,8 +15,14 @@ final class Place {
     var albums: String { mountPoint + "/albums" }
     var moments: String { mountPoint + "/moments" }
 
+    /// For all programs, beside the plain environment.
+    private let variables: [String: String]
+
     /// Makes a vault of quick key derivation, whose first space opens with "one".
-    init(spaces: Int = 1, size: String = "48M") throws {
+    ///
+    /// - Parameter isLeast: whether the vault has hundreds of the smallest segments, and all programs the least limits.
+    init(spaces: Int = 1, size: String = "48M", isLeast: Bool = false) throws {
+        variables = isLeast ? ["OBSCURA_LIMITS": "least"] : [:]
         try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: true)
         let words = ["create", vault, "--spaces=\(spaces)", "--kdf-memory=8M", "--kdf-passes=1"]
         let made = try run(
@@ -31,11 +37,15 @@ final class Place {
         try? FileManager.default.removeItem(atPath: root)
     }
 
+    private var environment: [String: String] {
+        Child.plainEnvironment.merging(variables) { $1 }.merging(["HOME": root]) { $1 }
+    }
+
     /// Runs a program to its end, without a terminal, in the directory of this place.
     @discardableResult
     func run(_ words: [String], _ input: String = "") throws -> Ended {
         try Child(
-            words, environment: Child.plainEnvironment.merging(["HOME": root]) { $1 }, directory: root,
+            words, environment: environment, directory: root,
             input: .text(input), output: .collected, errors: .collected, asSession: true
         ).finish()
     }

@@ -3,6 +3,7 @@ import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
+import VaultFormat
 
 /// One open file and what it should hold.
 private struct FileWorld {
@@ -14,7 +15,7 @@ private struct FileWorld {
 
     init(_ seed: UInt64) throws {
         dice = Dice(seed)
-        rig = try Rig(isFragmented: seed % 2 == 0)
+        rig = try Rig(isFragmented: seed % 2 == 0, limits: seed % 3 == 0 ? .least : .production)
         handle = try rig.createOpen("albums/f")
     }
 
@@ -130,7 +131,7 @@ private struct FileWorld {
     @Test(arguments: [11, 12, 13, 14] as [UInt64])
     func namesAgainstAModel(seed: UInt64) throws {
         var dice = Dice(seed)
-        let rig = try Rig()
+        let rig = try Rig(limits: seed % 2 == 0 ? .least : .production)
         let top = Node(directory: true)
         func directories(_ node: Node, _ path: String) -> [(String, Node)] {
             [(path, node)]

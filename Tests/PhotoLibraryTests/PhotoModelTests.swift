@@ -3,6 +3,7 @@ import LinuxIO
 import PhotoLibrary
 import TestSupport
 import Testing
+import VaultFormat
 
 /// Random operations on photos against a model of the rules.
 @Suite struct PhotoModelTests {
@@ -32,7 +33,7 @@ import Testing
         var trashed: [(name: String, photo: Photo)] = []
 
         init(_ seed: UInt64) throws {
-            rig = try Rig(trashDays: 30)
+            rig = try Rig(trashDays: 30, limits: seed % 3 == 0 ? .least : .production)
             dice = Dice(seed)
             for album in ["A", "B", "A/C"] { try rig.mkdir("albums/" + album) }
             for day in days { try rig.mkdir("moments/" + day) }

@@ -52,12 +52,14 @@ final class Rig: LibraryUser, @unchecked Sendable {
         var attributes: [UInt64] { lock.withLock { attributeList } }
     }
 
-    /// - Parameter isFragmented: no free run in the space is long enough for a whole chunk.
+    /// - Parameters:
+    ///   - isFragmented: no free run in the space is long enough for a whole chunk.
+    ///   - limits: the least make a vault of the smallest segments.
     init(
         bytes: UInt64 = 64 << 20, byRoot: Bool = true, uid: UInt32 = 0, isFragmented: Bool = false,
-        trashDays: Int = 0, clocks: Clocks = Clocks()
+        trashDays: Int = 0, clocks: Clocks = Clocks(), limits: Limits = .production
     ) throws {
-        vault = try TestVault(bytesPerSpace: bytes)
+        vault = try TestVault(bytesPerSpace: bytes, limits: limits)
         var options = LibraryOptions(owner: (uid, uid), mountedByRoot: byRoot)
         options.workerPath = workerPath
         // No test is to depend on what is made while nothing is asked.
@@ -65,6 +67,7 @@ final class Rig: LibraryUser, @unchecked Sendable {
         // Most tests look at what is left when all is removed.
         options.trashDays = trashDays
         options.clocks = clocks
+        options.limits = limits
         self.options = options
         self.isFragmented = isFragmented
         fresh = try vault.unlock().openSpace(readOnly: true).capacity

@@ -52,7 +52,9 @@ public struct WrittenPage: Sendable {
 
 /// A file in memory; pages without an object are zeros.
 public struct FileImage: Sendable {
-    public internal(set) var pages: [DiskPage?] = []
+    public private(set) var pages: [DiskPage?] = []
+    /// Of these, objects.
+    private var written = 0
     public internal(set) var size: UInt64 = 0
     /// Pages from the first that have disk blocks though nothing was written to them, fallocate(2).
     var preallocated = 0
@@ -64,6 +66,7 @@ public struct FileImage: Sendable {
 
     mutating func apply(_ written: WrittenPage) {
         while pages.count <= written.index { pages.append(nil) }
+        if pages[written.index] == nil { self.written += 1 }
         if written.sectors.count == DiskPage.sectors {
             pages[written.index] = written.content
         } else {
@@ -79,20 +82,29 @@ public struct FileImage: Sendable {
 
     /// Disk blocks of 512 bytes.
     var blocks: UInt64 {
-        let pages = max(pages.count, preallocated)
-        let held = (0..<pages).count { $0 < preallocated || page($0) != nil }
-        return UInt64(held * DiskPage.sectors)
+        let unwritten = preallocated == 0 ? 0 : (0..<preallocated).count { page($0) == nil }
+        return UInt64((written + unwritten) * DiskPage.sectors)
     }
 
     /// Makes zeros of whole pages.
     mutating func punch(_ range: Range<Int>) {
-        for index in range where index < pages.count { pages[index] = nil }
+        for index in range where index < pages.count && pages[index] != nil {
+            pages[index] = nil
+            written -= 1
+        }
+    }
+
+    /// Forgets all pages from a number on.
+    mutating func dropPages(from kept: Int) {
+        guard pages.count > kept else { return }
+        punch(kept..<pages.count)
+        pages.removeSubrange(kept...)
     }
 
     mutating func resize(to newSize: UInt64) {
         if newSize < size {
             let kept = Int((newSize + UInt64(DiskPage.bytes) - 1) / UInt64(DiskPage.bytes))
-            if pages.count > kept { pages.removeSubrange(kept...) }
+            dropPages(from: kept)
             let within = Int(newSize % UInt64(DiskPage.bytes))
             if within > 0, kept <= pages.count, let last = pages[kept - 1] {
                 let page = DiskPage(copying: last)

@@ -247,7 +247,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
                 let kept = Int((size + UInt64(DiskPage.bytes) - 1) / UInt64(DiskPage.bytes))
                 let before = file.blocks
                 file.preallocated = min(file.preallocated, kept)
-                if file.pages.count > kept { file.pages.removeSubrange(kept...) }
+                file.dropPages(from: kept)
                 usedPages -= Int(before - file.blocks) / DiskPage.sectors
                 current.live.files[inode]?.preallocated = file.preallocated
             }

@@ -1,6 +1,7 @@
 import Foundation
 import LinuxIO
 public import VaultCrypto
+public import VaultFormat
 public import VaultStore
 
 /// A vault of two spaces for one test, removed when the object goes.
@@ -16,9 +17,11 @@ public final class TestVault: Sendable {
 
     public static var password: SecretBytes { Array("one".utf8).withUnsafeBytes { SecretBytes(copying: $0) } }
 
-    /// - Parameter bytesPerSpace: rounded up to whole segments of 4 MiB.
-    public init(bytesPerSpace: UInt64 = 64 << 20) throws {
-        let template = try Template.shared.get()
+    /// - Parameters:
+    ///   - bytesPerSpace: rounded up to whole segments of 4 MiB, or the smallest where `limits` are the least.
+    ///   - limits: what the vault is to be opened with.
+    public init(bytesPerSpace: UInt64 = 64 << 20, limits: Limits = .production) throws {
+        let template = try (limits == .least ? Template.least : Template.shared).get()
         directory = try makeTemporaryDirectory()
         path = directory + "/vault"
         try template.copy(to: path, bytesPerSpace: bytesPerSpace)
@@ -100,7 +103,8 @@ public func patiently<R>(_ body: () throws -> R) throws -> R {
 
 /// What of an empty vault is worth copying.
 private struct Template: Sendable {
-    static let shared = Result { try Template() }
+    static let shared = Result { try Template(.production) }
+    static let least = Result { try Template(.least) }
 
     private static let spaceCount = 2
     private static let bytesPerSpace: UInt64 = 16 << 20
@@ -112,13 +116,13 @@ private struct Template: Sendable {
     /// By space, then by segment.
     private let heads: [[Data]]
 
-    private init() throws {
+    private init(_ limits: Limits) throws {
         let directory = try makeTemporaryDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let path = directory + "/vault"
         try Vault.create(
             at: path, spaces: Self.spaceCount, bytesPerSpace: Self.bytesPerSpace,
-            kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password
+            kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password, limits: limits
         ) { _, _ in }
         segmentBytes = try Vault.info(path).segmentBytes
         header = try Data(contentsOf: URL(fileURLWithPath: path + "/obscura.vault"))

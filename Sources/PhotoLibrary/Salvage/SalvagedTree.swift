@@ -45,6 +45,8 @@ struct SalvagedTree {
         try reserveNumbers()
         try restorePlanted()
         try salvage.forEachInode { survivor throws(FileError) in
+            // The counters may be lost, and nothing new may get the number of what comes later.
+            reserve(inodesThrough: survivor.record.row.ino, contentsThrough: survivor.record.row.content)
             guard survivor.record.row.mode & fileTypeMask == directoryType else { return }
             waiting[survivor.record.row.ino] = survivor.record
             if let found = survivor.found { placed.append(found) }
@@ -76,13 +78,6 @@ struct SalvagedTree {
 
     /// Numbers go on behind all that were seen.
     private func reserveNumbers() throws(FileError) {
-        func reserve(inodesThrough ino: UInt64?, contentsThrough content: UInt64?) {
-            // What is beyond was never given out.
-            for (number, counter) in [(ino, \Counters.ino), (content, \Counters.content)] {
-                guard let number, number <= Geometry.idMax else { continue }
-                tree.counters[keyPath: counter] = max(tree.counters[keyPath: counter], number + 1)
-            }
-        }
         reserve(
             inodesThrough: salvage.finds.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
             contentsThrough: salvage.finds.highestContent)
@@ -99,6 +94,14 @@ struct SalvagedTree {
             } else {
                 tree.counters.ino = max(tree.counters.ino, end)
             }
+        }
+    }
+
+    private func reserve(inodesThrough ino: UInt64?, contentsThrough content: UInt64?) {
+        // What is beyond was never given out.
+        for (number, counter) in [(ino, \Counters.ino), (content, \Counters.content)] {
+            guard let number, number <= Geometry.idMax else { continue }
+            tree.counters[keyPath: counter] = max(tree.counters[keyPath: counter], number + 1)
         }
     }
 
@@ -189,7 +192,11 @@ struct SalvagedTree {
             try sql(tree.tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
         }
         if record.row.mode & fileTypeMask == linkType {
-            try sql(tree.tables.storeLinkTarget(inode.ino, record.target))
+            // Where it is lost, one that leads nowhere: the name tells that a link was there.
+            let target = record.target.isEmpty ? Array("?".utf8) : record.target
+            inode.row.size = UInt64(target.count)
+            tree.touch(inode)
+            try sql(tree.tables.storeLinkTarget(inode.ino, target))
         }
     }
 

@@ -79,15 +79,16 @@ import Testing
         },
     ]
 
-    /// Each fault with a number of spaces.
-    static let faults: [(FaultyCalls.Fault, spaces: Int)] = [
-        (.error(.inputOutput), 2), (.error(.noSpace), 1), (.error(.quotaExceeded), 2), (.short, 1),
+    /// Each fault with a number of spaces, and what the vault is like.
+    static let faults: [(FaultyCalls.Fault, spaces: Int, size: MemoryVault.SizeClass)] = [
+        (.error(.inputOutput), 3, .least), (.error(.noSpace), 1, .usual), (.error(.quotaExceeded), 2, .usual),
+        (.short, 1, .least),
     ]
 
     @Test(arguments: deeds) func `each call fails once, and nothing else is harmed`(deed: Deed) throws {
         var count = 0
-        for (fault, spaces) in Self.faults {
-            let session = try FaultSession(try MemoryVault(spaces: spaces, segments: 6))
+        for (fault, spaces, size) in Self.faults {
+            let session = try FaultSession(try MemoryVault(spaces: spaces, size))
             defer { session.kill() }
             try session.put("albums/kept", noise(200_000))
             try session.put("albums/kept.jpg", jpeg("2024-05-01", more: 1, size: 20_000))
@@ -163,7 +164,7 @@ import Testing
         } else {
             try session.unmount()
         }
-        for (fault, _) in Self.faults {
+        for (fault, _, _) in Self.faults {
             var (number, isOver) = (0, false)
             while !isOver {
                 session.calls.inject(fault, after: number)

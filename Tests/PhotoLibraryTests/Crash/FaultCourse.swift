@@ -51,8 +51,8 @@ struct FaultCourse: Sendable {
     var callCount: Int { chapters.last?.calls.upperBound ?? 0 }
 
     /// Does the work without a failure.
-    init(spaces: Int) throws {
-        vault = try MemoryVault(spaces: spaces, segments: 6)
+    init(spaces: Int, _ size: MemoryVault.SizeClass) throws {
+        vault = try MemoryVault(spaces: spaces, size)
         var chapters: [Chapter] = []
         var disk = vault.empty
         var before: TreeDump?

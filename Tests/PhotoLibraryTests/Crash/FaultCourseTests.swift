@@ -5,7 +5,19 @@ import Testing
 
 /// Of one long piece of work each system call fails once, in every way; a test tries some, `scripts/faults` all.
 @Suite struct FaultCourseTests {
-    private static let courses = [1, 2].map { spaces in Result { try FaultCourse(spaces: spaces) } }
+    struct Size: CustomTestStringConvertible {
+        let spaces: Int
+        let size: MemoryVault.SizeClass
+        var testDescription: String { "\(spaces) spaces, \(size)" }
+    }
+
+    private static let sizes = [
+        Size(spaces: 1, size: .usual), Size(spaces: 2, size: .usual), Size(spaces: 1, size: .least),
+        Size(spaces: 3, size: .least),
+    ]
+    private static let courses = sizes.map { size in
+        Result { try FaultCourse(spaces: size.spaces, size.size) }
+    }
 
     static let faults: [FaultyCalls.Fault] = [
         .error(.inputOutput), .error(.noSpace), .error(.quotaExceeded), .error(.interrupted), .short,
@@ -21,25 +33,26 @@ import Testing
     private static let first = variable("OBSCURA_FAULTS_FROM") ?? 0
     private static let last = variable("OBSCURA_FAULTS_TO") ?? .max
 
-    @Test(arguments: [1, 2], faults)
+    @Test(arguments: sizes.indices, faults)
     func `a call fails, what it was for is done again, and all is as if none had`(
-        spaces: Int, fault: FaultyCalls.Fault
+        number: Int, fault: FaultyCalls.Fault
     ) throws {
-        let course = try Self.courses[spaces - 1].get()
+        let size = Self.sizes[number].testDescription
+        let course = try Self.courses[number].get()
         #expect(course.callCount > 2500)
         // Others for each kind.
-        let start = (Self.faults.firstIndex(of: fault) ?? 0) * 2 + spaces
+        let start = (Self.faults.firstIndex(of: fault) ?? 0) * 2 + number
         var count = 0
-        for number in stride(
+        for call in stride(
             from: Self.first + start * Self.distance / 13, to: min(Self.last, course.callCount),
             by: Self.distance)
         {
-            do { try course.suffer(fault, at: number) } catch {
-                Issue.record("\(spaces) spaces: \(error)")
+            do { try course.suffer(fault, at: call) } catch {
+                Issue.record("\(size): \(error)")
             }
             count += 1
         }
-        print("faults: \(count) of \(fault) in \(course.callCount) calls, \(spaces) spaces")
+        print("faults: \(count) of \(fault) in \(course.callCount) calls, \(size)")
     }
 
     @Test func `a read that fails once costs no photo its day`() throws {
