@@ -101,7 +101,7 @@ public struct Limits: Sendable, Hashable {
         limits.unwrittenFiles = 1
         limits.checkedRuns = 1
         limits.checkedSegments = 1
-        limits.briefComparisonBytes = 0
+        limits.briefComparisonBytes = 64 << 10
         limits.longComparisons = 1
         limits.waitingFiles = 1
         return limits

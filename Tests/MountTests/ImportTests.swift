@@ -301,7 +301,7 @@ extension Place {
         let place = try Place()
         let before = try place.segments()
         try place.source(
-            "big.jpg", Photo().bytes + (0..<6_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) })
+            "big.jpg", Photo().bytes + (0..<6_000_000).map { UInt8(truncatingIfNeeded: ($0 &* 7) >> 3) })
         try place.source("small.jpg", Photo(seed: 2).bytes)
         try place.command("import", "V", "source/big.jpg", "--quiet")
         try place.command("import", "V", "source/small.jpg", "--quiet")
