@@ -25,8 +25,7 @@ public struct FileLayout: Sendable, Equatable {
     }
 
     /// The layout of a file of `size` bytes. Nil where the host does not tell it, contradicts itself, or has bytes
-    /// other
-    /// than zeros in a hole: then all of the file is to be read.
+    /// other than zeros in a hole: then all of the file is to be read.
     public init?(of host: some Host, size: UInt64) {
         var found: [Range<UInt64>] = []
         var position: UInt64 = 0

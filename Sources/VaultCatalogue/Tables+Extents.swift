@@ -61,8 +61,7 @@ extension Tables {
     }
 
     /// Whether a run lies in these sectors, wholly or in part. Where runs overlap each other, of those that begin
-    /// before
-    /// the end only the last is looked at.
+    /// before the end only the last is looked at.
     public func isAnyNamed(_ sectors: Range<UInt64>) throws(CatalogueError) -> Bool {
         for statement in [extents.lastBefore, extents.lastRecordBefore] {
             statement.bind(1, sectors.upperBound)

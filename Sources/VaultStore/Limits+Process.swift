@@ -1,7 +1,8 @@
+public import VaultFormat
+
 #if DEBUG
     import Glibc
 #endif
-public import VaultFormat
 
 extension Limits {
     /// The limits with which this process opens spaces: those of production. In a debug build whose environment has

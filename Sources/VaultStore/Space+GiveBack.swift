@@ -2,8 +2,7 @@ import LinuxIO
 import VaultFormat
 
 /// A vault of one space gives the host back what nothing lies in: segments at its end are removed, free sectors
-/// elsewhere
-/// become holes. What either of the two newest durable roots refers to stays.
+/// elsewhere become holes. What either of the two newest durable roots refers to stays.
 extension Space {
     /// Whether more was given back and not made reusable than writers may leave behind them.
     public var isBacklogged: Bool {

@@ -63,8 +63,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     public var isNamed: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
 
     /// Told of every commit that was published, on the thread that published it, with no lock held: for tests that
-    /// audit
-    /// each state.
+    /// audit each state.
     var wasPublished: (@Sendable (Space) -> Void)?
 
     let lock = Lock()

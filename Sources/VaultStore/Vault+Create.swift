@@ -305,8 +305,12 @@ extension Vault {
     private static func lostSegment(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int? {
         let count = wholeSegments(vault, header)
         for space in 0..<header.spaceCount {
-            guard (vault.segmentBytes(space: space, number: count) ?? 0) < header.segmentBytes else { continue }
-            let later = try vault.segmentNumbers(space: space).filter { $0 > count && $0 < Geometry.segmentsMax }
+            guard (vault.segmentBytes(space: space, number: count) ?? 0) < header.segmentBytes else {
+                continue
+            }
+            let later = try vault.segmentNumbers(space: space).filter {
+                $0 > count && $0 < Geometry.segmentsMax
+            }
             let hasWhole = later.contains {
                 vault.segmentBytes(space: space, number: $0) == header.segmentBytes
             }

@@ -40,7 +40,8 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .json: nil
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .json:
+            nil
         }
     }
 

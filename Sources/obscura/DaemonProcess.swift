@@ -158,8 +158,7 @@ private func thumbnailerDirectories() -> [String] {
 }
 
 /// How the daemon tells the command that waits for it: any number of lines, each after a byte `line` and with a
-/// newline;
-/// then one byte `live` and what the user should know, if anything; or an exit status, what, NUL and why.
+/// newline; then one byte `live` and what the user should know, if anything; or an exit status, what, NUL and why.
 final class StatusPipe: Sendable {
     static let live: UInt8 = 0
     static let line: UInt8 = 255

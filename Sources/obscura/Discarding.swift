@@ -71,7 +71,9 @@ func settle(_ place: String, named directory: String, within milliseconds: Int32
             // Only system calls from here on: locks of other threads may be held for ever. ^C ends both.
             _ = obscura_end_with_parent()
             let descriptor = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            let count = descriptor < 0 ? -1 : obscura_get_attribute(descriptor, name, bytes.baseAddress, UInt(bytes.count))
+            let count =
+                descriptor < 0
+                ? -1 : obscura_get_attribute(descriptor, name, bytes.baseAddress, UInt(bytes.count))
             if count > 0 { _ = write(ends.write, bytes.baseAddress, Int(count)) }
             _exit(0)
         }
@@ -84,7 +86,8 @@ func settle(_ place: String, named directory: String, within milliseconds: Int32
     return answer
 }
 
-private func awaitAnswer(_ descriptor: Int32, _ directory: String, _ milliseconds: Int32?) -> UnwrittenAnswer? {
+private func awaitAnswer(_ descriptor: Int32, _ directory: String, _ milliseconds: Int32?) -> UnwrittenAnswer?
+{
     if !hasEnded(descriptor, within: patienceMilliseconds) {
         let end = milliseconds.map { " for at most \($0 / 1000) s" } ?? " (^C: leave it mounted)"
         note("obscura: \(directory): waiting until everything is written\(end)")

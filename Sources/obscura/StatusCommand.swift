@@ -49,7 +49,8 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         members.append((key, "\(values[key].flatMap { UInt64($0) } ?? 0)"))
     }
     for (key, name) in [
-        ("committed", "committed"), ("durable", "durable"), ("readonly", "read_only"), ("unwritten", "unwritten"),
+        ("committed", "committed"), ("durable", "durable"), ("readonly", "read_only"),
+        ("unwritten", "unwritten"),
     ] {
         members.append((name, values[key] == "yes" ? "true" : "false"))
     }
@@ -82,9 +83,9 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         isStopped
         ? "some changes are not written, and cannot be: unmounting it names them"
         : unsaved > 0
-        ? "\(counted(unsaved, "file")) in memory"
-        : values["durable"] == "yes"
-            ? "none, everything is safe on disk" : "written, not yet synced to the disk"
+            ? "\(counted(unsaved, "file")) in memory"
+            : values["durable"] == "yes"
+                ? "none, everything is safe on disk" : "written, not yet synced to the disk"
     let trashed = number("trashed") > 0 ? ", \(number("trashed")) more in the trash" : ""
     var rows = [
         ("Mounted at", directory + (values["readonly"] == "yes" ? " (read-only)" : "")),

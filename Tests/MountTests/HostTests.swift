@@ -9,7 +9,8 @@ import Testing
 
     init() throws { place = try Place() }
 
-    private func obscura(_ words: String..., input: String = "one\n", in place: Place? = nil) throws -> Ended {
+    private func obscura(_ words: String..., input: String = "one\n", in place: Place? = nil) throws -> Ended
+    {
         try (place ?? self.place).run([builtProgram("obscura")] + words, input)
     }
 
@@ -32,7 +33,9 @@ import Testing
     private func expectReadOnlyMount(_ place: Place, _ reason: String) throws {
         #expect(try options(of: place).contains("ro"))
         #expect(try place.shell("cat D/albums/old") == "old\n")
-        for line in ["echo new >D/albums/new", "echo new >>D/albums/old", "mkdir D/albums/d", "rm D/albums/old"] {
+        for line in [
+            "echo new >D/albums/new", "echo new >>D/albums/old", "mkdir D/albums/d", "rm D/albums/old",
+        ] {
             #expect(try place.run(["/bin/sh", "-c", line]).errors.contains("Read-only file system"))
         }
         let status = try obscura("status", "D", in: place)
@@ -55,7 +58,8 @@ import Testing
         guard geteuid() == 0 else { return }
         let place = try Place(spaces: spaces)
         try writeOld(place)
-        try place.shell("mkdir disk; mount -t tmpfs -o size=256M none disk; mv V disk/V; mount -o remount,ro disk")
+        try place.shell(
+            "mkdir disk; mount -t tmpfs -o size=256M none disk; mv V disk/V; mount -o remount,ro disk")
         defer { _ = try? place.run(["umount", "-l", "disk"]) }
         let reason = "the vault's disk is read-only"
         expectLine(
@@ -96,7 +100,8 @@ import Testing
         try writeOld(place)
         let program = builtProgram("obscura")
         try place.shell(
-            "mkdir bin; cp \(program) \(program)-worker \(program)-guard bin; echo one >pw; chmod 600 pw; chmod 755 .")
+            "mkdir bin; cp \(program) \(program)-worker \(program)-guard bin; echo one >pw; chmod 600 pw; chmod 755 ."
+        )
         let isRoot = geteuid() == 0
         if isRoot { try place.shell("chown -R 65534:65534 .") }
         let user = isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
@@ -112,10 +117,12 @@ import Testing
         #expect(try options(of: place).contains("ro"))
         #expect(try place.run(user + ["bin/obscura", "unmount", "D"]).status == 0)
         #expect(place.daemon == nil)
-        let refused = try place.run(user + ["bin/obscura", "mount", "V", "D", "-o", "rw", "--password-file", "pw"])
+        let refused = try place.run(
+            user + ["bin/obscura", "mount", "V", "D", "-o", "rw", "--password-file", "pw"])
         #expect(refused.status == 1 && refused.errors.contains("cannot be written"))
         try place.shell("chmod -R u+w V")
-        #expect(try place.run(user + ["bin/obscura", "mount", "V", "D", "--password-file", "pw"]).errors == "")
+        #expect(
+            try place.run(user + ["bin/obscura", "mount", "V", "D", "--password-file", "pw"]).errors == "")
         _ = try place.run(user + ["bin/obscura", "unmount", "D"])
     }
 
@@ -124,7 +131,8 @@ import Testing
     @Test(arguments: [0, 1]) func `a segment of pages is missing`(number: Int) throws {
         try writeOld(place)
         try place.shell("mv V/spaces/0/00000\(number).seg kept")
-        let reason = "segment 00000\(number) is missing: unmount it, then run obscura check \(place.vault) --repair"
+        let reason =
+            "segment 00000\(number) is missing: unmount it, then run obscura check \(place.vault) --repair"
         expectLine(
             try obscura("mount", "V", "D", "--password-stdin"), 0, "/D: mounted read-only: \(reason)")
         try expectReadOnlyMount(place, reason)
@@ -169,7 +177,8 @@ import Testing
         #expect(found?["reason"] as? String == "segment 000000 is missing")
         #expect(found?["advice"] as? String == advice)
 
-        let words = "1 file is not written: segment 000000 is missing: see to that and try again, or give it up with "
+        let words =
+            "1 file is not written: segment 000000 is missing: see to that and try again, or give it up with "
         let refused = try obscura("unmount", "D")
         expectLine(refused, 1, "D: \(words)obscura unmount --discard D")
         #expect(refused.output == "")
@@ -223,7 +232,8 @@ import Testing
 
     @Test func `files that are open when all is given up`() throws {
         try place.mount()
-        try place.shell("echo old >D/albums/old; sync D/albums/old; rm V/spaces/0/000000.seg; echo new >D/albums/new")
+        try place.shell(
+            "echo old >D/albums/old; sync D/albums/old; rm V/spaces/0/000000.seg; echo new >D/albums/new")
         #expect(try place.run(["sync", "D/albums/new"]).status != 0)
         let open = open(place.albums + "/new", O_RDONLY)
         defer { close(open) }
@@ -235,10 +245,12 @@ import Testing
 
     @Test func `segments that have each other's names`() throws {
         try place.mount()
-        try place.shell("head -c 60000000 /dev/urandom >D/albums/big; echo old >D/albums/old; md5sum <D/albums/big >sum")
+        try place.shell(
+            "head -c 60000000 /dev/urandom >D/albums/big; echo old >D/albums/old; md5sum <D/albums/big >sum")
         try place.unmount()
         func exchange(_ first: Int, _ second: Int) throws {
-            try place.shell("mv \(segment(first)) x; mv \(segment(second)) \(segment(first)); mv x \(segment(second))")
+            try place.shell(
+                "mv \(segment(first)) x; mv \(segment(second)) \(segment(first)); mv x \(segment(second))")
         }
         for (first, second) in [(0, 1), (2, 4), (1, 3)] {
             try exchange(first, second)

@@ -28,8 +28,7 @@ func audit(_ space: Space) throws {
 }
 
 /// What must hold of every state that is published, as it can be read back: the runs of the catalogue are the sectors
-/// in
-/// use less those given back, none is there twice, and bits and counts agree.
+/// in use less those given back, none is there twice, and bits and counts agree.
 func auditPublished(_ space: Space) {
     let snapshot: Space
     // It is read again from the disk: a fault that a test has ordered may hit that as well.

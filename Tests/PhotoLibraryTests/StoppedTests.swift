@@ -61,7 +61,8 @@ private final class StillClock: Sendable {
     private func status(_ rig: Rig) throws -> [String: String] { try control("status", rig) }
 
     private func control(_ name: String, _ rig: Rig) throws -> [String: String] {
-        let bytes = try rig.library.getExtendedAttribute(1, name: Array("user.obscura.\(name)".utf8), rig.caller)
+        let bytes = try rig.library.getExtendedAttribute(
+            1, name: Array("user.obscura.\(name)".utf8), rig.caller)
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { line in
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             return (String(parts[0]), String(parts[1]))
@@ -88,7 +89,9 @@ private final class StillClock: Sendable {
         let (albums, old) = (try rig.ino("albums"), try rig.ino("albums/old"))
         expectError(.readOnly) { try rig.write(open, [1, 2, 3]) }
         expectError(.readOnly) { try library.allocate(open, mode: 0, offset: 0, length: 10) }
-        expectError(.readOnly) { _ = try library.copyRange(from: open, offset: 0, to: open, offset: 200_000, count: 9) }
+        expectError(.readOnly) {
+            _ = try library.copyRange(from: open, offset: 0, to: open, offset: 200_000, count: 9)
+        }
         expectError(.readOnly) { try rig.truncate("albums/old", 5) }
         expectError(.readOnly) { try rig.utimes("albums/old", modified: 5) }
         expectError(.readOnly) { _ = try rig.createOpen("albums/another") }
@@ -243,7 +246,9 @@ private final class StillClock: Sendable {
         rig.closeAnyhow()
     }
 
-    @Test(arguments: [0, 1]) func `a segment of pages that is removed under a live library`(number: Int) throws {
+    @Test(arguments: [0, 1]) func `a segment of pages that is removed under a live library`(number: Int)
+        throws
+    {
         let rig = try makeRig()
         let index = try #require(rig.library.unlocked).index
         let path = "\(rig.vault.path)/spaces/\(index)/" + SegmentFiles.name(number)

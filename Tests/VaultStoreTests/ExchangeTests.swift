@@ -36,7 +36,9 @@ import VaultFormat
 
         /// Gives files new names at once: number to number.
         func rename(_ names: [Int: Int]) throws {
-            for from in names.keys { try FileManager.default.moveItem(atPath: name(from), toPath: name(from) + "x") }
+            for from in names.keys {
+                try FileManager.default.moveItem(atPath: name(from), toPath: name(from) + "x")
+            }
             for (from, to) in names {
                 try FileManager.default.moveItem(atPath: name(from) + "x", toPath: name(to))
             }
@@ -83,7 +85,8 @@ import VaultFormat
     @Test(arguments: [1, 2]) func `any two are found and get their own names again`(spaces: Int) throws {
         let vault = try make(spaces: spaces)
         try expectWhole(vault)
-        let used = Set(vault.runs.map { Int($0.sector / (spaces == 1 ? 32_768 : 8192)) }).union([0, 1]).sorted()
+        let used = Set(vault.runs.map { Int($0.sector / (spaces == 1 ? 32_768 : 8192)) }).union([0, 1])
+            .sorted()
         #expect(used.count >= 5)
         for (first, second) in [(0, 1), (0, used[3]), (1, used[2]), (used[2], used[3]), (used[3], used[4])] {
             try vault.rename([first: second, second: first])

@@ -54,7 +54,9 @@ final class ReadOnlyHost: ForwardingCalls {
         try open(path, access) { try $0.page(0) }
     }
 
-    private func unlock(_ path: String, _ calls: any FileSystemCalls = LinuxCalls.shared) throws -> UnlockedSpace {
+    private func unlock(_ path: String, _ calls: any FileSystemCalls = LinuxCalls.shared) throws
+        -> UnlockedSpace
+    {
         try patiently { try Vault.unlock(path, password: secret("one"), calls: calls) }
     }
 

@@ -5,11 +5,13 @@ extension SpaceCheck {
     /// Looks for segments that have each other's names, by what the roots, the maps and the catalogue say of each.
     ///
     /// - Parameter space: opened for reading, as its pages could be found.
-    static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError) -> SegmentExchange? {
+    static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError) -> SegmentExchange?
+    {
         var samples: [CheckedRun] = []
         if space.pageCount > 0 {
             // Without a catalogue only segments of pages can be told from each other.
-            let runs = try? Catalogue(storage: space, readOnly: true).locked { tables throws(CatalogueError) in
+            let runs = try? Catalogue(storage: space, readOnly: true).locked {
+                tables throws(CatalogueError) in
                 try tables.runSamples(sectorsPerSegment: space.sectorsPerSegment)
             }
             samples = (runs ?? []).filter { space.isPossible($0.run) }

@@ -324,8 +324,7 @@ struct SalvagedTree {
     // MARK: Bytes
 
     /// Writes the rows of a content. What is lost keeps the place where it was, or has none: reading it is an error,
-    /// and
-    /// never zeros or what was written there later.
+    /// and never zeros or what was written there later.
     private mutating func addRows(_ bytes: FoundBytes, of content: UInt64) throws(FileError) {
         for piece in bytes.pieces {
             if !piece.isLost {

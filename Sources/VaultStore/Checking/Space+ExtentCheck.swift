@@ -143,8 +143,7 @@ extension Space {
     }
 
     /// The extents of a run that open as those of a content, each as a run of its own: as many, and as long, as they
-    /// say
-    /// of themselves, whatever the run says of that.
+    /// say of themselves, whatever the run says of that.
     public func openingExtents(of run: ExtentRun, _ role: ExtentRole, content: UInt64) -> [ExtentRun] {
         let perSegment = UInt64(files.sectorsPerSegment)
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment

@@ -25,7 +25,9 @@ import VaultFormat
                 try exchange(specimen, first, second)
                 let report = try specimen.check()
                 #expect(
-                    report.findings.map(\.text) == ["the space: segments \(first) and \(second) are exchanged"])
+                    report.findings.map(\.text) == [
+                        "the space: segments \(first) and \(second) are exchanged"
+                    ])
                 #expect(report.plan.lines.count == 2 && !report.plan.mustSalvage)
                 try SpaceRepair.run(specimen.unlocked, report.plan)
                 #expect(try specimen.check().findings == [])

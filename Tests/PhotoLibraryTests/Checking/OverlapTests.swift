@@ -322,7 +322,8 @@ import VaultFormat
 
     /// Rows that claim more than any space has are not gone through chunk by chunk.
     @Test(arguments: [
-        "length = 1 << 60", "length = 1 << 33, offset = offset + (1 << 50)", "length = 131072, sector = 1 << 61",
+        "length = 1 << 60", "length = 1 << 33, offset = offset + (1 << 50)",
+        "length = 131072, sector = 1 << 61",
         "sector = (SELECT min(sector) FROM extent)", "offset = (1 << 60) - offset, length = 1 << 40",
     ])
     func `built anew from runs that make no sense`(shape: String) throws {

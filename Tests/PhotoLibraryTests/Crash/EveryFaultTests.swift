@@ -92,10 +92,14 @@ import Testing
             defer { session.kill() }
             try session.put("albums/kept", noise(200_000))
             try session.put("albums/kept.jpg", jpeg("2024-05-01", more: 1, size: 20_000))
+            // With the least limits the same is done by many more calls, of which some are tried.
+            let distance = size == .least ? 13 : 1
             var number = 0
-            while try suffer(deed, fault, number, session) { number += 1 }
+            while try suffer(deed, fault, number, session) {
+                number += distance
+                count += 1
+            }
             #expect(number > 0)
-            count += number
         }
         print("faults: \(count) in \(deed.name)")
     }

@@ -109,14 +109,20 @@ struct FaultCourse: Sendable {
         let session = FaultSession(vault, unmountedOn: chapter.start, trashDays: Self.trashDays)
         defer { session.kill() }
         session.calls.inject(fault, after: number - chapter.calls.lowerBound)
-        var isOver = false
+        var outcome: Outcome?
         for (index, step) in chapter.steps.enumerated() {
             let words = "\(fault) at call \(number), \(chapter.name): \(step.name)"
             do {
-                if isOver {
-                    try step.body(session)
-                } else {
-                    isOver = try suffer(index, chapter, session, fault)
+                switch outcome {
+                case nil: outcome = try suffer(index, chapter, session, fault)
+                case .told: try step.body(session)
+                case .silent:
+                    // A segment whose sync fails when it is closed is told of by the next commit.
+                    do { try step.body(session) } catch {
+                        outcome = .told
+                        try FaultWork.open(session)
+                        try step.body(session)
+                    }
                 }
             } catch { throw CrashFailure("\(words): \(error)") }
         }
@@ -124,27 +130,38 @@ struct FaultCourse: Sendable {
         try judgeEnd(session, chapter)
     }
 
-    /// Does a step, in which a call may fail; true if one did, and all is well.
+    /// What came of a call that failed.
+    private enum Outcome {
+        case told
+        /// No step has failed yet.
+        case silent
+    }
+
+    /// Does a step, in which a call may fail; nil if none did.
     private func suffer(
         _ index: Int, _ chapter: Chapter, _ session: FaultSession, _ fault: FaultyCalls.Fault
-    ) throws -> Bool {
+    ) throws -> Outcome? {
         let step = chapter.steps[index]
         var failure: (any Error)?
         do { try step.body(session) } catch { failure = error }
         if session.calls.isFaultDue {
             if let failure { throw failure }
-            return false
+            return nil
         }
         if let failure, fault == .short { throw CrashFailure("what is short is no error: \(failure)") }
         try judgeDurable(index, chapter, session, hasFailed: failure != nil)
         // All but what it touches is as it was.
         try FaultWork.open(session)
         try compare(session, with: chapter.tree(before: index), without: step.touched)
-        do { try step.body(session) } catch {
-            throw CrashFailure("once more: \(error) after \(failure as Any)")
+        var outcome = failure == nil ? Outcome.silent : .told
+        do { try step.body(session) } catch let second {
+            if failure != nil { throw CrashFailure("once more: \(second) after \(failure as Any)") }
+            outcome = .told
+            try FaultWork.open(session)
+            try step.body(session)
         }
         if session.isMounted { try compare(session, with: chapter.trees[index], without: []) }
-        return true
+        return outcome
     }
 
     /// A power cut now leaves what was said to be durable.

@@ -243,10 +243,8 @@ enum FaultWork {
     }
 
     private static func grow(_ session: FaultSession) throws {
-        try Vault.grow(MemoryVault.path, bytesPerSpace: 7 * session.vault.segmentBytes, calls: session.calls)
-        {
-            _, _ in
-        }
+        let bytes = UInt64(session.vault.segments + 1) * session.vault.segmentBytes
+        try Vault.grow(MemoryVault.path, bytesPerSpace: bytes, calls: session.calls) { _, _ in }
     }
 
     private static let sessions = all(

@@ -15,6 +15,8 @@ final class MemoryVault: Sendable {
     private static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
     let spaceCount: Int
+    /// Segments that each of several spaces is made with.
+    let segments: Int
     let segmentBytes: UInt64
     /// What the space is opened with.
     let limits: Limits
@@ -47,6 +49,7 @@ final class MemoryVault: Sendable {
         limits: Limits = .production
     ) throws {
         spaceCount = spaces
+        self.segments = segments
         self.segmentBytes = segmentBytes
         self.limits = limits
         keys = SpaceKeys(key)

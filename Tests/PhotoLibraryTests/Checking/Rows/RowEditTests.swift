@@ -12,8 +12,7 @@ import VaultFormat
 /// listed and read, and after a repair nothing is left that could be repaired.
 ///
 /// `OBSCURA_ROW_EDITS` says how many changes are tried, from `OBSCURA_ROW_SEED` on, as `scripts/fuzz rows` sets it;
-/// then
-/// each round is told on standard error before it begins. A crash ends the process: the last one told is at fault.
+/// then each round is told on standard error before it begins. A crash ends the process: the last one told is at fault.
 @Suite(.serialized) struct RowEditTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let wanted = environment["OBSCURA_ROW_EDITS"].flatMap { Int($0) }
