@@ -351,7 +351,12 @@ final class SegmentFiles: @unchecked Sendable {
         if isDirectoryNew {
             do throws(Errno) { try calls.sync(directory) } catch { failure = StoreError(error) }
         }
-        lock.withLock { syncing = [] }
+        lock.withLock {
+            syncing = []
+            // One of them may have been closed in between: a second sync of it does not tell of what the first lost.
+            failure = failure ?? failedSync
+            failedSync = nil
+        }
         guard let failure else { return }
         lock.withLock {
             unsynced.formUnion(numbers)

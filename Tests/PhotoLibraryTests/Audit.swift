@@ -7,7 +7,9 @@ import VaultFormat
 @testable import VaultStore
 
 /// What must hold of a space whenever nobody has it open, after a close as after a crash.
-func audit(_ space: Space) throws {
+///
+/// - Parameter words: what led to it.
+func audit(_ space: Space, _ words: String = "") throws {
     guard space.pageCount > 0 else { return }
     let database = try Connection(path: PageVFS.register(space), vfs: PageVFS.name, readOnly: true)
     let check = try database.prepare("PRAGMA integrity_check").all {
@@ -16,13 +18,13 @@ func audit(_ space: Space) throws {
     #expect(check == ["ok"])
     for rule in CatalogueRule.all {
         let found = try database.prepare(rule.query).all { $0.integer(0) }
-        #expect(found == [], "\(rule.violation)")
+        #expect(found == [], "\(rule.violation) \(words)")
     }
     try auditSectors(space, database)
     let structure = space.checkStructure()
     // After a crash, or a write that failed, a root may be torn: the next durable commit mends it.
     let damage = structure.damage.filter { if case .root = $0.part { false } else { true } }
-    #expect(damage == [] && structure.segments.isEmpty)
+    #expect(damage == [] && structure.segments.isEmpty, "\(words)")
     #expect(space.compareSlots(structure) == AllocationReport())
     try auditRecords(space, database)
 }

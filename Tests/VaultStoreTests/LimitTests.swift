@@ -180,4 +180,18 @@ import VaultFormat
         #expect(throws: StoreError.io(.inputOutput)) { try files.sync() }
         try files.sync()
     }
+
+    @Test func `a file that is closed while others are synced fails that very sync`() throws {
+        let calls = InterruptedCalls()
+        let files = try segments(calls, openMax: 1)
+        for number in 0..<2 {
+            try [1, 2, 3].withUnsafeBytes { try files.write(UInt64(number * files.sectorsPerSegment), $0) }
+        }
+        // Segment 1 is closed where 0 is opened to be synced; its own sync comes later, and finds nothing wrong.
+        calls.synced = []
+        calls.failingSyncs = 1
+        #expect(throws: StoreError.io(.inputOutput)) { try files.sync() }
+        #expect(calls.synced.count == 4)
+        try files.sync()
+    }
 }

@@ -127,7 +127,7 @@ struct FaultCourse: Sendable {
             } catch { throw CrashFailure("\(words): \(error)") }
         }
         session.calls.injectNothing()
-        try judgeEnd(session, chapter)
+        try judgeEnd(session, chapter, "\(fault) at call \(number), \(chapter.name)")
     }
 
     /// What came of a call that failed.
@@ -188,13 +188,13 @@ struct FaultCourse: Sendable {
     }
 
     /// The vault is as without a failure, and nothing in it is lost, damaged or belongs to nobody.
-    private func judgeEnd(_ session: FaultSession, _ chapter: Chapter) throws {
+    private func judgeEnd(_ session: FaultSession, _ chapter: Chapter, _ words: String) throws {
         let report = try SpaceCheck.run(try vault.unlock(session.calls))
         session.disk.closeAll()
         if !report.findings.isEmpty {
             throw CrashFailure("check: " + report.findings.map(\.text).joined(separator: "\n"))
         }
-        try audit(try vault.openSpace(session.disk))
+        try audit(try vault.openSpace(session.disk), words)
         session.disk.closeAll()
         try session.mount()
         if let last = chapter.trees.last { try compare(session, with: last, without: []) }

@@ -27,8 +27,10 @@ import Testing
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     }
 
-    /// One call in so many is tried, beginning with a call before that.
-    private static let distance = variable("OBSCURA_FAULTS_DISTANCE") ?? 1000
+    /// One call in so many is tried, beginning with a call before that. Nil: as many in each vault as a test has time for.
+    private static let distance = variable("OBSCURA_FAULTS_DISTANCE")
+    /// Only of this vault, if any is named.
+    private static let onlySize = variable("OBSCURA_FAULTS_VAULT")
     /// Calls are tried from the first to before the last of these.
     private static let first = variable("OBSCURA_FAULTS_FROM") ?? 0
     private static let last = variable("OBSCURA_FAULTS_TO") ?? .max
@@ -40,13 +42,15 @@ import Testing
         let size = Self.sizes[number].testDescription
         let course = try Self.courses[number].get()
         #expect(course.callCount > 2500)
+        let distance = Self.distance ?? course.callCount / 8
         // Others for each kind.
-        let start = (Self.faults.firstIndex(of: fault) ?? 0) * 2 + number
+        let start = (Self.faults.firstIndex(of: fault) ?? 0) * 4 + number
         var count = 0
         for call in stride(
-            from: Self.first + start * Self.distance / 13, to: min(Self.last, course.callCount),
-            by: Self.distance)
+            from: Self.first + start * distance / 26, to: min(Self.last, course.callCount),
+            by: distance)
         {
+            if Self.onlySize.map({ $0 != number }) == true { break }
             do { try course.suffer(fault, at: call) } catch {
                 Issue.record("\(size): \(error)")
             }

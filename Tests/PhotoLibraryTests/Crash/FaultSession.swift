@@ -87,7 +87,7 @@ final class FaultSession: LibraryUser {
         disk = MemoryDisk(state, isRecording: false)
         calls = FaultyCalls(disk)
         let space = try vault.openSpace(disk)
-        try audit(space)
+        try audit(space, "after a power cut")
         try space.auditSlots()
         disk.closeAll()
         try mount()
