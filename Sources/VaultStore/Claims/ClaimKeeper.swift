@@ -242,7 +242,7 @@ final class ClaimKeeper: @unchecked Sendable {
             let pause = isLate ? host.times.takeOver : slot.isOnLocalDisk ? 0 : 2 * race
             if pause > 0 { host.sleep(pause) }
             let looked = host.now()
-            try makeSureOfClaim()
+            guard try isWhole() else { continue }
             hold(until: pause > 0 ? looked + host.times.look : written + race)
             return
         }
@@ -257,14 +257,23 @@ final class ClaimKeeper: @unchecked Sendable {
         }
     }
 
-    /// Throws unless the claim stands, and nobody has changed the space since it was opened.
-    private func makeSureOfClaim() throws(StoreError) {
+    /// Whether the claim stands as it was written: false where a copy of it could not be, and still has that of a mount
+    /// that has ended. Throws where another mount has the space, or has changed it since it was opened.
+    private func isWhole() throws(StoreError) -> Bool {
         let start = host.now()
-        guard case .claim(let claim) = try slot.standing(), claim.owner == own.owner else { throw lose() }
+        switch try slot.standing() {
+        case .claim(let claim) where claim.owner == own.owner: break
+        case .claim(let claim):
+            if case .dead = own.fate(of: claim, host) { return false }
+            throw lose()
+        case .nothing: throw lose()
+        case .doubt(let error): throw error
+        }
         guard try slot.newestRoot() == expected else {
             try? erase(lookedAt: start)
             throw lose()
         }
+        return true
     }
 
     // MARK: The end

@@ -155,7 +155,10 @@ struct FaultCourse: Sendable {
         try compare(session, with: chapter.tree(before: index), without: step.touched)
         var outcome = failure == nil ? Outcome.silent : .told
         do { try step.body(session) } catch let second {
-            if failure != nil { throw CrashFailure("once more: \(second) after \(failure as Any)") }
+            if failure != nil {
+                let stop = session.isMounted ? session.library.writeStop : nil
+                throw CrashFailure("once more: \(second) after \(failure as Any), \(stop as Any)")
+            }
             outcome = .told
             try FaultWork.open(session)
             try step.body(session)
