@@ -83,4 +83,25 @@ import Testing
         }
         #expect(number > 1)
     }
+
+    @Test func `a call that fails while a claim is made ends no writing`() throws {
+        let session = try FaultSession(try MemoryVault(spaces: 1, .usual))
+        defer { session.kill() }
+        var (number, isOver) = (0, false)
+        while !isOver {
+            try session.put("albums/n", noise(2000, seed: number))
+            try session.makeDurable()
+            // The claim of a process that was killed stands.
+            session.kill()
+            try session.mount()
+            session.calls.inject(.error(.inputOutput), after: number)
+            _ = try? session.put("albums/m", noise(2000))
+            isOver = session.calls.isFaultDue
+            session.calls.injectNothing()
+            #expect(session.library.writeStop == nil, "call \(number)")
+            try session.put("albums/m", noise(2000))
+            number += 1
+        }
+        #expect(number > 10)
+    }
 }
