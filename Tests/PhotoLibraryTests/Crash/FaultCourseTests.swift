@@ -3,6 +3,8 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import PhotoLibrary
+
 /// Of one long piece of work each system call fails once, in every way; a test tries some, `scripts/faults` all.
 @Suite struct FaultCourseTests {
     struct Size: CustomTestStringConvertible {
