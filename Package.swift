@@ -89,7 +89,7 @@ let package = Package(
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
         tests(
             "VaultCatalogueTests",
-            uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO"]),
+            uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
         // Vaults, pictures and failures for the tests that need a whole space.
         .target(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultCrypto
 import VaultStore
@@ -21,7 +22,9 @@ import VaultStore
     static var password: SecretBytes { Array("one".utf8).withUnsafeBytes { SecretBytes(copying: $0) } }
 
     func open() throws -> (Space, Catalogue) {
-        let space = try Vault.unlock(path, password: Self.password).openSpace(readOnly: false)
+        let space = try patiently {
+            try Vault.unlock(path, password: Self.password).openSpace(readOnly: false)
+        }
         return (space, try Catalogue(storage: space))
     }
 
