@@ -16,16 +16,23 @@ extension SegmentFiles {
             return
         }
         defer { calls.close(named) }
+        // Before the size is asked for: others write meanwhile.
+        let end = segment.writtenEnd
         guard let found = try? calls.status(named), let own = try? calls.status(segment.descriptor) else {
             return
         }
-        if own.size < max(segment.writtenEnd, leastBytes) { throw .segmentShort(number) }
+        if own.size < max(min(end, segment.writtenEnd), leastBytes) { throw .segmentShort(number) }
         if (found.device, found.inode) == (own.device, own.inode) { return }
         // Some hosts number a file anew each time it is opened.
-        let end = segment.writtenEnd
         let last = end - min(end, UInt64(Geometry.pageBytes))..<end
-        if bytes(of: named, last) != bytes(of: segment.descriptor, last) { throw .segmentMissing(number) }
+        for _ in 0..<Self.comparisons {
+            if bytes(of: named, last) == bytes(of: segment.descriptor, last) { return }
+        }
+        throw .segmentMissing(number)
     }
+
+    /// Between two readings others may write.
+    private static let comparisons = 16
 
     private func bytes(of descriptor: Int32, _ range: Range<UInt64>) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: range.count)

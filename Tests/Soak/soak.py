@@ -98,6 +98,10 @@ class Soak:
                 work.step()
             except OSError as error:
                 self.errors.append(f"thread {number}, {work.doing}: {error}")
+                if error.errno == 30 and not any("Read-only  " in known for known in self.errors):
+                    status = subprocess.run(
+                        [self.options.obscura, "status", self.options.mount], text=True, capture_output=True)
+                    self.errors += [line for line in status.stdout.splitlines() if line.startswith("Read-only")]
         self.idle.release()
 
     def interrupt(self, threads, action):

@@ -128,6 +128,14 @@ import VaultFormat
         nonisolated(unsafe) var beforeWrite: () -> Void = {}
         nonisolated(unsafe) var synced: [Int32] = []
         nonisolated(unsafe) var failingSyncs = 0
+        nonisolated(unsafe) var afterStatus: () -> Void = {}
+
+        func status(_ descriptor: Int32) throws(Errno) -> FileStatus {
+            let act = afterStatus
+            let status = try real.status(descriptor)
+            act()
+            return status
+        }
 
         func pwrite(
             _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64
@@ -179,6 +187,19 @@ import VaultFormat
         #expect(calls.synced.count == 1)
         #expect(throws: StoreError.io(.inputOutput)) { try files.sync() }
         try files.sync()
+    }
+
+    @Test func `a file that others make longer while it is synced is not too short`() throws {
+        let calls = InterruptedCalls()
+        let files = try segments(calls, openMax: 8)
+        try [1, 2, 3].withUnsafeBytes { try files.write(0, $0) }
+        var sector: UInt64 = 0
+        calls.afterStatus = {
+            sector += 1
+            _ = try? [1, 2, 3].withUnsafeBytes { try files.write(sector, $0) }
+        }
+        try files.sync()
+        #expect(sector > 1)
     }
 
     @Test func `a file that is closed while others are synced fails that very sync`() throws {

@@ -11,7 +11,7 @@ import Testing
     private static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["OBSCURA_CRASH_SEED"].flatMap { UInt64($0) } ?? 1
-        let count = environment["OBSCURA_CRASH_SEEDS"].flatMap { UInt64($0) } ?? 14
+        let count = environment["OBSCURA_CRASH_SEEDS"].flatMap { UInt64($0) } ?? 8
         return Array(first..<first + count)
     }()
 
