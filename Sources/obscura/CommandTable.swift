@@ -21,6 +21,7 @@ enum Option: String, CaseIterable {
     case quiet
     case repair
     case discard
+    case yes
     case json
     case mountOptions = "o"
     case foreground = "f"
@@ -40,7 +41,9 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .json: nil
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .yes,
+            .json:
+            nil
         }
     }
 
@@ -65,6 +68,7 @@ enum Option: String, CaseIterable {
         case .quiet: "show no progress"
         case .repair: "say what can be set right, and do it; nothing that can be read is lost"
         case .discard: "give up what cannot be written; what can be is written first"
+        case .yes: "do not ask; needed where there is no terminal"
         case .json: "print JSON, an object for each mount on a line of its own"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
@@ -131,7 +135,8 @@ enum Command: String, CaseIterable {
         case .mount:
             [.mountOptions, .foreground, .create] + Option.createOptions + Option.passwordOptions + [.help]
         case .passwd, .spaceAdd: Option.passwordOptions + [.newKeyFile, .help]
-        case .spaceRemove, .private: Option.passwordOptions + [.help]
+        case .spaceRemove: [.yes] + Option.passwordOptions + [.help]
+        case .private: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
         case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
         case .backup: [.quiet, .help]
@@ -197,7 +202,9 @@ enum Command: String, CaseIterable {
             """
         case .spaceRemove:
             """
-            Its photos are gone for good, unless a copy of the header was made before. Other spaces are not touched.
+            After the password it says how many photos the space holds and how large it is, and destroys it only when the
+            word destroy is typed. Without a terminal it needs --yes. Its photos are then gone for good, unless a copy
+            of the header was made before. Other spaces are not touched.
             """
         case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
         case .headerExport:
