@@ -16,6 +16,7 @@ enum Option: String, CaseIterable {
     case newKeyFile = "new-key-file"
     case album
     case albums
+    case special
     case dryRun = "dry-run"
     case move
     case quiet
@@ -42,7 +43,7 @@ enum Option: String, CaseIterable {
         case .album: "NAME"
         case .albums: "link|copy|none"
         case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .yes,
-            .json:
+            .json, .special:
             nil
         }
     }
@@ -63,6 +64,7 @@ enum Option: String, CaseIterable {
         case .newKeyFile: "the key file of the new password (default: that of --key-file)"
         case .album: "add the photos to album NAME too, as Trip/Day 2; made where it is missing"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
+        case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back equal"
         case .quiet: "show no progress"
@@ -138,7 +140,7 @@ enum Command: String, CaseIterable {
         case .spaceRemove: [.yes] + Option.passwordOptions + [.help]
         case .private: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
-        case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
+        case .export: [.albums, .special, .quiet] + Option.passwordOptions + [.help]
         case .backup: [.quiet, .help]
         case .check: [.repair] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .help]
@@ -226,7 +228,8 @@ enum Command: String, CaseIterable {
         case .export:
             """
             DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
-            photos.
+            photos. Device nodes and set-user-ID or set-group-ID bits are left out and named: give --special only for a
+            vault that nobody else has written to.
             """
         case .private:
             """

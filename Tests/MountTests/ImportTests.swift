@@ -241,7 +241,7 @@ extension Place {
     @Test func `what was exported and comes in again is the same library`() throws {
         let (place, other) = (try Place(), try Place(spaces: 2))
         try fill(place)
-        let ended = try place.command("export", "V", "out")
+        let ended = try place.command("export", "V", "out", "--special")
         #expect(ended.status == 0 && ended.errors.contains("Exporting: "), "\(ended.errors)")
         try place.mount()
         #expect(try place.listing("out") == place.listing("D"))
@@ -253,7 +253,7 @@ extension Place {
             #expect(back.status == 0 && back.errors.isEmpty, "\(back.errors)")
             #expect(back.lines.first?.hasPrefix(round == 0 ? "5 photos added" : "0 photos added") == true)
             let out = "out\(round)"
-            #expect(try other.command("export", "V", out, "--quiet").status == 0)
+            #expect(try other.command("export", "V", out, "--quiet", "--special").status == 0)
             #expect(try other.listing(out) == place.listing("out"))
             #expect(try dates(other) == dates(place))
         }
