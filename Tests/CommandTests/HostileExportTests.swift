@@ -1,3 +1,4 @@
+import CShims
 import Foundation
 import Glibc
 import LinuxIO
@@ -117,6 +118,34 @@ import Testing
             #expect(lines.filter { $0.contains("--special") }.sorted() == (special ? [] : told.sorted()))
         }
         #expect(found.contains("around/E/albums/A/file"))
+    }
+
+    /// The inode of `albums/A/file`, which has an attribute now.
+    private func attributedFile() throws -> UInt64 {
+        let library = try Library.open(try vault.unlock(), options: options)
+        let directory = try library.lookup(Place.albums, "A", caller).attributes.ino
+        let file = try library.lookup(directory, "file", caller).attributes.ino
+        try library.setExtendedAttribute(
+            file, name: Array("user.one".utf8), value: [1], policy: .any, caller)
+        try library.close()
+        return file
+    }
+
+    /// File capabilities are as good as set-user-ID.
+    @Test(arguments: [false, true]) func attributesThatAreNotTheUsers(special: Bool) throws {
+        let file = try attributedFile()
+        let name = "security.capability".utf8.map { String(format: "%02x", $0) }.joined()
+        // CAP_SETUID, permitted and effective.
+        try forge(
+            """
+            INSERT INTO xattr VALUES(\(file), x'\(name)', x'0100000280000000000000000000000000000000')
+            """)
+        _ = try export(special: special) { target, _ in
+            let file = open(target + "/albums/A/file", O_RDONLY)
+            defer { close(file) }
+            #expect(obscura_get_attribute(file, "security.capability", nil, 0) == -1)
+            #expect(obscura_get_attribute(file, "user.one", nil, 0) == 1)
+        }
     }
 
     @Test func sumsOfSizesStopAtTheEnd() {
