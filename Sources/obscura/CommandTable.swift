@@ -204,9 +204,9 @@ enum Command: String, CaseIterable {
             """
         case .spaceRemove:
             """
-            After the password it says how many photos the space holds and how large it is, and destroys it only when the
-            word destroy is typed. Without a terminal it needs --yes. Its photos are then gone for good, unless a copy
-            of the header was made before. Other spaces are not touched.
+            After the password it says how many photos the space holds and how large it is, and destroys it only when
+            the word destroy is typed. Without a terminal it needs --yes. Its photos are then gone for good, unless a
+            copy of the header was made before. Other spaces are not touched.
             """
         case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
         case .headerExport:
