@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -39,6 +40,14 @@ const int shim_PR_SET_DUMPABLE = PR_SET_DUMPABLE, shim_PR_SET_NO_NEW_PRIVS = PR_
 int shim_fork(void) { return fork(); }
 int shim_pidfd_open(int process) { return (int)syscall(SYS_pidfd_open, process, 0); }
 int shim_prctl(int option, unsigned long argument) { return prctl(option, argument, 0UL, 0UL, 0UL); }
+
+int shim_clear_capabilities(void) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+  return (int)syscall(SYS_capset, &header, none);
+}
+int shim_bounding_has(int capability) { return prctl(PR_CAPBSET_READ, (unsigned long)capability, 0UL, 0UL, 0UL); }
+int shim_bounding_drop(int capability) { return prctl(PR_CAPBSET_DROP, (unsigned long)capability, 0UL, 0UL, 0UL); }
 
 const short shim_POLLRDHUP = POLLRDHUP;
 long shim_CMSG_SPACE(long length) { return (long)CMSG_SPACE((size_t)length); }

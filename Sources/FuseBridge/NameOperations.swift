@@ -31,9 +31,9 @@ func forgetMany(_ request: fuse_req_t?, _ count: Int, _ items: UnsafeMutablePoin
 
 func getAttributes(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: UnsafeMutablePointer<fuse_file_info>?) {
     Request(request).answer { call throws(FileError) in
-        let library = call.library
+        let (library, caller) = (call.library, call.caller)
         let (attributes, timeout) = try call.whileAsked(ino) { asker throws(FileError) in
-            try library.attributes(ino, handle: file?.file, unless: asker)
+            try library.attributes(ino, handle: file?.file, caller, unless: asker)
         }
         return .attributes(attributes, timeout: timeout)
     }

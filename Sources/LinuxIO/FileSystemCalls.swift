@@ -112,9 +112,9 @@ extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
 
-    /// Opens a file and reads from it what the disk or the server has, and not this kernel's memory of it, as far as the
-    /// host can tell the two apart. `bytes` and `offset` are whole pages of 4096 bytes. Returns how many bytes were read:
-    /// fewer at the file's end.
+    /// Opens a file and reads from it what the disk or the server has, and not this kernel's memory of it, as far as
+    /// the host can tell the two apart. `bytes` and `offset` are whole pages of 4096 bytes. Returns how many bytes were
+    /// read: fewer at the file's end.
     public func readPastCache(
         _ directory: Int32, _ path: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(Errno) -> Int {

@@ -19,9 +19,10 @@ extension Library {
         try locked { tree throws(FileError) in try tree.inode(ino).isPhoto }
     }
 
-    /// The extended attributes that programs gave a file or directory.
+    /// The extended attributes that programs gave a file or directory: `user.*`, whatever else a forged catalogue has.
     public func extendedAttributes(of ino: UInt64) throws(FileError) -> [ExtendedAttribute] {
-        try listExtendedAttributes(ino).map { name throws(FileError) in
+        let names = try listExtendedAttributes(ino)
+        return try names.filter { $0.starts(with: "user.".utf8) }.map { name throws(FileError) in
             ExtendedAttribute(name: name, value: try getExtendedAttribute(ino, name: name))
         }
     }

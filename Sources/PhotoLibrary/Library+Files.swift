@@ -55,7 +55,7 @@ extension Library {
     public func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller, unless asker: Cancellation? = nil
     ) throws(FileError) -> FileHandle {
-        if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags, unless: asker) }
+        if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags, caller, unless: asker) }
         let isWriting = flags & O_ACCMODE != O_RDONLY
         if isReadOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try locked { tree throws(FileError) in

@@ -11,7 +11,7 @@ extension Library {
         _ parent: UInt64, _ name: Name, _ caller: Caller, unless asker: Cancellation? = nil
     ) throws(FileError) -> Entry {
         try check(name)
-        if let virtual = try lookupThumbnails(parent, name, unless: asker) { return virtual }
+        if let virtual = try lookupThumbnails(parent, name, caller, unless: asker) { return virtual }
         if let entry = try find(parent, name, caller) { return entry }
         try followAll()
         guard let entry = try find(parent, name, caller) else { throw .noEntry }
@@ -32,11 +32,13 @@ extension Library {
     }
 
     /// The attributes, and how many seconds the kernel may keep them. `asker` as for `lookup`.
+    ///
+    /// - Parameter caller: `nil`: this program itself.
     public func attributes(
-        _ ino: UInt64, handle: FileHandle? = nil, unless asker: Cancellation? = nil
+        _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil, unless asker: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) {
-            return (try virtualAttributes(ino, unless: asker), Timeout.none)
+            return (try virtualAttributes(ino, caller, unless: asker), Timeout.none)
         }
         return try locked { tree throws(FileError) in
             let inode = try shown(ino, handle, tree)

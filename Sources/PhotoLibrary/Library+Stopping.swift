@@ -47,8 +47,8 @@ extension Library {
         try committer.makeDurable()
     }
 
-    /// As `settle`; what fails is tried again within the bounds of the options, unless writing ends. Where it has, it is
-    /// tried once.
+    /// As `settle`; what fails is tried again within the bounds of the options, unless writing ends. Where it has, it
+    /// is tried once.
     func settleForTheLastTime() {
         if isReadOnly {
             try? settleAfterStop()

@@ -262,4 +262,15 @@ public final class Library: @unchecked Sendable {
             Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
         }
     }
+
+    /// How many photos are in the trash.
+    public func trashedPhotoCount() throws(FileError) -> Int {
+        try locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
+    }
+
+    /// Bytes of the space that are in use, the trash and kept thumbnails included.
+    public var usedBytes: UInt64 {
+        let use = space.capacity
+        return use.total - min(use.free, use.total)
+    }
 }

@@ -128,6 +128,15 @@ public final class UnlockedSpace: Sendable {
         return ClaimKeeper(slot, host: host, key: keys.claim, bootHash: bootHash)
     }
 
+    /// Destroys the space's key, in both copies of the header. The contents cannot be opened again, except with a copy
+    /// of the header from before. The space must not be open.
+    public func destroy() throws(VaultError) {
+        var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
+        header.clearSlot(index)
+        try header.write(vault.header, calls: vault.calls)
+        Vault.levelTimes(vault, header)
+    }
+
     /// Sets the times of all files of the vault alike; nothing in a vault of one space.
     public func levelTimes() {
         guard let header = try? Header.read(vault.header, calls: vault.calls, mayRepair: false) else {

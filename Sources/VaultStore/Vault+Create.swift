@@ -300,8 +300,8 @@ extension Vault {
         return count
     }
 
-    /// The first segment that some space has lost: it is missing or short there, and a later one is whole. Growing makes
-    /// one after the other, in directories that are on the disk before it fills a file, and leaves no such.
+    /// The first segment that some space has lost: it is missing or short there, and a later one is whole. Growing
+    /// makes one after the other, in directories that are on the disk before it fills a file, and leaves no such.
     private static func lostSegment(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int? {
         let count = wholeSegments(vault, header)
         for space in 0..<header.spaceCount {

@@ -147,19 +147,26 @@ public enum Vault {
         levelTimes(vault, header)
     }
 
-    /// Destroys the key of the space that `password` opens, in both copies of the header. What the space held cannot
-    /// be opened again, unless by who has a copy of the header from before.
+    /// Destroys the space that `password` opens: see `UnlockedSpace.destroy`.
     public static func removeSpace(
         _ path: String, password: SecretBytes, stretcher: any PasswordStretcher = LocalStretcher(),
         calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
-        var (vault, header) = try openLocked(path, calls)
-        guard let (_, space) = header.openSlots(try header.stretched(password, by: stretcher)) else {
+        try unlockForRemoval(path, password: password, stretcher: stretcher, calls: calls).destroy()
+    }
+
+    /// As `unlock`, of a vault whose header can be written. The segments are left as they are.
+    public static func unlockForRemoval(
+        _ path: String, password: SecretBytes, stretcher: any PasswordStretcher = LocalStretcher(),
+        calls: any FileSystemCalls = LinuxCalls.shared
+    ) throws(VaultError) -> UnlockedSpace {
+        let (vault, header) = try openLocked(path, calls)
+        guard let (key, space) = header.openSlots(try header.stretched(password, by: stretcher)) else {
             throw .noSpaceOpens
         }
-        header.clearSlot(space)
-        try header.write(vault.header, calls: calls)
-        levelTimes(vault, header)
+        return UnlockedSpace(
+            path: path, vault: vault, key: key, index: space, spaceCount: header.spaceCount,
+            segmentBytes: header.segmentBytes)
     }
 
     private static func openLocked(

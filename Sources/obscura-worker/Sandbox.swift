@@ -11,20 +11,38 @@ private enum Limit {
     static let processorSecondsMax: rlim_t = 10
 }
 
-/// Takes from this process, for good, what no worker needs: privileges by exec, core dumps, being traced by
-/// its own user, memory and descriptors without end.
+/// Takes from this process, for good, what no worker needs: capabilities, privileges by exec, core dumps, being traced
+/// by its own user, memory and descriptors without end.
 func confineWorker() -> Bool {
-    // As many locked pages as the administrator lets us have; the soft limit is often lower.
+    // As many locked pages as the administrator lets us have; the soft limit is often lower. Root needs no limit as
+    // long as it has its capabilities, and none is to be needed afterwards.
     var locked = rlimit()
-    if getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &locked) == 0 {
+    if !setLimit(__RLIMIT_MEMLOCK, rlim_t.max),
+        getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &locked) == 0
+    {
         _ = setLimit(__RLIMIT_MEMLOCK, locked.rlim_max, hard: locked.rlim_max)
     }
-    return shim_prctl(shim_PR_SET_NO_NEW_PRIVS, 1) == 0
+    return dropCapabilities()
+        && shim_prctl(shim_PR_SET_NO_NEW_PRIVS, 1) == 0
         && shim_prctl(shim_PR_SET_DUMPABLE, 0) == 0
         && setLimit(RLIMIT_CORE, 0)
         && setLimit(RLIMIT_AS, Limit.addressSpaceBytes)
         && setLimit(RLIMIT_DATA, Limit.addressSpaceBytes)
         && setLimit(RLIMIT_NOFILE, Limit.descriptors)
+}
+
+/// Gives up all capabilities, where root mounts: also those that a later exec could give back.
+private func dropCapabilities() -> Bool {
+    var capability: Int32 = 0
+    while true {
+        let isBounding = shim_bounding_has(capability)
+        // The kernel has no more.
+        if isBounding < 0 { break }
+        // An ordinary user may not shorten this set, and has nothing of it: no_new_privs keeps it so.
+        if isBounding > 0, shim_bounding_drop(capability) != 0, errno != EPERM { return false }
+        capability += 1
+    }
+    return capability > 0 && shim_clear_capabilities() == 0
 }
 
 /// The same for the process that decodes: it dies with its parent, writes no file, forks nothing, and its

@@ -16,11 +16,13 @@ enum Option: String, CaseIterable {
     case newKeyFile = "new-key-file"
     case album
     case albums
+    case special
     case dryRun = "dry-run"
     case move
     case quiet
     case repair
     case discard
+    case yes
     case json
     case mountOptions = "o"
     case foreground = "f"
@@ -40,7 +42,8 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .json:
+        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .yes,
+            .json, .special:
             nil
         }
     }
@@ -61,11 +64,13 @@ enum Option: String, CaseIterable {
         case .newKeyFile: "the key file of the new password (default: that of --key-file)"
         case .album: "add the photos to album NAME too, as Trip/Day 2; made where it is missing"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
+        case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back equal"
         case .quiet: "show no progress"
         case .repair: "say what can be set right, and do it; nothing that can be read is lost"
         case .discard: "give up what cannot be written; what can be is written first"
+        case .yes: "do not ask; needed where there is no terminal"
         case .json: "print JSON, an object for each mount on a line of its own"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
@@ -132,9 +137,10 @@ enum Command: String, CaseIterable {
         case .mount:
             [.mountOptions, .foreground, .create] + Option.createOptions + Option.passwordOptions + [.help]
         case .passwd, .spaceAdd: Option.passwordOptions + [.newKeyFile, .help]
-        case .spaceRemove, .private: Option.passwordOptions + [.help]
+        case .spaceRemove: [.yes] + Option.passwordOptions + [.help]
+        case .private: Option.passwordOptions + [.help]
         case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
-        case .export: [.albums, .quiet] + Option.passwordOptions + [.help]
+        case .export: [.albums, .special, .quiet] + Option.passwordOptions + [.help]
         case .backup: [.quiet, .help]
         case .check: [.repair] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .help]
@@ -198,7 +204,9 @@ enum Command: String, CaseIterable {
             """
         case .spaceRemove:
             """
-            Its photos are gone for good, unless a copy of the header was made before. Other spaces are not touched.
+            After the password it says how many photos the space holds and how large it is, and destroys it only when
+            the word destroy is typed. Without a terminal it needs --yes. Its photos are then gone for good, unless a
+            copy of the header was made before. Other spaces are not touched.
             """
         case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
         case .headerExport:
@@ -220,7 +228,8 @@ enum Command: String, CaseIterable {
         case .export:
             """
             DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
-            photos.
+            photos. Device nodes and set-user-ID or set-group-ID bits are left out and named: give --special only for a
+            vault that nobody else has written to.
             """
         case .private:
             """

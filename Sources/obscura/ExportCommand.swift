@@ -31,7 +31,8 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     let library = try openLibrary(vault, arguments, readOnly: true)
     let isMade = root.withCString { mkdir($0, 0o700) } == 0
     if !isMade, errno != EEXIST { throw Failure(directory, "making the directory", .last) }
-    let run = ExportRun(library, to: root, form, quiet: arguments.has(.quiet))
+    let run = ExportRun(
+        library, to: root, form, special: arguments.has(.special), quiet: arguments.has(.quiet))
     var end: Failure?
     notingInterruption {
         do throws(Failure) { try run.run() } catch { end = error }

@@ -13,6 +13,8 @@ struct ExportReport {
     var withoutAttributes = 0
     private(set) var damaged = 0
     private(set) var failures: [Failure] = []
+    /// What was left out or changed because a vault of unknown origin could harm the machine with it.
+    private var withheld: [String] = []
 
     mutating func addDamaged(_ path: String) {
         damaged += 1
@@ -20,6 +22,10 @@ struct ExportReport {
     }
 
     mutating func add(_ failure: Failure) { failures.append(failure) }
+
+    mutating func addWithheld(_ path: String, _ fact: String) {
+        withheld.append("\(printable(path)): \(fact)")
+    }
 
     /// What is told at the end, a line for each fact.
     var lines: [String] {
@@ -29,7 +35,7 @@ struct ExportReport {
         line(otherFiles, "other \(otherFiles == 1 ? "file" : "files") exported")
         line(withoutAttributes, "without their extended attributes, which the target does not take")
         line(damaged, "could not be read")
-        return lines
+        return lines + withheld
     }
 }
 
@@ -41,6 +47,8 @@ final class ExportRun {
     private let library: Library
     private let root: HostPath
     private let form: AlbumForm
+    /// Whether device nodes are made and set-id bits kept.
+    private let keepsSpecial: Bool
     private let caller = Caller(uid: geteuid(), gid: getegid())
     let progress: TransferProgress
     private(set) var report = ExportReport()
@@ -50,8 +58,9 @@ final class ExportRun {
     private var entered: Set<UInt64> = []
     private var unreadable: Set<UInt64> = []
 
-    init(_ library: Library, to root: HostPath, _ form: AlbumForm, quiet: Bool) {
+    init(_ library: Library, to root: HostPath, _ form: AlbumForm, special: Bool = false, quiet: Bool) {
         self.library = library
+        keepsSpecial = special
         self.root = root
         self.form = form
         progress = TransferProgress(
@@ -110,7 +119,7 @@ final class ExportRun {
             } else if attributes.isRegular {
                 try exportFile(attributes, to: path, shown)
             } else {
-                try exportSpecial(attributes, to: path)
+                try exportSpecial(attributes, to: path, shown)
             }
         } catch {
             if error.meansNoRoom {
@@ -135,7 +144,7 @@ final class ExportRun {
                 throw .noSpace
             }
         }
-        try setDetails(descriptor, attributes)
+        try setDetails(descriptor, attributes, shown)
     }
 
     private func exportFile(_ attributes: Attributes, to path: HostPath, _ shown: String) throws(Errno) {
@@ -154,7 +163,7 @@ final class ExportRun {
             if !isDone { _ = unfinished.withCString { unlink($0) } }
         }
         guard try writeBytes(of: attributes, to: descriptor, shown), !wasInterrupted else { return }
-        try setDetails(descriptor, attributes)
+        try setDetails(descriptor, attributes, shown)
         let isRenamed = unfinished.withCString { old in path.withCString { rename(old, $0) } } == 0
         guard isRenamed else { throw .last }
         isDone = true
@@ -211,23 +220,33 @@ final class ExportRun {
         return true
     }
 
-    private func exportSpecial(_ attributes: Attributes, to path: HostPath) throws(Errno) {
+    private func exportSpecial(
+        _ attributes: Attributes, to path: HostPath, _ shown: String
+    ) throws(Errno) {
         let isMade: Bool
-        if attributes.mode & UInt32(S_IFMT) == UInt32(S_IFLNK) {
+        let type = mode_t(attributes.mode) & mode_t(S_IFMT)
+        if type == mode_t(S_IFLNK) {
             guard let target = try? library.readLink(attributes.ino) else { throw .inputOutput }
             isMade = HostPath(target).withCString { to in path.withCString { symlink(to, $0) } } == 0
+        } else if !keepsSpecial, type == mode_t(S_IFCHR) || type == mode_t(S_IFBLK) {
+            return report.addWithheld(shown, "a device node, left out: --special makes it")
         } else {
-            isMade =
-                path.withCString { mknod($0, mode_t(attributes.mode), dev_t(attributes.rdev)) } == 0
-                && path.withCString { chmod($0, mode_t(attributes.mode & 0o7777)) } == 0
+            isMade = path.withCString { mknod($0, type | 0o600, dev_t(attributes.rdev)) } == 0
         }
         guard isMade else { throw .last }
+        // Before the mode: chown(2) takes set-id bits away.
         if geteuid() == 0 { _ = path.withCString { lchown($0, attributes.uid, attributes.gid) } }
+        if type != mode_t(S_IFLNK) {
+            let permissions = permissions(attributes, shown)
+            guard path.withCString({ chmod($0, permissions) }) == 0 else { throw .last }
+        }
         setTimes(path, attributes)
     }
 
     /// Attributes, owner, mode and times of an open file or directory, times last.
-    private func setDetails(_ descriptor: Int32, _ attributes: Attributes) throws(Errno) {
+    private func setDetails(
+        _ descriptor: Int32, _ attributes: Attributes, _ shown: String
+    ) throws(Errno) {
         let extended = (try? library.extendedAttributes(of: attributes.ino)) ?? []
         var isKept = true
         for attribute in extended {
@@ -239,9 +258,20 @@ final class ExportRun {
         if !isKept { report.withoutAttributes += 1 }
         // Where the target knows no owners, the files are the user's: that is all it can do.
         if geteuid() == 0 { _ = fchown(descriptor, attributes.uid, attributes.gid) }
-        guard fchmod(descriptor, mode_t(attributes.mode & 0o7777)) == 0 else { throw .last }
+        guard fchmod(descriptor, permissions(attributes, shown)) == 0 else { throw .last }
         let times = [attributes.accessed.timespec, attributes.modified.timespec]
         guard futimens(descriptor, times) == 0 else { throw .last }
+    }
+
+    /// The permission bits that the target gets.
+    private func permissions(_ attributes: Attributes, _ shown: String) -> mode_t {
+        let all = mode_t(attributes.mode & 0o7777)
+        let dropped = all & (S_ISUID | S_ISGID)
+        guard dropped != 0, !keepsSpecial else { return all }
+        let names = [(S_ISUID, "set-user-ID"), (S_ISGID, "set-group-ID")].filter { dropped & $0.0 != 0 }.map(
+            \.1)
+        report.addWithheld(shown, "\(names.joined(separator: " and ")) dropped: --special keeps it")
+        return all & ~dropped
     }
 
     /// As well as the target can.

@@ -51,11 +51,11 @@ private func confirm(_ sentences: String, _ vault: String) throws(Failure) {
 }
 
 extension Terminal {
-    /// Goes on only after a typed `yes`.
-    func confirm(_ sentences: String, _ vault: String) throws(Failure) {
+    /// Goes on only after the typed word.
+    func confirm(_ sentences: String, _ vault: String, word: String = "yes") throws(Failure) {
         tell(sentences)
-        guard try ask("Type yes to go on: ") == "yes" else {
-            throw Failure(.failed, vault, "left as it is: nothing but yes goes on")
+        guard try ask("Type \(word) to go on: ") == word else {
+            throw Failure(.failed, vault, "left as it is: nothing but \(word) goes on")
         }
     }
 }

@@ -26,20 +26,6 @@ func runSpaceAdd(_ arguments: Arguments) throws(Failure) {
     say("\(vault): the new password opens an empty space")
 }
 
-func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
-    let vault = try existingVault(arguments)
-    let passwords = try Passwords(arguments)
-    try passwords.terminal()?.tell(
-        "This destroys the space that the password opens, with all its photos. ^C: keep it.")
-    let password = try passwords.toOpen(vault)
-    try onVault(vault) { () throws(VaultError) in
-        try Vault.removeSpace(vault, password: password, stretcher: ChildStretcher())
-    }
-    say(
-        "\(vault): the space is gone; copies of the header made before still open what has not been overwritten"
-    )
-}
-
 func runGrow(_ arguments: Arguments) throws(Failure) {
     let vault = try existingVault(arguments)
     let bytesPerSpace = try size(arguments.operands[1], "SIZE")
@@ -84,7 +70,7 @@ func infoText(_ info: VaultInfo) -> String {
 }
 
 /// The VAULT operand, which must be there.
-private func existingVault(_ arguments: Arguments) throws(Failure) -> String {
+func existingVault(_ arguments: Arguments) throws(Failure) -> String {
     try requireVault(arguments.operands[0])
     return arguments.operands[0]
 }

@@ -1,3 +1,4 @@
+import CShims
 import Foundation
 import Glibc
 import LinuxIO
@@ -45,7 +46,11 @@ import Testing
     }
 
     /// Exports, and returns the paths that are there afterwards, below the directory around all of them.
-    private func export() throws -> [String] {
+    ///
+    /// - Parameter look: is given the directory of the export and the lines of its report.
+    private func export(
+        special: Bool = false, look: (_ target: String, _ lines: [String]) -> Void = { _, _ in }
+    ) throws -> [String] {
         let around = root + "/around"
         let target = around + "/E"
         try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
@@ -53,9 +58,10 @@ import Testing
         var options = options
         options.readOnly = true
         if let library = try? Library.open(try vault.unlock(), options: options) {
-            let run = ExportRun(library, to: HostPath(target), .link, quiet: true)
+            let run = ExportRun(library, to: HostPath(target), .link, special: special, quiet: true)
             try? run.run()
             try? library.close()
+            look(target, run.report.lines)
         }
         return try FileManager.default.subpathsOfDirectory(atPath: root).sorted()
     }
@@ -81,6 +87,65 @@ import Testing
             """)
         let found = try export()
         #expect(found.contains("around/E/albums/A/B/file") && found.count < 20)
+    }
+
+    /// As root these would be anybody's way to become it.
+    @Test(arguments: [false, true]) func deviceNodesAndSetIDBits(special: Bool) throws {
+        let disk = S_IFBLK | 0o666
+        try forge(
+            """
+            UPDATE inode SET mode = \(disk), rdev = \(7 << 8) WHERE ino = (SELECT ino FROM dentry
+                WHERE name = x'66696c65' AND parent = (SELECT ino FROM dentry WHERE name = x'42'));
+            UPDATE inode SET mode = \(S_IFREG | 0o6755), uid = 0, gid = 0 WHERE ino = (SELECT ino FROM dentry
+                WHERE name = x'66696c65' AND parent = (SELECT ino FROM dentry WHERE name = x'41'));
+            UPDATE inode SET mode = \(S_IFDIR | 0o3775) WHERE ino = (SELECT ino FROM dentry WHERE name = x'42')
+            """)
+        let found = try export(special: special) { target, lines in
+            var (file, directory, device) = (stat(), stat(), stat())
+            #expect(lstat(target + "/albums/A/file", &file) == 0)
+            #expect(lstat(target + "/albums/A/B", &directory) == 0)
+            let isMade = lstat(target + "/albums/A/B/file", &device) == 0
+            #expect(file.st_mode & 0o7777 == (special ? 0o6755 : 0o755))
+            #expect(directory.st_mode & 0o7777 == (special ? 0o3775 : 0o1775))
+            // Only root can make one at all.
+            #expect(isMade == (special && geteuid() == 0))
+            if isMade { #expect(device.st_mode == disk && device.st_rdev == 7 << 8) }
+            let told = [
+                "albums/A/B/file: a device node, left out: --special makes it",
+                "albums/A/B: set-group-ID dropped: --special keeps it",
+                "albums/A/file: set-user-ID and set-group-ID dropped: --special keeps it",
+            ]
+            #expect(lines.filter { $0.contains("--special") }.sorted() == (special ? [] : told.sorted()))
+        }
+        #expect(found.contains("around/E/albums/A/file"))
+    }
+
+    /// The inode of `albums/A/file`, which has an attribute now.
+    private func attributedFile() throws -> UInt64 {
+        let library = try Library.open(try vault.unlock(), options: options)
+        let directory = try library.lookup(Place.albums, "A", caller).attributes.ino
+        let file = try library.lookup(directory, "file", caller).attributes.ino
+        try library.setExtendedAttribute(
+            file, name: Array("user.one".utf8), value: [1], policy: .any, caller)
+        try library.close()
+        return file
+    }
+
+    /// File capabilities are as good as set-user-ID.
+    @Test(arguments: [false, true]) func attributesThatAreNotTheUsers(special: Bool) throws {
+        let file = try attributedFile()
+        let name = "security.capability".utf8.map { String(format: "%02x", $0) }.joined()
+        // CAP_SETUID, permitted and effective.
+        try forge(
+            """
+            INSERT INTO xattr VALUES(\(file), x'\(name)', x'0100000280000000000000000000000000000000')
+            """)
+        _ = try export(special: special) { target, _ in
+            let file = open(target + "/albums/A/file", O_RDONLY)
+            defer { close(file) }
+            #expect(obscura_get_attribute(file, "security.capability", nil, 0) == -1)
+            #expect(obscura_get_attribute(file, "user.one", nil, 0) == 1)
+        }
     }
 
     @Test func sumsOfSizesStopAtTheEnd() {

@@ -102,7 +102,7 @@ final class CommandPlace {
             (["create", "V2", "--password-stdin"], "one\n", 2),
             (["create", "V", "--size=48M", "--password-stdin"], "one\n", 1),
             (["passwd", "V", "--password-stdin"], "two\nthree\n", 4),
-            (["space", "remove", "V", "--password-stdin"], "two\n", 4),
+            (["space", "remove", "V", "--yes", "--password-stdin"], "two\n", 4),
             (["space", "add", "V", "--password-stdin"], "one\none\n", 1),
             (["space", "add", "V", "--password-stdin"], "two\nthree\n", 4),
             (["grow", "V", "1Q"], "", 2),
@@ -126,8 +126,8 @@ final class CommandPlace {
         #expect(try run("space", "add", "V", "--password-stdin", input: "three\ntwo\n").status == 0)
         #expect(try run("space", "add", "V", "--password-stdin", input: "four\ntwo\nthree\n").status == 7)
         #expect(try run("passwd", "V", "--password-stdin", input: "three\ntwo\n").status == 1)
-        #expect(try run("space", "remove", "V", "--password-stdin", input: "three\n").status == 0)
-        #expect(try run("space", "remove", "V", "--password-stdin", input: "three\n").status == 4)
+        #expect(try run("space", "remove", "V", "--yes", "--password-stdin", input: "three\n").status == 0)
+        #expect(try run("space", "remove", "V", "--yes", "--password-stdin", input: "three\n").status == 4)
         #expect(try run("grow", "V", "96M").status == 0)
         let info = try run("info", "V")
         #expect(info.status == 0 && info.output.contains("96 MiB"))

@@ -54,10 +54,10 @@ import VaultCrypto
     @Test func `a wrong password, a removed space and a damaged key are told in the same bytes`() throws {
         try makeVault()
         #expect(try run("space", "add", "V", "--password-stdin", input: "two\none\n").status == 0)
-        #expect(try run("space", "remove", "V", "--password-stdin", input: "two\n").status == 0)
+        #expect(try run("space", "remove", "V", "--yes", "--password-stdin", input: "two\n").status == 0)
         let line = "obscura: V: no space opens with this password: check it and try again\n"
         func check(_ password: String) throws {
-            for command in [["mount", "V", "D"], ["import", "V", "D"], ["space", "remove", "V"]] {
+            for command in [["mount", "V", "D"], ["import", "V", "D"], ["space", "remove", "V", "--yes"]] {
                 let ended = try Program(command + ["--password-stdin"], in: directory, input: password + "\n")
                 #expect(ended.status == 4 && ended.errors == line && ended.output.isEmpty, "\(command)")
             }
@@ -140,7 +140,8 @@ import VaultCrypto
             .status == 0)
         #expect(try opens("four", "--key-file=key") && opens("new", "--key-file=other") && !opens("new"))
         #expect(
-            try run("space", "remove", "V", "--key-file=other", "--password-stdin", input: "new\n").status
+            try run("space", "remove", "V", "--yes", "--key-file=other", "--password-stdin", input: "new\n")
+                .status
                 == 0)
         #expect(try !opens("new", "--key-file=other"))
     }
@@ -233,6 +234,51 @@ import VaultCrypto
         #expect(contents(ofFile: header) == present)
         #expect(try onTerminal("header restore V H", typing: "yes\n").status == 0)
         #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 0)
+    }
+
+    @Test func `a space is removed only by a word typed on the terminal, or --yes`() throws {
+        try makeVault()
+        #expect(try run("space", "add", "V", "--password-stdin", input: "two\none\n").status == 0)
+        for number in 1...3 {
+            try Data(jpeg(more: number)).write(to: URL(fileURLWithPath: directory + "/D/\(number).jpg"))
+        }
+        #expect(try run("import", "V", "D", "--password-stdin", input: "one\n").status == 0)
+        let present = contents(ofFile: header)
+        let refused = try run("space", "remove", "V", "--password-stdin", input: "one\n")
+        #expect(refused.status == 2 && refused.errors.contains("give --yes"), "\(refused.errors)")
+        #expect(refused.errors.split(separator: "\n").count == 1)
+        for answer in ["yes", "", "Destroy"] {
+            let left = try onTerminal("space remove V", typing: "one\n\(answer)\n")
+            #expect(left.status == 1 && left.output.contains("This space holds 3 photos, "), "\(left.output)")
+            #expect(left.output.contains("left as it is"))
+        }
+        // The password's source is another matter.
+        let piped = try onTerminal("space remove V --password-command 'echo two'", typing: "no\n")
+        #expect(piped.status == 1 && piped.output.contains("This space holds 0 photos, "), "\(piped.output)")
+        // Who has no password learns nothing.
+        let wrong = try onTerminal("space remove V", typing: "wrong\ndestroy\n")
+        #expect(wrong.status == 4 && !wrong.output.contains("This space holds"))
+        #expect(contents(ofFile: header) == present)
+        #expect(try onTerminal("space remove V", typing: "one\ndestroy\n").status == 0)
+        #expect(try run("import", "V", "D", "--password-stdin", input: "one\n").status == 4)
+        let last = try run("space", "remove", "V", "--yes", "--password-stdin", input: "two\n")
+        #expect(last.status == 0 && !last.output.contains("This space holds"), "\(last.errors)")
+        #expect(try run("import", "V", "D", "--password-stdin", input: "two\n").status == 4)
+    }
+
+    @Test func `a space that is damaged can be removed`() throws {
+        try makeVault()
+        let overwritten = try shell(
+            "for f in V/spaces/*/*.seg; do head -c 4M /dev/zero | dd of=$f conv=notrunc status=none; done")
+        #expect(overwritten.status == 0, "\(overwritten.errors)")
+        let asked = try onTerminal("space remove V", typing: "one\ndestroy\n")
+        #expect(asked.status == 0 && asked.output.contains("cannot be counted"), "\(asked.output)")
+        #expect(try run("passwd", "V", "--password-stdin", input: "one\ntwo\n").status == 4)
+    }
+
+    @Test func `the question before a space is destroyed`() {
+        let text = removalText(SpaceContents(photos: 1, trashed: 2, bytes: 5 << 30))
+        #expect(text.hasPrefix("This space holds 1 photo (and 2 in the trash), 5 GiB in all."))
     }
 
     @Test func `a password is stretched in a process of its own, which ends with the command`() throws {

@@ -52,7 +52,7 @@ final class ProgramPlayer: HistoryPlayer {
 
     func remove(_ space: Int) throws {
         shelves[space] = nil
-        try must(["space", "remove", "vault", "--password-stdin"], Self.passwords(of: [space]))
+        try must(["space", "remove", "vault", "--yes", "--password-stdin"], Self.passwords(of: [space]))
     }
 
     func grow(_ growth: History.Growth) throws { try must(["grow", "vault", "20M"]) }
@@ -174,7 +174,7 @@ final class ProgramPlayer: HistoryPlayer {
         }
         sample.words["program: mount, wrong password"] = try refusal(["mount", "vault", "mount"], "none\n")
         sample.words["program: space remove, wrong password"] = try refusal(
-            ["space", "remove", "vault"], "none\n")
+            ["space", "remove", "vault", "--yes"], "none\n")
         sample.words["program: passwd, wrong password"] = try refusal(["passwd", "vault"], "none\nnew\n")
         // `check` verifies all that the password opens. Its report counts what is in the decoy, which commits by the
         // clock make a little different.

@@ -62,8 +62,8 @@ import Testing
         #expect(try place.run([obscura, "backup", "V", "C"]).output.hasPrefix("C: copied 0 bytes of "))
     }
 
-    /// Both have the same in them, but for the pages of claims: a copy keeps its own. It also keeps files, and their ends,
-    /// that the vault had once.
+    /// Both have the same in them, but for the pages of claims: a copy keeps its own. It also keeps files, and their
+    /// ends, that the vault had once.
     private func expectCopy(_ place: Place, _ copy: String) throws {
         let claim = CopyHeads.claimBytes
         let files = try place.shell("cd V; find . -type f").split(separator: "\n").map(String.init)

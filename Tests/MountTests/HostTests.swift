@@ -80,7 +80,8 @@ import Testing
         expectLine(try obscura("import", "disk/V", "source", "--password-stdin", in: place), 1, refusal)
         expectLine(
             try obscura("passwd", "disk/V", "--password-stdin", input: "one\ntwo\n", in: place), 1, refusal)
-        expectLine(try obscura("space", "remove", "disk/V", "--password-stdin", in: place), 1, refusal)
+        expectLine(
+            try obscura("space", "remove", "disk/V", "--yes", "--password-stdin", in: place), 1, refusal)
         if spaces == 2 {
             expectLine(
                 try obscura("space", "add", "disk/V", "--password-stdin", input: "two\none\n", in: place), 1,

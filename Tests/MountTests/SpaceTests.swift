@@ -23,7 +23,8 @@ import Testing
         #expect(third.status == 4)
         #expect(third.errors.split(separator: "\n").count == 1)
         // Destroying one leaves the other.
-        #expect(try place.run([obscura, "space", "remove", "V", "--password-stdin"], "two\n").status == 0)
+        let removal = [obscura, "space", "remove", "V", "--yes", "--password-stdin"]
+        #expect(try place.run(removal, "two\n").status == 0)
         #expect(try place.run([obscura, "mount", "V", "D", "--password-stdin"], "two\n").status == 4)
         try place.mount()
         #expect(try place.files(place.mountPoint) == ["albums/one"])
@@ -60,7 +61,7 @@ import Testing
                     #expect(ended.status == 5)
                     told.insert(ended.errors)
                 }
-                for command in [["passwd", "V"], ["space", "add", "V"], ["space", "remove", "V"]] {
+                for command in [["passwd", "V"], ["space", "add", "V"], ["space", "remove", "V", "--yes"]] {
                     let words = [obscura] + command + ["--password-stdin"]
                     let ended = try place.run(
                         words, password + "\n" + (command[0] == "passwd" ? "new\n" : ""))

@@ -105,8 +105,8 @@ private final class Task: @unchecked Sendable {
         return (handle, task)
     }
 
-    /// Closes a duplicate; `body` is run while it is compared. Nothing of it is left: who keeps a handle keeps the vault
-    /// locked.
+    /// Closes a duplicate; `body` is run while it is compared. Nothing of it is left: who keeps a handle keeps the
+    /// vault locked.
     private func whileClosing(
         _ rig: Rig, _ path: String, _ request: PatientRequest, _ body: () throws -> Void
     ) throws {

@@ -32,6 +32,9 @@ extension WorkerTests {
             #expect(isConfined)
             #expect(status["NoNewPrivs"] == "1")
             #expect(status["Threads"] == "1")
+            for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] + (geteuid() == 0 ? ["CapBnd"] : []) {
+                #expect(status[Substring(set)] == String(repeating: "0", count: 16), "\(set)")
+            }
             let held = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(decoder)/fd").sorted()
             #expect(held == ["0", "1", "2"])
             let limits = try String(contentsOfFile: "/proc/\(decoder)/limits", encoding: .utf8)

@@ -28,6 +28,12 @@ int shim_fork(void);
 int shim_pidfd_open(int process);
 int shim_prctl(int option, unsigned long argument);
 
+/* capabilities(7): empties all sets of this thread but the bounding set; whether a capability is in the bounding set,
+   -1 where there is no such; drops one from there. */
+int shim_clear_capabilities(void);
+int shim_bounding_has(int capability);
+int shim_bounding_drop(int capability);
+
 /* poll(2), cmsg(3). */
 extern const short shim_POLLRDHUP;
 long shim_CMSG_SPACE(long length);

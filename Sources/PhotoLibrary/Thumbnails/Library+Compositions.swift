@@ -7,6 +7,9 @@ extension Library {
     /// Newest names of a directory among which the photos taken last are looked for.
     private static let namesMax = 4000
 
+    /// For a caller who may not read all of a directory's photos, as many times more of them are looked at.
+    private static let hiddenFactor = 4
+
     /// What a composition is made of, and when the newest part of that was changed.
     private struct Contents {
         var prints: [Print]
@@ -14,12 +17,15 @@ extension Library {
     }
 
     /// The composition's JPEG, made when the directory or its photos have changed, and the time of that change.
-    /// `noEntry` where none of them can be decoded.
+    /// `noEntry` where none of them can be decoded, `stale` where the reader may not read one of them.
+    ///
+    /// - Parameter hidden: files that are left out: see `hiddenFiles`.
     func picture(
-        of composition: Composition, _ directory: UInt64, unless asker: Cancellation?
+        of composition: Composition, _ directory: UInt64, hidden: [UInt64], _ reader: Reader,
+        unless asker: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], modified: Timestamp) {
         guard let shop = thumbnails else { throw .noEntry }
-        let contents = try contents(of: composition, directory)
+        let contents = try contents(of: composition, directory, hidden, reader)
         guard !contents.prints.isEmpty else { throw .noEntry }
         let key = PictureKey.composition(directory: directory, composition, contents.prints)
         let prints = contents.prints
@@ -34,13 +40,40 @@ extension Library {
         return (try bytes(of: picture), contents.modified)
     }
 
-    private func contents(of composition: Composition, _ directory: UInt64) throws(FileError) -> Contents {
+    /// The files of a composition's directory that the reader may not read, one for each name, as far as they would
+    /// take the place of others.
+    func hiddenFiles(
+        of composition: Composition, _ directory: UInt64, from reader: Reader
+    ) throws(FileError) -> [UInt64] {
+        try locked { tree throws(FileError) in
+            let newest = try sql(
+                tree.tables.newestPhotos(
+                    in: directory, among: Self.namesMax, limit: composition.photosMax * Self.hiddenFactor))
+            var (hidden, shownCount) = ([UInt64](), 0)
+            for placed in newest where shownCount < composition.photosMax {
+                if reader.mayRead(tree.attributes(try tree.inode(placed.ino))) {
+                    shownCount += 1
+                } else {
+                    hidden.append(placed.ino)
+                }
+            }
+            return hidden
+        }
+    }
+
+    private func contents(
+        of composition: Composition, _ directory: UInt64, _ hidden: [UInt64], _ reader: Reader
+    ) throws(FileError) -> Contents {
         try locked { tree throws(FileError) in
             let row = try tree.directory(directory).row
             var contents = Contents(prints: [], modified: row.modified)
             let newest = try sql(
-                tree.tables.newestPhotos(in: directory, among: Self.namesMax, limit: composition.photosMax))
-            for placed in newest {
+                tree.tables.newestPhotos(
+                    in: directory, among: Self.namesMax, limit: composition.photosMax + hidden.count))
+            let shown = newest.lazy.filter { !hidden.contains($0.ino) }.prefix(composition.photosMax)
+            for placed in shown {
+                // Others may read what they could not, or not what they could: the name is to be looked up again.
+                guard reader.mayRead(tree.attributes(try tree.inode(placed.ino))) else { throw .stale }
                 let photo = try tree.inode(placed.photo)
                 contents.modified = max(contents.modified, photo.row.modified)
                 contents.prints.append(

@@ -7,7 +7,7 @@ extension Library {
     /// What a name means below a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; nil where it
     /// means something real.
     func lookupThumbnails(
-        _ parent: UInt64, _ name: Name, unless asker: Cancellation?
+        _ parent: UInt64, _ name: Name, _ caller: Caller?, unless asker: Cancellation?
     ) throws(FileError) -> Entry? {
         guard let shop = thumbnails else { return nil }
         let node: VirtualNode
@@ -16,15 +16,15 @@ extension Library {
             // What follows a photo to another day does so before anybody looks for it there.
             try followAll()
             do throws(FileError) {
-                node = try child(of: try shop.nodes.node(parent), name.bytes)
-                shown = try attributes(of: node, unless: asker)
+                node = try child(of: try shop.nodes.node(parent), name.bytes, caller)
+                shown = try attributes(of: node, caller, unless: asker)
             } catch {
                 throw error == .stale ? .noEntry : error
             }
         } else {
             guard let found = try virtualChild(parent, name.bytes) else { return nil }
             node = found
-            shown = try attributes(of: node, unless: asker)
+            shown = try attributes(of: node, caller, unless: asker)
         }
         shown.ino = shop.nodes.noteLookup(of: node)
         return Entry(attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
@@ -42,10 +42,15 @@ extension Library {
     }
 
     /// What a name means in a virtual directory.
-    private func child(of node: VirtualNode, _ name: [UInt8]) throws(FileError) -> VirtualNode {
+    private func child(
+        of node: VirtualNode, _ name: [UInt8], _ caller: Caller?
+    ) throws(FileError) -> VirtualNode {
         switch node {
         case .folder(let folder):
-            return try locked { tree throws(FileError) in try tree.child(of: folder, name) }
+            let found = try locked { tree throws(FileError) in try tree.child(of: folder, name) }
+            guard case .composition(let directory, let composition, _) = found else { return found }
+            let hidden = try hiddenFiles(of: composition, directory, from: Reader(caller))
+            return .composition(directory: directory, composition, hidden: hidden)
         case .repository(let directory):
             guard let size = RepositorySize(named: name) else { throw .noEntry }
             return .shelf(directory: directory, size)
@@ -56,29 +61,32 @@ extension Library {
         }
     }
 
-    func virtualAttributes(_ ino: UInt64, unless asker: Cancellation?) throws(FileError) -> Attributes {
+    func virtualAttributes(
+        _ ino: UInt64, _ caller: Caller?, unless asker: Cancellation?
+    ) throws(FileError) -> Attributes {
         guard let shop = thumbnails else { throw .stale }
-        var shown = try attributes(of: try shop.nodes.node(ino), unless: asker)
+        var shown = try attributes(of: try shop.nodes.node(ino), caller, unless: asker)
         shown.ino = ino
         return shown
     }
 
     /// The attributes of a virtual inode but for its number. Makes the picture whose size is asked for.
     private func attributes(
-        of node: VirtualNode, unless asker: Cancellation?
+        of node: VirtualNode, _ caller: Caller?, unless asker: Cancellation?
     ) throws(FileError) -> Attributes {
         switch node {
         case .folder, .repository, .shelf:
             return try locked { tree throws(FileError) in
                 tree.virtualDirectoryAttributes(try tree.directory(node.directory ?? Place.root))
             }
-        case .picture(let photo, let kind):
-            let byteCount = try thumbnail(of: photo, kind, for: .asked(asker)).byteCount
+        case .picture(let file, let kind):
+            let byteCount = try thumbnail(of: photo(behind: file), kind, for: .asked(asker)).byteCount
             return try locked { tree throws(FileError) in
-                tree.pictureAttributes(tree.attributes(try tree.inode(photo)), byteCount: byteCount)
+                tree.pictureAttributes(tree.attributes(try tree.inode(file)), byteCount: byteCount)
             }
-        case .composition(let directory, let composition):
-            let (bytes, modified) = try picture(of: composition, directory, unless: asker)
+        case .composition(let directory, let composition, let hidden):
+            let (bytes, modified) = try picture(
+                of: composition, directory, hidden: hidden, Reader(caller), unless: asker)
             return try locked { tree throws(FileError) in
                 var like = tree.attributes(try tree.directory(directory))
                 like.modified = modified
@@ -92,21 +100,30 @@ extension Library {
         }
     }
 
+    /// The photo that a file is or stands for.
+    private func photo(behind file: UInt64) throws(FileError) -> UInt64 {
+        try locked { tree throws(FileError) in
+            guard let photo = try tree.photoStanding(for: try tree.inode(file)) else { throw .noEntry }
+            return photo.ino
+        }
+    }
+
     func openThumbnail(
-        _ ino: UInt64, flags: Int32, unless asker: Cancellation?
+        _ ino: UInt64, flags: Int32, _ caller: Caller?, unless asker: Cancellation?
     ) throws(FileError) -> FileHandle {
         guard let shop = thumbnails else { throw .stale }
         let node = try shop.nodes.node(ino)
         guard !node.isDirectory else { throw .isDirectory }
         guard flags & openForWriting == 0 else { throw .readOnly }
-        return FileHandle(fixed: try contents(of: node, unless: asker), ino: ino)
+        return FileHandle(fixed: try contents(of: node, caller, unless: asker), ino: ino)
     }
 
     private func contents(
-        of node: VirtualNode, unless asker: Cancellation?
+        of node: VirtualNode, _ caller: Caller?, unless asker: Cancellation?
     ) throws(FileError) -> [UInt8] {
         switch node {
-        case .picture(let photo, let kind):
+        case .picture(let file, let kind):
+            let photo = try photo(behind: file)
             do throws(FileError) {
                 return try bytes(of: thumbnail(of: photo, kind, for: .asked(asker)))
             } catch {
@@ -114,8 +131,10 @@ extension Library {
                 guard error == .damaged else { throw error }
                 return try bytes(of: thumbnail(of: photo, kind, for: .asked(asker)))
             }
-        case .composition(let directory, let composition):
-            return try picture(of: composition, directory, unless: asker).bytes
+        case .composition(let directory, let composition, let hidden):
+            return try picture(
+                of: composition, directory, hidden: hidden, Reader(caller), unless: asker
+            ).bytes
         case .shared(let directory, let name, let size):
             return try sharedPicture(name, in: directory, size, unless: asker).bytes
         case .folder, .repository, .shelf: throw .isDirectory
@@ -142,20 +161,21 @@ extension Library {
             guard visitDots(ino, node.directory ?? Place.root, after: cookie, visit) else { return }
             switch node {
             case .folder(let folder): try tree.list(folder, types, after: cookie, plus: plus, visit)
-            case .repository:
+            case .repository(let directory):
+                let mode = tree.virtualDirectoryAttributes(try tree.directory(directory)).mode
                 for (index, size) in RepositorySize.allCases.enumerated() where cookie < UInt64(index + 3) {
                     let entry = DirectoryEntry(
                         name: Name(size.name), cookie: UInt64(index + 3), ino: VirtualInode.unknown,
-                        mode: directoryType | 0o555)
+                        mode: mode)
                     if !visit(entry) { return }
                 }
             case .shelf(let directory, _):
-                try tree.listPictures(of: types, in: directory, after: cookie) { dentry, _, _ in
+                try tree.listPictures(of: types, in: directory, after: cookie) { dentry, file, _ in
                     let digest = repositoryDigests(of: dentry.name)[0]
                     return visit(
                         DirectoryEntry(
                             name: Name(repositoryFileName(digest)), cookie: dentry.id | pictureCookie,
-                            ino: VirtualInode.unknown, mode: regularType | 0o444))
+                            ino: VirtualInode.unknown, mode: tree.pictureMode(tree.attributes(file))))
                 }
             case .picture, .composition, .shared: throw .notDirectory
             }
@@ -190,20 +210,24 @@ extension Tree {
             entry: plus ? entry : nil)
     }
 
-    /// A directory of thumbnails, of those of a real one.
+    /// A directory of thumbnails, of those of a real one: with its owner and permissions, so that nobody sees more
+    /// there than in the real one.
     fileprivate func virtualDirectoryAttributes(_ directory: Inode) -> Attributes {
         var shown = attributes(directory)
-        shown.mode = directoryType | 0o555
+        shown.mode = directoryType | shown.mode & 0o555
         shown.nlink = 2
         shown.size = 0
         return shown
     }
 
+    /// The mode of a picture of what has these attributes: read by all who may read that, written by nobody.
+    fileprivate func pictureMode(_ pictured: Attributes) -> UInt32 { regularType | pictured.mode & 0o444 }
+
     /// A picture of what has these attributes. Times are whole seconds: some programs compare them so, others as
     /// fractions.
     fileprivate func pictureAttributes(_ pictured: Attributes, byteCount: Int) -> Attributes {
         var shown = pictured
-        shown.mode = regularType | 0o444
+        shown.mode = pictureMode(pictured)
         shown.nlink = 1
         shown.size = UInt64(byteCount)
         shown.blocks = (shown.size + 511) / 512
@@ -220,30 +244,30 @@ extension Tree {
             return .folder(
                 ThumbnailFolder(directory: found.inode.ino, kind: folder.kind, isMirror: true))
         }
-        if let photo = try photo(behind: name, in: directory) {
-            return .picture(photo: photo, folder.kind ?? .standard)
+        if let file = try file(behind: name, in: directory) {
+            return .picture(of: file, folder.kind ?? .standard)
         }
         guard folder.kind == nil else { throw .noEntry }
         if let composition = Composition(named: name) {
-            return .composition(directory: folder.directory, composition)
+            return .composition(directory: folder.directory, composition, hidden: [])
         }
         guard let kind = ThumbnailKind(named: name) else { throw .noEntry }
         return .folder(
             ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: folder.isMirror))
     }
 
-    /// The photo whose thumbnail has that name, in a directory: one of that very name, or of that name
-    /// without `.jpg`, where its own does not end so.
-    private func photo(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
+    /// The photo, or copy of one, whose thumbnail has that name, in a directory: one of that very name, or of that
+    /// name without `.jpg`, where its own does not end so.
+    private func file(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(directory, name), let photo = try photoStanding(for: found.inode) {
-            return photo.ino
+        if let found = try find(directory, name), try photoStanding(for: found.inode) != nil {
+            return found.inode.ino
         }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
-            let found = try find(directory, bare), let photo = try photoStanding(for: found.inode)
+            let found = try find(directory, bare), try photoStanding(for: found.inode) != nil
         else { return nil }
-        return photo.ino
+        return found.inode.ino
     }
 
     // MARK: Listing
@@ -256,29 +280,29 @@ extension Tree {
         if folder.kind == nil, cookie < firstCookie, try showsPhotos(directory) {
             let fast = DirectoryEntry(
                 name: Name(ThumbnailKind.fastName), cookie: firstCookie, ino: VirtualInode.unknown,
-                mode: directoryType | 0o555)
+                mode: virtualDirectoryAttributes(directory).mode)
             if !visit(fast) { return }
         }
         if folder.isMirror, try !listDirectories(in: directory, after: cookie, visit) { return }
         try listPictures(of: types, in: folder.directory, after: cookie) {
-            dentry, photo, kept throws(FileError) in
+            dentry, file, kept throws(FileError) in
             guard let name = try pictureName(dentry, in: directory, folder) else { return true }
             var entry: Entry?
             if plus, folder.kind == nil, let kept {
-                var shown = pictureAttributes(attributes(photo), byteCount: Int(kept.length))
-                shown.ino = photoNumber(photo)
+                var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
+                shown.ino = pictureNumber(file)
                 entry = Entry(
                     attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
             }
             return visit(
                 DirectoryEntry(
-                    name: Name(name), cookie: dentry.id | pictureCookie, ino: photoNumber(photo),
-                    mode: regularType | 0o444, entry: entry))
+                    name: Name(name), cookie: dentry.id | pictureCookie, ino: pictureNumber(file),
+                    mode: pictureMode(attributes(file)), entry: entry))
         }
     }
 
-    private func photoNumber(_ photo: Inode) -> UInt64 {
-        VirtualInode.number(telling: .picture(photo: photo.ino, .standard)) ?? VirtualInode.unknown
+    private func pictureNumber(_ file: Inode) -> UInt64 {
+        VirtualInode.number(telling: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
     }
 
     /// Lists the directories in a directory, all of them before its pictures; false if the visitor has had enough.
@@ -292,14 +316,14 @@ extension Tree {
             isOver = !visit(
                 DirectoryEntry(
                     name: entry.name, cookie: entry.cookie, ino: VirtualInode.unknown,
-                    mode: directoryType | 0o555))
+                    mode: directoryType | entry.mode & 0o555))
             return !isOver
         }
         return !isOver
     }
 
-    /// Visits the photos of a directory that may have a picture, as far as can be told without decoding, each with
-    /// its standard picture where that is kept.
+    /// Visits the photos and copies of a directory that may have a picture, as far as can be told without decoding,
+    /// each with its standard picture where that is kept.
     ///
     /// - Parameter types: what pictures can be made of. Others that have one are shown as well.
     fileprivate func listPictures(
@@ -311,14 +335,15 @@ extension Tree {
         try sql(
             tables.eachPhoto(in: directory, after: last) { dentry in
                 do throws(FileError) {
-                    guard let photo = try photoStanding(for: try inode(dentry.ino)) else { return true }
+                    let file = try inode(dentry.ino)
+                    guard let photo = try photoStanding(for: file) else { return true }
                     let rows = try sql(tables.thumbnails(of: photo.ino))
                     let current = rows.filter { $0.version == photo.row.version }
                     if current.contains(where: { $0.length < 0 }) { return true }
                     let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
                     let isShown = kept == nil ? try isAmong(types, photo) : true
                     guard isShown else { return true }
-                    return try visit(dentry, photo, kept)
+                    return try visit(dentry, file, kept)
                 } catch {
                     failed = error
                     return false

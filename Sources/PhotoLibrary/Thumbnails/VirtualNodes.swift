@@ -4,9 +4,11 @@ import LinuxIO
 enum VirtualNode: Hashable, Sendable {
     /// `.thumbs` of a directory or a directory in it.
     case folder(ThumbnailFolder)
-    /// A photo's picture.
-    case picture(photo: UInt64, ThumbnailKind)
-    case composition(directory: UInt64, Composition)
+    /// The picture of a photo, or of a copy that stands for one.
+    case picture(of: UInt64, ThumbnailKind)
+    /// Without the files that some callers may not read: who may read others is shown another inode, so that the
+    /// kernel's pages are never those of another caller's picture.
+    case composition(directory: UInt64, Composition, hidden: [UInt64])
     /// `.sh_thumbnails` of a directory.
     case repository(directory: UInt64)
     /// `.sh_thumbnails/normal` and its like.
@@ -31,7 +33,7 @@ enum VirtualNode: Hashable, Sendable {
         switch self {
         case .folder(let folder): folder.directory
         case .picture: nil
-        case .composition(let directory, _), .repository(let directory), .shelf(let directory, _),
+        case .composition(let directory, _, _), .repository(let directory), .shelf(let directory, _),
             .shared(let directory, _, _):
             directory
         }
@@ -62,7 +64,7 @@ enum VirtualInode {
     /// The number that tells a node; nil where it must be counted.
     static func number(telling node: VirtualNode) -> UInt64? {
         switch node {
-        case .picture(let photo, .standard): photo | pictureBit
+        case .picture(let file, .standard): file | pictureBit
         case .folder(let folder) where node == .thumbs(of: folder.directory): folder.directory | directoryBit
         default: nil
         }
@@ -71,7 +73,7 @@ enum VirtualInode {
     /// The node that a number tells; nil where it was counted.
     static func node(told ino: UInt64) -> VirtualNode? {
         switch ino & bits {
-        case pictureBit: .picture(photo: ino & ~bits, .standard)
+        case pictureBit: .picture(of: ino & ~bits, .standard)
         case directoryBit: .thumbs(of: ino & ~bits)
         default: nil
         }

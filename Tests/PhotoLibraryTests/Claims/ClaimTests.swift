@@ -382,8 +382,8 @@ import VaultFormat
         }
     }
 
-    /// One is stopped when it is about to write its claim, before or behind the check of the time, while the other claims
-    /// the space and does not write yet. Whose disk it is, if it is one of theirs, makes no difference.
+    /// One is stopped when it is about to write its claim, before or behind the check of the time, while the other
+    /// claims the space and does not write yet. Whose disk it is, if it is one of theirs, makes no difference.
     @Test(arguments: [nil, "here", "there"], [false, true])
     func `what is told safe after a race is not written over`(local: String?, isBehind: Bool) throws {
         try writer(on: here).unmount()

@@ -29,7 +29,8 @@ import Testing
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     }
 
-    /// One call in so many is tried, beginning with a call before that. Nil: as many in each vault as a test has time for.
+    /// One call in so many is tried, beginning with a call before that. Nil: as many in each vault as a test has time
+    /// for.
     private static let distance = variable("OBSCURA_FAULTS_DISTANCE")
     /// Only of this vault, if any is named.
     private static let onlySize = variable("OBSCURA_FAULTS_VAULT")

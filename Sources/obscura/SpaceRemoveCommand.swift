@@ -1,0 +1,59 @@
+import PhotoLibrary
+import VaultStore
+
+func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
+    let vault = try existingVault(arguments)
+    let terminal = arguments.has(.yes) ? nil : Terminal()
+    guard terminal != nil || arguments.has(.yes) else {
+        throw Failure(
+            .usage, "space remove",
+            "no terminal to ask on: give --yes to destroy the space without being asked")
+    }
+    let password = try Passwords(arguments).toOpen(vault)
+    let space = try onVault(vault) { () throws(VaultError) in
+        try Vault.unlockForRemoval(vault, password: password, stretcher: ChildStretcher())
+    }
+    // The vault's lock is held from here on: the space that is destroyed is the one that was asked about.
+    if let terminal {
+        try terminal.confirm(removalText(SpaceContents(space)), vault, word: "destroy")
+    }
+    try onVault(vault) { () throws(VaultError) in try space.destroy() }
+    say(
+        "\(vault): the space is gone; copies of the header made before still open what has not been overwritten"
+    )
+}
+
+/// The contents of a space, as far as they matter to the user about to destroy it.
+struct SpaceContents: Equatable {
+    var photos: Int
+    var trashed: Int
+    var bytes: UInt64
+
+    init(photos: Int, trashed: Int, bytes: UInt64) {
+        (self.photos, self.trashed, self.bytes) = (photos, trashed, bytes)
+    }
+
+    /// Counts, and writes nothing. `nil` where the space cannot be read: a damaged space can be destroyed as well.
+    init?(_ space: UnlockedSpace) {
+        var options = LibraryOptions.forThisUser
+        options.readOnly = true
+        options.thumbnails = .off
+        guard let library = try? Library.open(space, options: options) else { return nil }
+        defer { try? library.close() }
+        guard let photos = try? library.photoCount(), let trashed = try? library.trashedPhotoCount() else {
+            return nil
+        }
+        self.init(photos: photos, trashed: trashed, bytes: library.usedBytes)
+    }
+}
+
+/// The sentences before the question whether a space is to be destroyed.
+func removalText(_ contents: SpaceContents?) -> String {
+    guard let contents else {
+        return "This space is damaged: its photos cannot be counted. Removing it destroys it for good."
+    }
+    let trashed = contents.trashed > 0 ? " (and \(contents.trashed) in the trash)" : ""
+    let photos = counted(contents.photos, "photo") + trashed
+    return
+        "This space holds \(photos), \(sizeText(contents.bytes)) in all. Removing it destroys them for good."
+}
