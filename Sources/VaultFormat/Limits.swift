@@ -1,7 +1,8 @@
 /// Bounds of what an open space keeps in memory or does at once: caches, pools, batches and backlogs.
 ///
-/// Results never depend on them. They are passed in when a space is opened, so that tests run with `least` as well: a
-/// bound that no test reaches hides mistakes.
+/// No byte depends on them, nor any result but one: with few `cachedInodes` it may be forgotten what a program did to a
+/// file right before, which tells savings from other renamings. They are passed in when a space is opened, so that
+/// tests run with `least` as well: a bound that no test reaches hides mistakes.
 public struct Limits: Sendable, Hashable {
     // VaultStore.
 
