@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultCrypto
 import VaultFormat
@@ -25,19 +26,23 @@ import VaultFormat
     }
 
     private func unlock(_ path: String, _ password: String, readOnly: Bool = false) throws -> UnlockedSpace {
-        try Vault.unlock(
-            path, password: secret(password), readOnly: readOnly, stretcher: stretcher, calls: calls)
+        try patiently {
+            try Vault.unlock(
+                path, password: secret(password), readOnly: readOnly, stretcher: stretcher, calls: calls)
+        }
     }
 
     private func add(_ path: String, _ new: String, _ surviving: [String]) throws {
-        try Vault.addSpace(
-            path, new: secret(new), surviving: surviving.map { secret($0) }, stretcher: stretcher,
-            calls: calls)
+        try patiently {
+            try Vault.addSpace(
+                path, new: secret(new), surviving: surviving.map { secret($0) }, stretcher: stretcher,
+                calls: calls)
+        }
     }
 
     private func verdict(_ body: () throws -> Void) -> VaultError? {
         do {
-            try body()
+            try patiently(body)
             return nil
         } catch { return error as? VaultError }
     }
@@ -222,9 +227,11 @@ import VaultFormat
     @Test func whatSurvivesIsKnownWithItsKeyFileOrWithout() throws {
         let path = try makeQuickVault(3, holes: true)
         let (first, second) = (KeyFile(secret("a file")), KeyFile(secret("another")))
-        try Vault.addSpace(
-            path, new: first.combined(with: secret("two")), surviving: [secret("one")], stretcher: stretcher,
-            calls: calls)
+        try patiently {
+            try Vault.addSpace(
+                path, new: first.combined(with: secret("two")), surviving: [secret("one")],
+                stretcher: stretcher, calls: calls)
+        }
         func addAnother(_ keyFiles: [KeyFile]) -> VaultError? {
             verdict {
                 try Vault.addSpace(
@@ -236,7 +243,9 @@ import VaultFormat
         #expect(addAnother([second]) == .noSpaceOpens)
         #expect(addAnother([second, first]) == nil)
         for password in [secret("one"), first.combined(with: secret("two")), secret("three")] {
-            _ = try Vault.unlock(path, password: password, stretcher: stretcher, calls: calls)
+            _ = try patiently {
+                try Vault.unlock(path, password: password, stretcher: stretcher, calls: calls)
+            }
         }
     }
 
