@@ -140,7 +140,7 @@ public final class MountSession: @unchecked Sendable {
     /// mount is taken out of the tree and they are served for a while longer.
     private func takeDown(within milliseconds: Int32) {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
-        // Whoever waits for what takes long is answered, and so lets go of the mount.
+        // Requests that wait for long work are answered now, so that their clients let go of the mount.
         bridge.library.callOff()
         waitForEnd(milliseconds)
     }

@@ -15,7 +15,7 @@ public struct FileLayout: Sendable, Equatable {
     private static let probeBytes = 4096
     private static let probesPerHole: UInt64 = 8
 
-    /// What a host tells of a file.
+    /// The host's calls that tell a file's layout, and its bytes.
     public protocol Host {
         /// The first byte of a hole, or of what is none, from `offset` on: SEEK_HOLE and SEEK_DATA of lseek(2). ENXIO
         /// where there is none.

@@ -51,7 +51,7 @@ public struct HostStatus: Sendable, Equatable {
         self.typeMagic = typeMagic
     }
 
-    /// What fstatvfs(3) tells: numbers of blocks, which a host may have made up.
+    /// The result of fstatvfs(3): block counts, which a host may have made up.
     init(_ status: statvfs, typeMagic: UInt64) {
         let block = Quantity(status.f_frsize)
         self.init(

@@ -10,9 +10,9 @@ public enum Comparison: Sendable {
     case calledOff
 }
 
-/// What is read of each source at once.
+/// Bytes that are read from each source at a time.
 private let pieceBytesMax = 1 << 20
-/// What reading the least counts for as work: an extent is read and opened whole.
+/// Bytes of work that the smallest read counts as: an extent is read and opened whole.
 private let pieceWorkMin: UInt64 = 16 << 10
 
 /// Compares the bytes of two sources. A hole equals stored zeros; where both have holes nothing is read.

@@ -23,7 +23,7 @@ struct ExtentRepair {
         var run: ExtentRun
         var isOpen: Bool
 
-        /// Those that open come first, then those that were written last.
+        /// Runs whose extents open come first, then the most recently written ones.
         static func isBefore(_ one: Claim, _ other: Claim) -> Bool {
             if one.isOpen != other.isOpen { return one.isOpen }
             if one.run.generation != other.run.generation {
@@ -33,7 +33,7 @@ struct ExtentRepair {
         }
     }
 
-    /// What is known of a content, or of an identity record.
+    /// The findings about one content, or one identity record.
     private struct Content {
         var owners: [ContentOwner]
         /// As rows have them.
@@ -157,7 +157,7 @@ struct ExtentRepair {
         }
     }
 
-    /// What runs say to be there, and is not among those that are kept.
+    /// Ranges of bytes that the catalogue's runs list and that no kept run has.
     ///
     /// - Parameter dense: up to where there was no hole; nil where nobody knows.
     private func lost(
