@@ -16,8 +16,6 @@ final class Inode: @unchecked Sendable {
     var names: [DentryRow]?
     /// Hashes of all names that lie in it, where they are known, and perhaps of some that did: of a directory.
     var nameHashes: Set<Int>?
-    /// Who last found it by a name in a day: a link that the same thread makes next is a membership.
-    var finderInDay: Int32?
     /// A name of it went, or became another's, by more than that name's own removal or renaming: the kernel may still
     /// believe it. Until it is looked up anew.
     var isTakenAway = false
@@ -53,17 +51,6 @@ final class Inode: @unchecked Sendable {
         case Place.root: return .root
         case Place.moments: return .moments
         default: return .album
-        }
-    }
-}
-
-extension Inode {
-    /// Notes by which kind of name a thread found the inode.
-    func noteFound(in directory: Inode, by thread: Int32) {
-        if directory.isDay {
-            finderInDay = thread
-        } else if finderInDay == thread {
-            finderInDay = nil
         }
     }
 }

@@ -26,7 +26,9 @@ extension Library {
             if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
             guard let found else { throw .noEntry }
             noteLookedUp(found.inode, tree, by: caller)
-            if found.inode.isRegular { found.inode.noteFound(in: directory, by: caller.pid) }
+            if found.inode.isRegular {
+                tree.dayFinds.note(found.inode.ino, inDay: directory.isDay, by: caller.pid)
+            }
             return tree.entry(found.inode, in: directory.area)
         }
     }
@@ -122,7 +124,7 @@ extension Library {
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The kernel tells the inode alone, but has just asked for the name that the link is made from.
-            let isMember = inode.isPhoto && inode.finderInDay == caller.pid
+            let isMember = inode.isPhoto && tree.dayFinds[caller.pid] == ino
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
@@ -201,6 +203,7 @@ extension Library {
     func dropEmptyDays() throws(FileError) {
         let batch = 200
         var found = batch
+        var dropped: [UInt64] = []
         while found == batch {
             found = try changing { tree throws(FileError) in
                 // The query reads stored rows.
@@ -214,13 +217,12 @@ extension Library {
                     moments.row.modified = modified
                     try tree.unlinked(day, now: changed)
                     day.isForgotten = true
+                    dropped.append(row.ino)
                 }
                 return days.count
             }
         }
-        for ino in try locked({ tree throws(FileError) in
-            tree.orphans.filter { tree.cached($0)?.row.day ?? 0 != 0 }
-        }) { try destroy(ino) }
+        for ino in dropped { try destroy(ino) }
     }
 }
 

@@ -22,6 +22,7 @@ final class Tree {
     var notices: [Notice] = []
     /// What is to follow a photo to another day, by inode; see `Follower`.
     var followers: [UInt64: Follower] = [:]
+    var dayFinds: DayFinds
     /// Threads that were told that what they use is stale.
     var retries: [Int32: Library.Retry] = [:]
     /// The thread whose request is served; -1 where it is nobody's.
@@ -54,6 +55,7 @@ final class Tree {
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
         self.tables = tables
         self.options = options
+        dayFinds = DayFinds(threadsMax: options.limits.dayFinds)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters

@@ -1,8 +1,7 @@
 /// Bounds of what an open space keeps in memory or does at once: caches, pools, batches and backlogs.
 ///
-/// No byte depends on them, nor any result but one: with few `cachedInodes` it may be forgotten what a program did to a
-/// file right before, which tells savings from other renamings. They are passed in when a space is opened, so that
-/// tests run with `least` as well: a bound that no test reaches hides mistakes.
+/// No byte and no result depends on them. They are passed in when a space is opened, so that tests run with `least` as
+/// well: a bound that no test reaches hides mistakes.
 public struct Limits: Sendable, Hashable {
     // VaultStore.
 
@@ -45,6 +44,8 @@ public struct Limits: Sendable, Hashable {
     public var nameHashes = 1 << 18
     /// Threads remembered that received ESTALE and may retry.
     public var retries = 1024
+    /// Threads remembered that found a file in a day and may link it; twice as many at most.
+    public var dayFinds = 1024
     /// Identity records that one durable commit writes, and one that a program waits for.
     public var records = 8192
     public var awaitedRecords = 64
@@ -91,8 +92,9 @@ public struct Limits: Sendable, Hashable {
         limits.keptReplies = 0
         limits.readNames = 1
         limits.nameHashes = 1
-        // Fewer would not do: each thread that works at once may be told to retry.
+        // Fewer would not do: each thread that works at once may be told to retry, or link what it found.
         limits.retries = 64
+        limits.dayFinds = 64
         limits.records = 1
         limits.awaitedRecords = 1
         limits.recordsPerLock = 1

@@ -193,6 +193,36 @@ import Testing
         #expect(try rig.moments().count == 2)
     }
 
+    /// Between the lookup and the link other requests are served.
+    @Test func aLinkOfWhatWasFoundInADayIsAMembershipThoughMemoryIsShort() throws {
+        let rig = try Rig(limits: .least)
+        try rig.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try rig.mkdir("albums/B")
+        let album = try rig.ino("albums/B")
+        let found = try rig.ino("moments/2024-05-01/x.jpg")
+        let other = Caller(uid: 0, gid: 0, pid: rig.caller.pid + 1)
+        for _ in 0..<8 { _ = try rig.library.lookup(1, "albums", other) }
+        _ = try rig.library.link(found, album, "m.jpg", rig.caller)
+        try rig.put("albums/B/.t", jpeg("2024-05-01", more: 2))
+        try rig.mv("albums/B/.t", "albums/B/m.jpg")
+        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
+        #expect(try rig.get("albums/x.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    @Test func ofManyThreadsTheNewestAreRemembered() {
+        let countMax = 3
+        var finds = DayFinds(threadsMax: countMax)
+        for thread in Int32(1)...20 {
+            finds.note(UInt64(thread) + 100, inDay: true, by: thread)
+            for older in max(1, thread - 2)...thread { #expect(finds[older] == UInt64(older) + 100) }
+            #expect((1...20).filter { finds[$0] != nil }.count <= 2 * countMax)
+        }
+        finds.note(120, inDay: false, by: 19)
+        #expect(finds[19] == 119)
+        finds.note(119, inDay: false, by: 19)
+        #expect(finds[19] == nil)
+    }
+
     @Test func nothingLeaksWhenAllIsGone() throws {
         let rig = try Rig()
         try rig.put("albums/x.jpg", jpeg(more: 1))
