@@ -11,7 +11,7 @@ final class Committer: @unchecked Sendable {
     static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
-    /// How long after its last durable commit a vault gives room back to its host.
+    /// How long after its last change a vault gives room back to its host, with the durable commits that this needs.
     private static let quietMilliseconds: Int64 = 20_000
     /// Work that nobody waits for is done so much at a time, and then again after a pause.
     private static let expirySliceMilliseconds: Int64 = 200
@@ -80,6 +80,7 @@ final class Committer: @unchecked Sendable {
         let now = MonotonicClock.milliseconds
         softSince = now
         if durableSince == nil { durableSince = now }
+        giveBackAt = now + Self.quietMilliseconds
         wake.signalAll()
     }
 
@@ -242,7 +243,7 @@ final class Committer: @unchecked Sendable {
                 overwriteSome()
             } else if now >= lookAt {
                 lookAtClaim()
-            } else if let at = giveBackAt, now >= at, softSince == nil, durableSince == nil {
+            } else if let at = giveBackAt, now >= at, softSince == nil {
                 giveBack()
             } else if now >= expiryAt {
                 expireSome(now)
@@ -379,7 +380,6 @@ final class Committer: @unchecked Sendable {
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
         } else {
             retryAt = 0
-            if durable { giveBackAt = MonotonicClock.milliseconds + Self.quietMilliseconds }
             if durable, library?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
             if durable, overwriteAt == nil { awaitOverwriting() }
             if durable { recordsSince = isBehind ? MonotonicClock.milliseconds : nil }
