@@ -57,7 +57,7 @@ extension Tree {
     /// Removes all names in days but one: moments has every photo once.
     func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
         for (directory, other) in try moments(of: inode) where other.id != own.id {
-            try removeEntry(directory, other.id, inode, now: now)
+            try withdraw(other, in: directory, inode, now: now)
             try unlinked(inode, now: now)
             notices.append(.attributes(inode.ino))
         }
@@ -127,7 +127,7 @@ extension Tree {
     ) throws(FileError) {
         if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
         {
-            try removeEntry(own.directory, own.row.id, new, now: now)
+            try withdraw(own.row, in: own.directory, new, now: now)
             new.row.countLinks(by: -1)
         }
         let previous = try photo(old)
@@ -143,7 +143,7 @@ extension Tree {
             linked(new, now: now)
             try unlinked(old, now: now)
             // The name that is being saved is the kernel's own doing.
-            if entry.parent != place.ino || entry.name != name { noteEntry(entry, in: directory) }
+            if entry.parent != place.ino || entry.name != name { noteLost(entry, in: directory) }
         }
         // Until the kernel has heard that its names mean another file, it opens this one by them.
         old.isTakenAway = true
@@ -194,20 +194,25 @@ extension Tree {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
                 try unlinked(inode, now: now)
-                guard !directory.isDay else { continue }
-                // As long as the kernel keeps such a name it keeps the inode, and that its bytes.
-                notices.append(.lostEntry(parent: name.parent, name: name.name))
-                notices.append(.attributes(name.parent))
+                // The name in a day is the one that the kernel removes.
+                if !directory.isDay { noteLost(name, in: directory) }
             }
             notices.append(.attributes(inode.ino))
         }
     }
 
-    /// What the kernel may have kept of a name, and of the directory it is in. Of days it keeps nothing.
-    func noteEntry(_ row: DentryRow, in directory: Inode) {
-        guard !directory.isDay else { return }
-        notices.append(.entry(parent: row.parent, name: row.name))
-        notices.append(.attributes(row.parent))
+    /// What the kernel may have kept of a file's name that means another file or nothing now, and of the directory it
+    /// is in. It asks anew for names in days, but keeps them too: as long as it keeps one it keeps the inode, and that
+    /// its bytes.
+    func noteLost(_ row: DentryRow, in directory: Inode) {
+        notices.append(.lostEntry(parent: row.parent, name: row.name))
+        if !directory.isDay { notices.append(.attributes(row.parent)) }
+    }
+
+    /// Removes a file's name that the kernel has not asked to remove. Link counts are the caller's affair.
+    func withdraw(_ row: DentryRow, in directory: Inode, _ inode: Inode, now: Timestamp) throws(FileError) {
+        try removeEntry(directory, row.id, inode, now: now)
+        noteLost(row, in: directory)
     }
 
     /// Whether a file was made in this session and has no names but this one and its own moment: what a

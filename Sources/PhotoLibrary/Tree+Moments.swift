@@ -58,7 +58,7 @@ extension Tree {
     /// Takes a photo out of moments.
     func removeMoment(_ inode: Inode, now: Timestamp) throws(FileError) {
         guard let moment = try moment(of: inode) else { return }
-        try removeEntry(moment.directory, moment.row.id, inode, now: now)
+        try withdraw(moment.row, in: moment.directory, inode, now: now)
         try unlinked(inode, now: now)
         notices.append(.attributes(inode.ino))
     }
@@ -68,7 +68,7 @@ extension Tree {
         guard let moment = try moment(of: inode), moment.directory.row.day != day else { return }
         let directory = try dayDirectory(day, now: now)
         let name = try freeName(directory, moment.row.name)
-        try removeEntry(moment.directory, moment.row.id, inode, now: now)
+        try withdraw(moment.row, in: moment.directory, inode, now: now)
         try addEntry(directory, name, inode, now: now)
         inode.row.changed = now
         touch(inode)

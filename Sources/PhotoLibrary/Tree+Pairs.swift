@@ -79,7 +79,8 @@ extension Tree {
             } else {
                 let day = try dayDirectory(follower.day, now: now)
                 let name = try freeName(day, follower.name)
-                try removeEntry(directory, found.id, inode, now: now)
+                let row = DentryRow(parent: directory.ino, id: found.id, name: follower.name, ino: ino)
+                try withdraw(row, in: directory, inode, now: now)
                 try addEntry(day, name, inode, now: now)
             }
         }

@@ -206,7 +206,7 @@ extension Tree {
         if let own = try moment(of: source) {
             try noteFollowers(
                 of: source, own.row.name, in: own.directory, captured: row.captured, to: request.to.row.day)
-            try removeEntry(own.directory, own.row.id, source, now: now)
+            try withdraw(own.row, in: own.directory, source, now: now)
             source.row.countLinks(by: -1)
         }
         try move(request)

@@ -22,7 +22,8 @@ extension Tree {
                 try removeEntry(directory, row.id, inode, now: now)
                 // Not `unlinked`: a copy without a name waits for its photo, and for nobody else.
                 inode.row.countLinks(by: -1)
-                noteEntry(row, in: directory)
+                // The name in a day is the one that the kernel removes.
+                if !directory.isDay { noteLost(row, in: directory) }
             }
             inode.row.changed = now
             touch(inode)
@@ -242,9 +243,8 @@ extension Tree {
         _ row: DentryRow, in directory: Inode, now: Timestamp, _ doomed: inout [UInt64]
     ) throws(FileError) {
         let inode = try self.inode(row.ino)
-        try removeEntry(directory, row.id, inode, now: now)
+        try withdraw(row, in: directory, inode, now: now)
         try unlinked(inode, now: now)
-        noteEntry(row, in: directory)
         notices.append(.attributes(inode.ino))
         guard inode.row.nlink == 0 else { return }
         inode.isTakenAway = true

@@ -44,7 +44,7 @@ final class Tree {
 
     enum Notice {
         case entry(parent: UInt64, name: [UInt8])
-        /// A file's last names went: the kernel is to forget them at once.
+        /// A file's name went or means another: the kernel is to forget it at once.
         case lostEntry(parent: UInt64, name: [UInt8])
         case attributes(UInt64)
         case inode(UInt64)
