@@ -26,7 +26,7 @@ public final class MountSession: @unchecked Sendable {
     private let control: ControlPipe
     /// Until `run` has ended.
     private var session: Session?
-    private let notifier = Notifier()
+    private let notifier: Notifier
     private let mountPoint: MountPoint
     /// From before the mount is there until it is gone: no signal may end the process in between.
     private var signals: SignalWatch?
@@ -50,6 +50,7 @@ public final class MountSession: @unchecked Sendable {
     private init(_ library: Library, _ path: String, _ options: MountOptions) throws(MountError) {
         self.library = library
         self.options = options
+        notifier = Notifier(waitingMax: library.waitingNoticesMax)
         do throws(Errno) { control = try ControlPipe() } catch { throw .system(error, "making a pipe") }
         bridge = Bridge(library: library, initialisation: Initialisation(control: control))
         let signals = options.handlesSignals ? SignalWatch(control) : nil

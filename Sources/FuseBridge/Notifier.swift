@@ -26,9 +26,10 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     private var isStopping = false
     private var thread: WorkerThread?
 
-    /// Messages that may wait. The kernel takes hundreds of thousands a second; a queue this long means that
-    /// it takes none.
-    static let waitingMax = 65_536
+    private let waitingMax: Int
+
+    /// - Parameter waitingMax: messages that may wait.
+    init(waitingMax: Int) { self.waitingMax = waitingMax }
 
     func invalidateEntry(parent: UInt64, name: Name) { enqueue(.entry(parent: parent, name: name)) }
     func dropEntry(parent: UInt64, name: Name) { enqueue(.lostEntry(parent: parent, name: name)) }
@@ -41,7 +42,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
     private func enqueue(_ message: Message) {
         lock.withLock {
             guard !isStopping else { return }
-            if waiting.count == Self.waitingMax {
+            if waiting.count >= waitingMax {
                 hasOverflowed = true
             } else if known.insert(message).inserted {
                 waiting.append(message)

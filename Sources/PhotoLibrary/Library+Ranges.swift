@@ -1,13 +1,11 @@
 import Glibc
 import LinuxIO
 import VaultCatalogue
+import VaultFormat
 import VaultStore
 
 /// Ranges of a file: room, holes, and copying between files.
 extension Library {
-    /// What one request copies at most, so that it can be interrupted.
-    private static let copiedBytesMax = 16 << 20
-
     /// fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE and ZERO_RANGE. Room is checked, not held: bytes are written
     /// copy-on-write, elsewhere each time.
     public func allocate(_ handle: FileHandle, mode: Int32, offset: UInt64, length: UInt64) throws(FileError)
@@ -50,7 +48,7 @@ extension Library {
     ) throws(FileError) -> Int {
         guard let from = source.state, let to = target.state, target.isWritable else { throw .badHandle }
         guard !isReadOnly else { throw .readOnly }
-        var wanted = Int(min(count, UInt64(Self.copiedBytesMax)))
+        var wanted = Int(min(count, UInt64(space.limits.copiedBytes)))
         if from === to {
             let (low, high) = (min(offset, targetOffset), max(offset, targetOffset))
             guard high - low >= UInt64(wanted) else { throw .invalid }

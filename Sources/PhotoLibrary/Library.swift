@@ -32,6 +32,9 @@ public final class Library: @unchecked Sendable {
     /// No file is larger, so that offsets fit everywhere.
     public static let fileBytesMax: UInt64 = FileState.sizeMax
 
+    /// How many notifications may wait for the kernel.
+    public var waitingNoticesMax: Int { options.limits.waitingNotices }
+
     /// Whether the newest state of the space cannot be read, and this is the one before.
     public var isOlderState: Bool { space.isOlderState }
 

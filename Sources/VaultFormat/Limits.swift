@@ -68,6 +68,20 @@ public struct Limits: Sendable, Hashable {
     public var longComparisons = 8
     /// Files that wait for the follow-up in memory; the others are taken up by the next session.
     public var waitingFiles = 65_536
+    /// Bytes of pictures kept in memory that the vault does not keep: a screen full of large ones.
+    public var heldPictureBytes = 16 << 20
+    /// Pictures remembered that cannot be made; of others that is found out again.
+    public var impossiblePictures = 4096
+    /// Photos looked at in one go: whose pictures are made ahead, and whose are dropped.
+    public var picturesAhead = 64
+    public var thinnedPhotos = 64
+    /// Bytes that one copy_file_range(2) copies: between two it can be interrupted.
+    public var copiedBytes = 16 << 20
+
+    // FuseBridge.
+
+    /// Notifications that wait for the kernel. It takes hundreds of thousands a second; of more it is told all at once.
+    public var waitingNotices = 65_536
 
     public init() {}
 
@@ -107,6 +121,12 @@ public struct Limits: Sendable, Hashable {
         limits.briefComparisonBytes = 64 << 10
         limits.longComparisons = 1
         limits.waitingFiles = 1
+        limits.heldPictureBytes = 0
+        limits.impossiblePictures = 1
+        limits.picturesAhead = 1
+        limits.thinnedPhotos = 1
+        limits.copiedBytes = 64 << 10
+        // Kernels before 6.16 cannot be told all at once: there an overflow leaves names to their timeouts.
         return limits
     }()
 }

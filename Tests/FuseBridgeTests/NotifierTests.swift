@@ -50,7 +50,7 @@ extension RealMounts {
                 try write("x", to: mount.path("file"))
                 let parent = UInt64(try status(mount.directory).st_ino)
                 try mount.library.unlink(parent, "file", caller)
-                for number in 0..<(4 * Notifier.waitingMax) {
+                for number in 0..<(4 * mount.library.waitingNoticesMax) {
                     mount.library.observer?.invalidateEntry(parent: parent, name: Name("\(number)"))
                 }
                 mount.library.observer?.invalidateEntry(parent: parent, name: "file")

@@ -4,6 +4,7 @@ import PhotoImaging
 import TestSupport
 import Testing
 import VaultCatalogue
+import VaultFormat
 
 @testable import PhotoLibrary
 
@@ -111,7 +112,7 @@ import VaultCatalogue
     /// More than are looked at in one go; a part of them is made in each of three sessions.
     @Test func eachSessionGoesOnWhereTheLastOneStopped() throws {
         let rig = try Rig()
-        let count = 2 * Tree.aheadBatchMax + 20
+        let count = 2 * Limits.production.picturesAhead + 20
         // Large enough to pay for their pictures.
         for number in 0..<count {
             try rig.put("albums/\(number).jpg", jpeg(more: number) + noise(60_000, seed: number + 1))

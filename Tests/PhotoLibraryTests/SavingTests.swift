@@ -1,7 +1,9 @@
 import Foundation
-import PhotoLibrary
 import TestSupport
 import Testing
+import VaultFormat
+
+@testable import PhotoLibrary
 
 /// Programs that save by writing a new file and renaming it, and backups.
 @Suite struct SavingTests {

@@ -1,6 +1,7 @@
 import PhotoImaging
 import VaultCatalogue
 import VaultFormat
+import VaultStore
 
 /// What kept pictures may cost: together at most 1.5 % of the photos, and a little.
 ///
@@ -41,9 +42,6 @@ extension ThumbnailRow {
 }
 
 extension Library {
-    /// Photos that are looked at in one go when pictures are dropped.
-    private static let thinnedMax = 64
-
     /// Whether a new picture may be kept: beside a standard one those of the freedesktop sizes alone.
     func mayKeep(_ row: ThumbnailRow, of sitter: Sitter) throws(FileError) -> Bool {
         let isStandard = row.size == .standard && row.pictureFormat == .jpeg
@@ -76,7 +74,7 @@ extension Library {
     /// Returns where to go on; nil where there is nothing left to drop.
     func thinOut(after last: UInt64) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in
-            let photos = try sql(tree.tables.photosWithThumbnails(after: last, limit: Self.thinnedMax))
+            let photos = try sql(tree.tables.photosWithThumbnails(after: last, limit: space.limits.thinnedPhotos))
             for photo in photos {
                 guard tree.counters.pictureBytes > PictureBudget.total(tree.counters) else { return nil }
                 let inode = try tree.inode(photo)

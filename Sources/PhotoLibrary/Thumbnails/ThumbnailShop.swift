@@ -1,5 +1,6 @@
 import LinuxIO
 import PhotoImaging
+import VaultFormat
 
 /// Who makes pictures of pictures: worker processes, or a stand-in in tests. Every call throws `cancelled` once
 /// `cancellation` is called off.
@@ -84,11 +85,7 @@ enum Demand: Sendable {
 
 /// Makes pictures, each once for all who ask for it at the same time, and holds some that the vault does not keep.
 final class ThumbnailShop: @unchecked Sendable {
-    /// What is held in memory: a screen full of pictures larger than the standard one.
-    static let heldBytesMax = 16 << 20
-    /// What cannot be made is found out again where it is forgotten.
-    private static let impossibleMax = 4096
-
+    private let limits: Limits
     private let maker: (any PictureMaking)?
     /// For what nobody waits for, so that those who wait never do so behind it.
     private let backgroundMaker: (any PictureMaking)?
@@ -102,7 +99,7 @@ final class ThumbnailShop: @unchecked Sendable {
     private var flights: [PictureKey: Flight] = [:]
     /// Flights that have not landed, called off or not.
     private var flightCount = 0
-    private var held = HeldPictures(bytesMax: heldBytesMax)
+    private var held: HeldPictures
     private var impossible: Set<PictureKey> = []
     /// Behind the last thumbnail that was written: those made one after another lie together.
     private var nextSector: UInt64?
@@ -137,6 +134,8 @@ final class ThumbnailShop: @unchecked Sendable {
         maker = makeMaker(isInBackground: false)
         backgroundMaker = makeMaker(isInBackground: true)
         ahead = AheadMaker(options)
+        limits = options.limits
+        held = HeldPictures(bytesMax: limits.heldPictureBytes)
     }
 
     /// The picture that is held, or that somebody makes just now, else what `make` returns. Throws `noEntry` where
@@ -260,7 +259,7 @@ final class ThumbnailShop: @unchecked Sendable {
     /// Remembers, for as long as this library is open, that there is no such picture.
     func noteImpossible(_ key: PictureKey) {
         lock.withLock {
-            if impossible.count >= Self.impossibleMax { impossible = [] }
+            if impossible.count >= limits.impossiblePictures { impossible = [] }
             impossible.insert(key)
         }
     }

@@ -1,4 +1,5 @@
 import VaultCatalogue
+import VaultFormat
 
 /// Photos that are to be given their standard pictures ahead: a part of a stretch, the newest first.
 struct AheadBatch: Sendable, Equatable {
@@ -29,9 +30,6 @@ struct AheadBatch: Sendable, Equatable {
 
 /// Which photos may be without a standard picture. New ones need no note: they are those from `counters.pictured` on.
 extension Tree {
-    /// Photos that are looked at in one go.
-    static let aheadBatchMax = 64
-
     /// Notes that a photo lost its picture, or became a photo late.
     func noteUnpictured(_ ino: UInt64) throws(FileError) {
         guard ino < counters.pictured else { return }
@@ -66,8 +64,8 @@ extension Tree {
             counters.pictured = counters.ino
         }
         guard let stretch = try sql(tables.highestStretch()) else { return nil }
-        let photos = try sql(tables.photos(in: stretch, limit: Self.aheadBatchMax))
-        let isAll = photos.count < Self.aheadBatchMax
+        let photos = try sql(tables.photos(in: stretch, limit: options.limits.picturesAhead))
+        let isAll = photos.count < options.limits.picturesAhead
         isBatchOut = true
         return AheadBatch(
             stretch, photos: photos.filter { !$0.hasPicture }.map(\.ino),
