@@ -43,14 +43,13 @@ apt_install() {
     as_root "${install[@]}" </dev/null >>"$log" 2>&1
 }
 
-# The long runs try an optimised build, which is several times as fast, beside the ordinary one;
-# what only debug builds do is in it.
-optimised=(-c release -Xswiftc -enable-testing -Xswiftc -DDEBUG --scratch-path "$root/.build/long")
+# Tests run in an optimised build of their own, six times as fast; what only debug builds do is in it.
+for_tests=(-c release -Xswiftc -enable-testing -Xswiftc -DDEBUG --scratch-path "$root/.build/tests")
 
-build_long_tests() { swift build "${optimised[@]}" --build-tests >&2; }
+build_tests() { swift build "${for_tests[@]}" --build-tests >&2; }
 
-# run_long_tests FILTER LOG
-run_long_tests() { swift test "${optimised[@]}" --skip-build --filter "$1" >"$2" 2>&1 </dev/null; }
+# run_tests FILTER LOG
+run_tests() { swift test "${for_tests[@]}" --skip-build --filter "$1" >"$2" 2>&1 </dev/null; }
 
 # Mounts of this program, one directory a line.
 obscura_mounts() {
