@@ -74,7 +74,8 @@ extension Library {
     /// Returns where to go on; nil where there is nothing left to drop.
     func thinOut(after last: UInt64) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in
-            let photos = try sql(tree.tables.photosWithThumbnails(after: last, limit: space.limits.thinnedPhotos))
+            let photos = try sql(
+                tree.tables.photosWithThumbnails(after: last, limit: space.limits.thinnedPhotos))
             for photo in photos {
                 guard tree.counters.pictureBytes > PictureBudget.total(tree.counters) else { return nil }
                 let inode = try tree.inode(photo)
