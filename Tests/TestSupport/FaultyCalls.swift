@@ -52,6 +52,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     private var readsBeforeHeld = 0
     private var readsOf: [pthread_t: Int] = [:]
     private var held = 0
+    private var passes = 0
 
     /// Reads of at least so many bytes at once wait, as on a dead disk, once a thread has done some of them; nil: none
     /// does, nor any that waits.
@@ -59,6 +60,15 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
         gate.withLock {
             (heldFrom, readsBeforeHeld) = (count, free)
             if count == nil { readsOf = [:] }
+            passes = 0
+            gate.broadcast()
+        }
+    }
+
+    /// Lets one read go on that waits.
+    public func passRead() {
+        gate.withLock {
+            passes += 1
             gate.broadcast()
         }
     }
@@ -72,7 +82,8 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
             readsOf[pthread_self(), default: 0] += 1
             guard readsOf[pthread_self(), default: 0] > readsBeforeHeld else { return }
             held += 1
-            while let heldFrom, count >= heldFrom { gate.wait() }
+            while let heldFrom, count >= heldFrom, passes == 0 { gate.wait() }
+            passes = max(0, passes - 1)
             held -= 1
         }
     }

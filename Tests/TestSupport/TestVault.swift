@@ -80,8 +80,8 @@ public func makeTemporaryDirectory() throws -> String {
 /// Polls until `condition` holds; false when it does not for a minute, which no machine is slow enough for, and a
 /// hundred times.
 @discardableResult
-public func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-    let end = ContinuousClock.now + .seconds(60)
+public func eventually(secondsMax: Int = 60, _ condition: () throws -> Bool) rethrows -> Bool {
+    let end = ContinuousClock.now + .seconds(secondsMax)
     var attempts = 0
     while attempts < 100 || ContinuousClock.now < end {
         if try condition() { return true }
