@@ -46,7 +46,7 @@ final class MemoryVault: Sendable {
     /// - Parameter segments: of each of several spaces; one space makes its own.
     init(
         spaces: Int, segments: Int, segmentBytes: UInt64 = Geometry.segmentBytesMin,
-        limits: Limits = .production
+        limits: Limits = .ofProcess
     ) throws {
         spaceCount = spaces
         self.segments = segments
