@@ -71,6 +71,7 @@ extension Space {
     ///
     /// When this throws nothing was published, and the commit's content waits for the next freeze.
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
+        willPublish?()
         // Slots come free only by durable roots, so few free ones ask for one.
         let durable = durable || lock.withLock { slots.freeSlots < slots.backedSlots / 3 }
         do throws(StoreError) {

@@ -62,6 +62,9 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// before it is written, with no lock held. Set once, before the first write.
     public var isNamed: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
 
+    /// Told of every commit that is about to be published, as `wasPublished` is: what others do meanwhile.
+    var willPublish: (@Sendable () -> Void)?
+
     /// Told of every commit that was published, on the thread that published it, with no lock held: for tests that
     /// audit each state.
     var wasPublished: (@Sendable (Space) -> Void)?

@@ -180,13 +180,32 @@ final class CrashSession: LibraryUser {
         try publish(try dump()) { library.committer.commitByHand(durable: durable) }
     }
 
-    /// Commits while `body` changes the tree: once everything is written, and before it is synced or has a root.
-    func commit(durable: Bool, during body: @escaping () throws -> Void) throws {
+    /// When others work while a commit is made.
+    enum Interval: CaseIterable {
+        /// Once it is decided what is in it, and before anything is written.
+        case unwritten
+        /// Once everything is written, and before it is synced or has a root.
+        case unsynced
+    }
+
+    /// Commits while `body` changes the tree.
+    func commit(durable: Bool, _ interval: Interval, during body: @escaping () throws -> Void) throws {
         let tree = try dump()
         // Not while the claim is being made: others who write wait for that.
         try space.requireWritable()
         let failure = Mutex<(any Error)?>(nil)
         let work = Unchecked(body)
+        if interval == .unwritten {
+            let space = space
+            space.willPublish = { [weak space] in
+                space?.willPublish = nil
+                do { try work.body() } catch { failure.withLock { $0 = error } }
+            }
+            defer { space.willPublish = nil }
+            try publish(tree) { library.committer.commitByHand(durable: durable) }
+            if let error = failure.withLock({ $0 }) { throw error }
+            return
+        }
         let before = space.lock.withLock { space.nextGeneration }
         disk.interrupt { [disk, library] call in
             // Roots are written, and files synced, without a lock. A durable commit begins with identity records, which

@@ -204,9 +204,22 @@ struct CrashWork {
     // MARK: Commits
 
     private mutating func commitBetween() throws {
-        let path = try newPath("f")
-        let bytes = content()
-        try session.commit(durable: Bool.random(using: &dice)) { [session] in try session.put(path, bytes) }
+        let work = try (0..<Int.random(in: 1...4, using: &dice)).map { _ in
+            (new: try newPath("f"), bytes: content(), old: try? someFile(), more: content())
+        }
+        let (isDurable, interval) = (Bool.random(using: &dice), pick(CrashSession.Interval.allCases))
+        try session.commit(durable: isDurable, interval) { [session] in
+            for (new, bytes, old, more) in work {
+                if let old, session.exists(old) { try append(more, to: old) }
+                try session.put(new, bytes)
+            }
+            func append(_ bytes: [UInt8], to path: String) throws {
+                let file = try session.open(path)
+                defer { session.library.release(file) }
+                try session.write(file, bytes, at: try session.stat(path).size)
+                try session.library.flush(file)
+            }
+        }
     }
 
     private mutating func fsync() throws {
