@@ -28,10 +28,20 @@ import VaultFormat
         mutating func run(steps: Int) throws {
             for _ in 0..<steps {
                 switch Int.random(in: 0..<10, using: &generator) {
-                case 0..<5: try put()
+                case 0..<5:
+                    scatter()
+                    try put()
                 case 5..<8: remove()
                 default: try commit()
                 }
+            }
+        }
+
+        /// Lets the next content lie in any of hundreds of segments, or in the one where the last ended.
+        private mutating func scatter() {
+            space.lock.withLock {
+                let segment = Int.random(in: 0..<space.sectors.segmentCount, using: &generator)
+                space.sectors.begin(atSegment: Bool.random(using: &generator) ? segment : 0)
             }
         }
 
@@ -56,8 +66,7 @@ import VaultFormat
         private mutating func commit() throws {
             let frozen = space.freeze()
             for _ in 0..<3 {
-                // All segments are looked at anew.
-                space.lock.withLock { space.sectors.rewind() }
+                scatter()
                 try put()
             }
             let isFailing = Int.random(in: 0..<4, using: &generator) == 0
@@ -83,7 +92,7 @@ import VaultFormat
     }
 
     private func work(seed: UInt64, spaces: Int) throws -> Work {
-        let path = try makeVault(directory, spaces: spaces, bytes: spaces > 1 ? 64 << 20 : nil)
+        let path = try makeVault(directory, spaces: spaces, bytes: spaces > 1 ? 64 << 20 : nil, limits: .least)
         let calls = FaultyCalls()
         return Work(try openSpace(path, limits: .least, calls: calls), calls, seed: seed)
     }
@@ -91,7 +100,7 @@ import VaultFormat
     @Test(arguments: [1, 2] as [UInt64])
     func `the bits of an unpublished commit are not read from the disk again`(seed: UInt64) throws {
         var work = try work(seed: seed, spaces: seed % 2 == 0 ? 1 : 2)
-        try work.run(steps: 50)
+        try work.run(steps: 100)
         #expect(work.mistakes() == 0, "seed \(seed)")
     }
 

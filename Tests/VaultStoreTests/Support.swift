@@ -40,12 +40,13 @@ struct SeededGenerator: RandomNumberGenerator {
 
 /// A vault made for a test.
 func makeVault(
-    _ directory: TemporaryDirectory, spaces: Int = 1, bytes: UInt64? = nil,
+    _ directory: TemporaryDirectory, spaces: Int = 1, bytes: UInt64? = nil, limits: Limits = .production,
     calls: any FileSystemCalls = LinuxCalls.shared
 ) throws -> String {
     let path = directory.path + "/vault"
     try Vault.create(
-        at: path, spaces: spaces, bytesPerSpace: bytes, kdf: quickKDF, password: secret("one"), calls: calls
+        at: path, spaces: spaces, bytesPerSpace: bytes, kdf: quickKDF, password: secret("one"), calls: calls,
+        limits: limits
     ) { _, _ in }
     return path
 }

@@ -174,6 +174,16 @@ final class CrashSession: LibraryUser {
         }
     }
 
+    /// Lets what is written next lie in one of a few segments of a space that has hundreds: more than have their bits in
+    /// memory, and so few that each is soon used again.
+    func scatter(_ dice: inout Dice) {
+        guard isMounted, vault.spaceCount > 1, vault.limits == .least, !isPressed else { return }
+        space.lock.withLock {
+            let segments = Array(stride(from: 3, to: space.sectors.segmentCount, by: 40))
+            space.sectors.begin(atSegment: segments.randomElement(using: &dice) ?? 0)
+        }
+    }
+
     // MARK: Commits
 
     func commit(durable: Bool) throws {

@@ -19,6 +19,7 @@ struct CrashWork {
     mutating func run(steps: Int) throws {
         for _ in 0..<steps {
             if !session.isMounted { try session.mount() }
+            session.scatter(&dice)
             let kind = Int.random(in: 0..<40, using: &dice)
             let isFaulty = isFailing && kind < Self.leaving && Int.random(in: 0..<6, using: &dice) == 0
             if isFaulty {
@@ -208,8 +209,10 @@ struct CrashWork {
             (new: try newPath("f"), bytes: content(), old: try? someFile(), more: content())
         }
         let (isDurable, interval) = (Bool.random(using: &dice), pick(CrashSession.Interval.allCases))
+        var places = dice
         try session.commit(durable: isDurable, interval) { [session] in
             for (new, bytes, old, more) in work {
+                session.scatter(&places)
                 if let old, session.exists(old) { try append(more, to: old) }
                 try session.put(new, bytes)
             }
