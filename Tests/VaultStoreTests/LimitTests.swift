@@ -92,7 +92,8 @@ import VaultFormat
     }
 
     private func work(seed: UInt64, spaces: Int) throws -> Work {
-        let path = try makeVault(directory, spaces: spaces, bytes: spaces > 1 ? 64 << 20 : nil, limits: .least)
+        let path = try makeVault(
+            directory, spaces: spaces, bytes: spaces > 1 ? 64 << 20 : nil, limits: .least)
         let calls = FaultyCalls()
         return Work(try openSpace(path, limits: .least, calls: calls), calls, seed: seed)
     }
