@@ -6,8 +6,8 @@
     read_vault.py extract VAULT DIRECTORY [--key-file F]     writes `moments` and `albums` into a new directory
 
 The password is the first line of standard input. Every seal of the newest state is verified, those of thumbnails and
-identity records too. Exit status: 0 all is whole, 1 something is damaged (a line each on standard error), 2 no space
-opens with this password.
+identity records too. Exit status: 0 all is whole, 1 something is damaged or could not be written (a line each on
+standard error), 2 no space opens with this password.
 
 Needs PyNaCl (Debian: python3-nacl) and Python 3.11, which opens a database that is nowhere but in memory.
 """
@@ -703,10 +703,13 @@ def extract(tree: Tree, directory: str) -> None:
         try:
             make(tree, path, inode, target)
         except PermissionError as error:
-            print(f"read_vault: {text(path)} was left out: {error.strerror}", file=sys.stderr)
+            tree.note(f"{text(path)} was left out: {error.strerror}")
             continue
         for name, value in tree.attributes(inode):
-            os.setxattr(target, name, value, follow_symlinks=False)
+            try:
+                os.setxattr(target, name, value, follow_symlinks=False)
+            except OSError as error:
+                tree.note(f"{text(path)}: its attribute {text(name)} was left out: {error.strerror}")
         made.append((target, inode))
     # At the end, as what is put into a directory changes its time, and may not be put into one that is read-only.
     for target, inode in reversed(made):
