@@ -1,0 +1,214 @@
+"""The structures of a vault, taken apart: pure functions from bytes to values. From Format.md alone.
+
+All that is wrong with bytes that open throws `Damaged`.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import nacl.bindings
+import nacl.exceptions
+
+VERSION = 1
+SECTOR_BYTES = 512
+PAGE_BYTES, PAGE_PLAIN_BYTES = 4096, 4056
+NONCE_BYTES, TAG_BYTES = 24, 16
+CHUNK_BYTES, CHUNK_SECTORS = 131_072, 257
+EXTENT_HEADER_BYTES, EXTENT_OVERHEAD_BYTES = 80, 96
+NUMBER_MAX = 1 << 62
+LOST_SECTOR = 1 << 61
+LOST_BYTES_MAX = 1 << 40
+FANOUT = 112
+ABSENT = 0xFFFF_FFFF
+
+CONTENT, THUMBNAIL, IDENTITY = 1, 2, 3  # roles of extents
+CATALOGUE, SECTOR_BITMAP, SLOT_BITMAP, USAGE = range(4)  # objects; their pages' role is 17 more
+NODE_ROLE, DELTA_ROLE, ROOT_ROLE = 21, 22, 23
+DURABLE_SLOTS, SOFT_SLOTS = range(0, 4), range(4, 12)
+
+
+class Damaged(Exception):
+    """Bytes that are not what the format says."""
+
+
+# Primitives
+
+
+def number(data: bytes, offset: int, size: int) -> int:
+    return int.from_bytes(data[offset : offset + size], "little")
+
+
+def unsigned(value: int) -> int:
+    """A number of 64 bits, which SQLite keeps as a signed one."""
+    return value & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def blake2b(data: bytes, key: bytes = b"") -> bytes:
+    return hashlib.blake2b(data, key=key, digest_size=32).digest()
+
+
+def derive(key: bytes, name: str) -> bytes:
+    return blake2b(name.encode("ascii"), key)
+
+
+def unseal(key: bytes, nonce: bytes, sealed: bytes, associated: bytes) -> bytes | None:
+    """The plaintext of a ciphertext and its tag; None where they do not open."""
+    try:
+        return nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, associated, nonce, key)
+    except (nacl.exceptions.CryptoError, ValueError):
+        return None
+
+
+# The header
+
+
+@dataclass(frozen=True)
+class Header:
+    clear: bytes
+    spaces: int
+    segment_bytes: int
+    memory: int
+    passes: int
+    salt: bytes
+    slots: list[bytes]
+
+
+def decode_header(copy: bytes) -> Header:
+    if len(copy) != 4096 or copy[:8] != b"OBSCURA\n" or blake2b(copy[:4064]) != copy[4064:]:
+        raise Damaged("the header is damaged, or this is no vault")
+    if number(copy, 8, 2) != VERSION:
+        raise NotImplementedError(f"the vault is of format version {number(copy, 8, 2)}, which is not known here")
+    header = Header(
+        clear=copy[:64], spaces=copy[10], segment_bytes=number(copy, 16, 8), memory=number(copy, 24, 8),
+        passes=number(copy, 32, 4), salt=copy[40:56],
+        slots=[copy[start : start + 128] for start in range(64, 64 + 128 * copy[10], 128)])
+    size = header.segment_bytes
+    if not (1 <= header.spaces <= 8 and 1 << 19 <= size <= 1 << 32 and size & (size - 1) == 0
+            and 8 << 20 <= header.memory <= 448 << 20 and 1 <= header.passes <= 64):
+        raise Damaged("a number of the header is out of range")
+    return header
+
+
+# Extents
+
+
+class Descriptor(NamedTuple):
+    role: int
+    length: int
+    content: int
+    offset: int
+    generation: int
+    epoch: int
+
+
+def decode_descriptor(plain: bytes) -> Descriptor:
+    found = Descriptor(number(plain, 0, 4), number(plain, 4, 4), *(number(plain, at, 8) for at in range(8, 40, 8)))
+    if not (len(plain) == 40 and found.role in (CONTENT, THUMBNAIL, IDENTITY) and 1 <= found.length <= CHUNK_BYTES
+            and found.content < 2 * NUMBER_MAX and found.offset <= NUMBER_MAX and found.generation <= NUMBER_MAX):
+        raise Damaged("the descriptor of an extent is impossible")
+    return found
+
+
+def sectors_of(length: int) -> int:
+    return (length + EXTENT_OVERHEAD_BYTES + SECTOR_BYTES - 1) // SECTOR_BYTES
+
+
+# Pages
+
+
+class Reference(NamedTuple):
+    """Where a page lies, and the tags of its copies."""
+    slot: int
+    tags: tuple[bytes, bytes]
+
+
+def decode_reference(data: bytes, at: int) -> Reference | None:
+    slot = number(data, at, 4)
+    return None if slot == ABSENT else Reference(slot, (data[at + 4 : at + 20], data[at + 20 : at + 36]))
+
+
+def decode_node(plain: bytes) -> list[Reference | None]:
+    return [decode_reference(plain, 36 * place) for place in range(FANOUT)]
+
+
+class Kind(NamedTuple):
+    """What a page is: its associated data says so."""
+    role: int
+    object: int
+    level: int
+    index: int
+
+    def associated(self, copy: int) -> bytes:
+        head = bytes([VERSION, 0, self.role, copy, self.object, self.level, 0, 0])
+        return head + self.index.to_bytes(4, "little")
+
+    def __str__(self) -> str:
+        objects = ("the catalogue", "the sector bitmap", "the slot bitmap", "the usage counts")
+        if self.role == NODE_ROLE:
+            return f"node {self.index} of level {self.level} of the map of {objects[self.object]}"
+        if self.role in (DELTA_ROLE, ROOT_ROLE):
+            return f"the {'delta' if self.role == DELTA_ROLE else 'root'} in slot {self.index}"
+        return f"page {self.index} of {objects[self.object]}"
+
+
+class MapRoot(NamedTuple):
+    pages: int
+    levels: int
+    reference: Reference | None
+
+
+@dataclass(frozen=True)
+class Root:
+    generation: int
+    is_durable: bool
+    epoch: int
+    boot: bytes
+    base: int
+    released: int
+    objects: list[MapRoot]
+    delta: Reference | None
+    pairs: list[tuple[int, int]]
+
+
+def decode_root(plain: bytes) -> Root:
+    count = number(plain, 72, 4)
+    if plain[8] not in (1, 2) or not 1 <= count <= (PAGE_PLAIN_BYTES - 320) // 8:
+        raise Damaged("a root is impossible")
+    root = Root(
+        generation=number(plain, 0, 8), is_durable=plain[8] == 1, epoch=number(plain, 16, 8), boot=plain[24:56],
+        base=number(plain, 56, 8), released=number(plain, 64, 8),
+        objects=[
+            MapRoot(number(plain, at, 4), number(plain, at + 4, 4), decode_reference(plain, at + 8))
+            for at in range(80, 272, 48)],
+        delta=decode_reference(plain, 272),
+        pairs=[(number(plain, at, 4), number(plain, at + 4, 4)) for at in range(320, 320 + 8 * count, 8)])
+    segments = [segment for pair in root.pairs for segment in pair]
+    if not (root.generation <= NUMBER_MAX and root.base <= root.generation and root.released <= root.generation
+            and root.pairs[0] == (0, 1) and len(set(segments)) == len(segments) and max(segments) < 1 << 22
+            and all(map.levels <= 4 and map.pages <= FANOUT**4 for map in root.objects)
+            and all(map.levels > 0 or map.reference is None for map in root.objects)
+            and root.objects[USAGE].pages <= (1 << 22) // 1000 + 1):
+        raise Damaged("a root is impossible")
+    return root
+
+
+class Delta(NamedTuple):
+    generation: int
+    previous: Reference | None
+    entries: list[tuple[int, int, int]]  # kind, count, first sector or slot
+
+
+def decode_delta(plain: bytes, segment_sectors: int, slots: int) -> Delta:
+    count = number(plain, 8, 4)
+    if count > (PAGE_PLAIN_BYTES - 56) // 16:
+        raise Damaged("a delta is impossible")
+    entries = [
+        (plain[at], number(plain, at + 4, 4), number(plain, at + 8, 8)) for at in range(56, 56 + 16 * count, 16)]
+    for kind, amount, first in entries:
+        is_sound = amount > 0 and first < segment_sectors << 22 and (
+            kind in (1, 2) and first % segment_sectors + amount <= segment_sectors
+            or kind == 3 and first + amount <= slots)
+        if not is_sound:
+            raise Damaged("a delta is impossible")
+    return Delta(number(plain, 0, 8), decode_reference(plain, 16), entries)
