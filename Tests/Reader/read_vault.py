@@ -23,7 +23,7 @@ from typing import Iterator, NamedTuple
 
 from vault_format import (
     CHUNK_BYTES, CHUNK_SECTORS, CONTENT, IDENTITY, LOST_BYTES_MAX, LOST_SECTOR, NUMBER_MAX, THUMBNAIL, Damaged,
-    Descriptor, unsigned)
+    Descriptor, UnknownVersion, decode_record, is_name, unsigned)
 from vault_space import EmptySpace, Space, State, WrongPassword, read_header, unlock
 
 
@@ -65,7 +65,7 @@ class Tree:
             below = []
             for name, *columns in self.database.execute(query, (directory,)):
                 shown = path + b"/" + name if path else name
-                if not 1 <= len(name) <= 255 or b"/" in name or b"\0" in name or name in (b".", b".."):
+                if not is_name(name):
                     self.note(f"{text(path)}: a name is impossible")
                 elif columns[0] is None:
                     self.note(f"{text(shown)}: there is no such inode")
@@ -138,8 +138,11 @@ class Tree:
                     pass
         for id, length, sector, generation, epoch in self.database.execute("SELECT * FROM identity"):
             run = Descriptor(IDENTITY, 0, id, 0, unsigned(generation), unsigned(epoch))
-            for _ in self.chunks(run, length, sector, f"identity record {id}"):
-                pass
+            for _, data in self.chunks(run, length, sector, f"identity record {id}"):
+                try:
+                    decode_record(data)
+                except Damaged as error:
+                    self.note(f"identity record {id}: {error}")
 
 
 # Commands
@@ -274,7 +277,7 @@ def main() -> int:
     except WrongPassword as error:
         print(f"read_vault: {error}", file=sys.stderr)
         return 2
-    except (Damaged, NotImplementedError, OSError) as error:
+    except (Damaged, UnknownVersion, OSError) as error:
         print(f"read_vault: {error}", file=sys.stderr)
         return 1
 

@@ -11,10 +11,10 @@ from typing import Iterator
 import nacl.bindings
 
 from vault_format import (
-    CATALOGUE, CHUNK_SECTORS, DELTA_ROLE, DURABLE_SLOTS, EXTENT_HEADER_BYTES, EXTENT_OVERHEAD_BYTES, FANOUT,
-    NODE_ROLE, PAGE_BYTES, PAGE_PLAIN_BYTES, ROOT_ROLE, SECTOR_BITMAP, SECTOR_BYTES, SLOT_BITMAP, SOFT_SLOTS,
-    TAG_BYTES, USAGE, VERSION, Damaged, Delta, Descriptor, Header, Kind, Reference, Root, blake2b, decode_delta,
-    decode_descriptor, decode_header, decode_node, decode_root, derive, sectors_of, unseal)
+    CATALOGUE, CHUNK_SECTORS, DELTA_ROLE, DURABLE_SLOTS, FANOUT, NODE_ROLE, PAGE_BYTES, PAGE_PLAIN_BYTES, ROOT_ROLE,
+    SECTOR_BITMAP, SECTOR_BYTES, SLOT_BITMAP, SOFT_SLOTS, USAGE, Damaged, Delta, Descriptor, Header, Kind, Reference,
+    Root, UnknownVersion, blake2b, decode_delta, decode_header, decode_node, decode_root, derive, open_extent,
+    open_page, open_slot, sectors_of)
 
 
 class WrongPassword(Exception):
@@ -36,28 +36,23 @@ def read_header(vault: str) -> Header:
     for start in (0, 65_536):
         try:
             return decode_header(data[start : start + 4096])
-        except NotImplementedError as error:
+        except UnknownVersion as error:
             unknown = unknown or error
         except Damaged:
             pass
     raise unknown or Damaged("both copies of the header are damaged, or this is no vault")
 
 
-def open_slot(slot: bytes, index: int, stretched: bytes, clear: bytes) -> bytes | None:
-    """The space key; None where the slot is another password's, or nobody's."""
-    nonce, commitment = slot[:24], slot[24:56]
-    plain = unseal(derive(stretched, "obscura 1 slot"), nonce, slot[56:], clear + bytes([index]))
-    if commitment != blake2b(bytes([index]) + nonce, derive(stretched, "obscura 1 commitment")):
-        return None
-    return plain[:32] if plain is not None and plain[32] == index else None
+def stretch(header: Header, password: bytes, key_file: bytes | None) -> bytes:
+    if key_file is not None:
+        password = blake2b(password, derive(blake2b(key_file), "obscura 1 key file"))
+    return nacl.bindings.crypto_pwhash_alg(
+        32, password, header.salt, header.passes, header.memory, nacl.bindings.crypto_pwhash_ALG_ARGON2ID13)
 
 
 def unlock(header: Header, password: bytes, key_file: bytes | None) -> tuple[int, bytes]:
     """Number and key of the space that the password opens."""
-    if key_file is not None:
-        password = blake2b(password, derive(blake2b(key_file), "obscura 1 key file"))
-    stretched = nacl.bindings.crypto_pwhash_alg(
-        32, password, header.salt, header.passes, header.memory, nacl.bindings.crypto_pwhash_ALG_ARGON2ID13)
+    stretched = stretch(header, password, key_file)
     keys = [open_slot(slot, index, stretched, header.clear) for index, slot in enumerate(header.slots)]
     for index, key in enumerate(keys):
         if key is not None:
@@ -112,16 +107,18 @@ class Space:
 
     def open_extent(self, sector: int, limit: int = CHUNK_SECTORS) -> tuple[Descriptor, bytes]:
         """The extent that begins there and takes `limit` sectors at most, by its own descriptor."""
-        head = self.segments.read(sector, EXTENT_HEADER_BYTES)
-        plain = unseal(self.descriptor, head[:24], head[24:80], bytes([VERSION, 0]))
-        if plain is None:
-            raise Damaged(f"the descriptor in sector {sector} does not open")
-        found = decode_descriptor(plain)
-        sealed = self.segments.read(sector, EXTENT_OVERHEAD_BYTES + found.length)[EXTENT_HEADER_BYTES:]
-        content = unseal(self.content, head[:24], sealed, bytes([VERSION, 0]) + plain)
-        if content is None or sectors_of(found.length) > limit:
-            raise Damaged(f"the extent in sector {sector} does not open")
+        try:
+            found, content = open_extent(self.read_extent(sector), self.descriptor, self.content)
+        except Damaged as error:
+            raise Damaged(f"the extent in sector {sector}: {error}") from None
+        if sectors_of(found.length) > limit:
+            raise Damaged(f"the extent in sector {sector} is longer than what was written there")
         return found, content
+
+    def read_extent(self, sector: int) -> bytes:
+        """As many bytes as the longest extent takes, or up to the segment's end."""
+        left = self.segments.segment_bytes - sector % self.segments.sectors * SECTOR_BYTES
+        return self.segments.read(sector, min(CHUNK_SECTORS * SECTOR_BYTES, left))
 
     def open_copy(
         self, kind: Kind, slot: int, copy: int, pairs: list[tuple[int, int]], tag: bytes | None
@@ -131,9 +128,7 @@ class Space:
             return None
         sector = pairs[pair][copy] * self.segments.sectors + place * (PAGE_BYTES // SECTOR_BYTES)
         sealed = self.segments.read(sector, PAGE_BYTES)
-        if tag is not None and sealed[-TAG_BYTES:] != tag:
-            return None
-        return unseal(self.page, sealed[:24], sealed[24:], kind.associated(copy))
+        return open_page(sealed, self.page, kind, copy, tag)
 
     def roots(self) -> dict[int, list[Root | None]]:
         """What both copies of every slot say, where one says anything."""
