@@ -71,6 +71,12 @@ import Testing
             """)
     }
 
+    @Test func `the reader comes to the verdicts of the vectors`() throws {
+        let place = try Place()
+        let ended = try place.run(["python3", "-B", Self.tests + "/Reader/check_vectors.py"])
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+
     // MARK: Vaults
 
     @Test(arguments: GoldenTests.kept) func `the reader reads every golden vault`(name: String) throws {
