@@ -54,16 +54,25 @@ class Tree:
     def note(self, line: str) -> None:
         self.state.damage[line] = None
 
+    def rows(self, what: str, query: str, *values: int) -> list[tuple]:
+        """What a query finds; nothing, and a note, where the catalogue cannot be read."""
+        try:
+            return self.database.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            self.note(f"{what}: the catalogue is damaged: {error}")
+            return []
+
     def entries(self) -> Iterator[tuple[bytes, Inode]]:
         """All below `moments` and `albums`, these included, a directory before what lies in it, by name."""
+        # By the tables alone: an index may be damaged where they are not.
         query = (
             "SELECT name, i.ino, mode, nlink, size, content, day, flags, mtime, mtime_ns, rdev "
-            "FROM dentry AS d LEFT JOIN inode AS i ON i.ino = d.ino WHERE d.parent = ? ORDER BY name")
+            "FROM dentry AS d NOT INDEXED LEFT JOIN inode AS i ON i.ino = d.ino WHERE d.parent = ?")
         pending, seen = [(b"", 1)], {1}
         while pending:
             path, directory = pending.pop()
             below = []
-            for name, *columns in self.database.execute(query, (directory,)):
+            for name, *columns in sorted(self.rows(text(path) or "/", query, directory)):
                 shown = path + b"/" + name if path else name
                 if not is_name(name):
                     self.note(f"{text(path)}: a name is impossible")
@@ -83,22 +92,20 @@ class Tree:
             pending += [(shown, inode.ino) for shown, inode in reversed(below) if inode.ino in seen]
 
     def target(self, path: bytes, inode: Inode) -> bytes:
-        row = self.database.execute("SELECT target FROM symlink WHERE ino = ?", (inode.ino,)).fetchone()
-        if row is None:
-            self.note(f"{text(path)}: a link has no target")
-        return row[0] if row else b"?"
+        for (target,) in self.rows(text(path), "SELECT target FROM symlink WHERE ino = ?", inode.ino):
+            return target
+        self.note(f"{text(path)}: the link has no target")
+        return b"?"
 
-    def attributes(self, inode: Inode) -> list[tuple[bytes, bytes]]:
-        return self.database.execute("SELECT name, value FROM xattr WHERE ino = ?", (inode.ino,)).fetchall()
+    def attributes(self, path: bytes, inode: Inode) -> list[tuple[bytes, bytes]]:
+        return self.rows(text(path), "SELECT name, value FROM xattr WHERE ino = ?", inode.ino)
 
     def pieces(self, content: int, role: int, what: str) -> Iterator[tuple[int, bytes]]:
         """The stored pieces of a content by offset. Those that do not open are noted, and left out."""
         self.read_contents.add(content)
         end = 0
-        rows = self.database.execute(
-            "SELECT offset, length, sector, generation, epoch FROM extent WHERE content = ? ORDER BY offset",
-            (content,))
-        for offset, length, sector, generation, epoch in rows:
+        query = "SELECT offset, length, sector, generation, epoch FROM extent WHERE content = ? ORDER BY offset"
+        for offset, length, sector, generation, epoch in self.rows(what, query, content):
             is_sound = end <= offset <= 1 << 60 and 1 <= length <= LOST_BYTES_MAX and 0 <= sector < NUMBER_MAX and (
                 length <= CHUNK_BYTES or offset % CHUNK_BYTES == 0)
             end = offset + length
@@ -130,13 +137,13 @@ class Tree:
 
     def verify_rest(self) -> None:
         """Opens what no file in `moments` and `albums` has: thumbnails, identity records, what lies in the trash."""
-        thumbnails = {row[0] for row in self.database.execute("SELECT content FROM thumbnail WHERE length > 0")}
-        for (content,) in self.database.execute("SELECT DISTINCT content FROM extent").fetchall():
+        thumbnails = {row[0] for row in self.rows("thumbnails", "SELECT content FROM thumbnail WHERE length > 0")}
+        for (content,) in self.rows("extents", "SELECT DISTINCT content FROM extent NOT INDEXED"):
             if content not in self.read_contents:
                 role, what = (THUMBNAIL, "thumbnail") if content in thumbnails else (CONTENT, "content")
                 for _ in self.pieces(content, role, f"{what} {content}"):
                     pass
-        for id, length, sector, generation, epoch in self.database.execute("SELECT * FROM identity"):
+        for id, length, sector, generation, epoch in self.rows("identity records", "SELECT * FROM identity"):
             run = Descriptor(IDENTITY, 0, id, 0, unsigned(generation), unsigned(epoch))
             for _, data in self.chunks(run, length, sector, f"identity record {id}"):
                 try:
@@ -207,7 +214,7 @@ def extract(tree: Tree, directory: str) -> None:
             tree.note(f"{text(path)} was left out: {error.strerror}")
             continue
         first[inode.ino] = target
-        for name, value in tree.attributes(inode):
+        for name, value in tree.attributes(path, inode):
             try:
                 os.setxattr(target, name, value, follow_symlinks=False)
             except OSError as error:

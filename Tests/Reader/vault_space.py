@@ -63,17 +63,17 @@ def unlock(header: Header, password: bytes, key_file: bytes | None) -> tuple[int
 # Segments
 
 
-def segment_place(space: int, segment: int) -> tuple[str, int]:
-    """File, within the vault, and offset at which a segment begins."""
+def segment_place(header: Header, space: int, segment: int) -> tuple[str, int]:
+    """File, within the vault, and offset at which a segment begins. Nothing else knows where segments are."""
     return f"spaces/{space}/{segment:06}.seg", 0
 
 
 class Segments:
     """The sectors of a space, numbered through."""
 
-    def __init__(self, vault: str, space: int, segment_bytes: int):
-        self.vault, self.space, self.segment_bytes = vault, space, segment_bytes
-        self.sectors = segment_bytes // SECTOR_BYTES
+    def __init__(self, vault: str, header: Header, space: int):
+        self.vault, self.header, self.space, self.segment_bytes = vault, header, space, header.segment_bytes
+        self.sectors = self.segment_bytes // SECTOR_BYTES
         self.descriptors: dict[str, int] = {}
 
     def read(self, sector: int, count: int) -> bytes:
@@ -81,7 +81,7 @@ class Segments:
         segment, sector = divmod(sector, self.sectors)
         if segment >= 1 << 22 or sector * SECTOR_BYTES + count > self.segment_bytes:
             return b""
-        path, start = segment_place(self.space, segment)
+        path, start = segment_place(self.header, self.space, segment)
         try:
             return os.pread(self.descriptor(path), count, start + sector * SECTOR_BYTES)
         except OSError:
@@ -100,7 +100,7 @@ class Segments:
 
 class Space:
     def __init__(self, vault: str, header: Header, index: int, key: bytes):
-        self.segments = Segments(vault, index, header.segment_bytes)
+        self.segments = Segments(vault, header, index)
         self.slots_per_pair = header.segment_bytes // PAGE_BYTES
         self.content, self.descriptor, self.page, self.boot = (
             derive(key, "obscura 1 " + name) for name in ("content", "descriptor", "page", "boot"))
