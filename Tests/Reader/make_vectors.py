@@ -274,13 +274,14 @@ def node() -> None:
 
 def root_bytes(
     generation=900, kind=1, epoch=0x8000_0000_0000_0001, boot=bytes(32), base=880, released=870, delta=None,
-    objects=((5, 1, 20), (300, 2, 21), (1, 1, 22), (1, 1, 23)), pairs=((0, 1), (7, 9)), count=None, evasion=bytes(4)
+    objects=((5, 1, 20), (300, 2, 21), (1, 1, 22), (1, 1, 23)), pairs=((0, 1), (7, 9)), count=None, evasion=bytes(4),
+    most=12_345
 ) -> bytes:
     data = u64(generation) + bytes([kind]) + evasion + bytes(3) + u64(epoch) + boot + u64(base) + u64(released)
     data += u32(len(pairs) if count is None else count) + bytes(4)
     for pages, levels, slot in objects:
         data += u32(pages) + u32(levels) + (ABSENT if slot is None else reference(slot)) + bytes(4)
-    data += (ABSENT if delta is None else reference(delta)) + bytes(4) + u64(12_345)
+    data += (ABSENT if delta is None else reference(delta)) + bytes(4) + u64(most)
     return (data + b"".join(u32(a) + u32(b) for a, b in pairs)).ljust(4056, b"\0")
 
 
@@ -314,7 +315,7 @@ def root() -> None:
             ("a segment too high", {"pairs": ((0, 1), (2, 1 << 22))}),
             ("a generation above 2^62", {"generation": (1 << 62) + 1}),
             ("a base above the generation", {"base": 901}), ("released above the generation", {"released": 901}),
-            ("five levels", {"objects": ((5, 5, 20),) + rest}),
+            ("too many sectors in use", {"most": (1 << 45) + 1}), ("five levels", {"objects": ((5, 5, 20),) + rest}),
             ("too many pages", {"objects": ((112**4 + 1, 4, 20),) + rest}),
             ("a reference of no levels", {"objects": ((0, 0, 20),) + rest}),
             ("too many counts of use", {"objects": first + rest[:2] + ((4196, 2, 23),)})):

@@ -223,6 +223,7 @@ def decode_root(plain: bytes) -> Root:
         pairs=[(number(plain, at, 4), number(plain, at + 4, 4)) for at in range(320, 320 + 8 * count, 8)])
     segments = [segment for pair in root.pairs for segment in pair]
     if not (root.generation <= NUMBER_MAX and root.base <= root.generation and root.released <= root.generation
+            and number(plain, 312, 8) <= 1 << 45
             and root.pairs[0] == (0, 1) and len(set(segments)) == len(segments) and max(segments) < 1 << 22
             and all(map.levels <= 4 and map.pages <= FANOUT**4 for map in root.objects)
             and all(map.levels > 0 or map.reference is None for map in root.objects)

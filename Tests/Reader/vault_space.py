@@ -239,6 +239,8 @@ class State:
 
     def load(self) -> None:
         """Opens what a root must lead to in order to count: the slot bitmap and the counts of use."""
+        if self.space.slots_per_pair * len(self.root.pairs) > 1 << 26:
+            raise Damaged("there are too many pairs of segments")
         for object in (SLOT_BITMAP, USAGE):
             for kind, reference in self.walk(object, is_strict=True):
                 if kind.role != NODE_ROLE:
