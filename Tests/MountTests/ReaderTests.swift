@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The reader in Tests/Reader, which was written from the format's specification alone and shares nothing with the
-/// program, finds in a vault what a mount shows.
+/// The reader in Tests/Reader, which follows the format's specification and shares no code with the program, finds in a
+/// vault what a mount shows.
 @Suite(.serialized) struct ReaderTests {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().path

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Lists and extracts a vault of Obscura: an independent reader, written from the format's specification
-(Sources/VaultFormat/VaultFormat.docc/Format.md) alone. It shares nothing with the program and writes to no vault.
+"""Lists and extracts a vault of Obscura: a second reader, which follows the format's specification
+(Sources/VaultFormat/VaultFormat.docc/Format.md). It shares no code with the program and writes to no vault.
 
     read_vault.py list VAULT [--key-file F]                  one line a file: path, type, mode, links, size, mtime, sum
     read_vault.py extract VAULT DIRECTORY [--key-file F]     writes `moments` and `albums` into a new directory

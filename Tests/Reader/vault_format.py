@@ -1,4 +1,4 @@
-"""The structures of a vault, taken apart: pure functions from bytes to values. From Format.md alone.
+"""The structures of a vault, taken apart: pure functions from bytes to values. See Format.md.
 
 All that is wrong with bytes that open throws `Damaged`.
 """

@@ -1,4 +1,4 @@
-"""The way from a password to the state of a space: header, root, maps, catalogue. From Format.md alone.
+"""The way from a password to the state of a space: header, root, maps, catalogue. See Format.md.
 
 A page is opened in both copies. What does not open becomes a line of `State.damage`; what nothing can be read without
 throws `Damaged`.
