@@ -1,0 +1,178 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// The reader in Tests/Reader, which follows the format's specification and shares no code with the program, finds in a
+/// vault what a mount shows.
+@Suite(.serialized) struct ReaderTests {
+    private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().path
+
+    // MARK: Reading and comparing
+
+    private func read(_ place: Place, _ words: [String], password: String = "one") throws -> Ended {
+        try place.run(["python3", "-B", Self.tests + "/Reader/read_vault.py"] + words, password + "\n")
+    }
+
+    /// What find(1) and sha256sum(1) say of a directory that has `moments` and `albums`, as the reader lists it.
+    private func manifest(_ place: Place, _ directory: String) throws -> String {
+        try place.shell(
+            """
+            cd '\(directory)'; find moments albums \\( -type f -printf '%p\\t%y\\t%m\\t%n\\t%s\\t%T@\\t' \
+            -exec sha256sum {} \\; -o -type d -printf '%p\\t%y\\t%m\\t%n\\t-\\t%T@\\t-\\n' \
+            -o -type l -printf '%p\\t%y\\t%m\\t%n\\t%s\\t%T@\\t%l\\n' \
+            -o -printf '%p\\t%y\\t%m\\t%n\\t%s\\t%T@\\t-\\n' \\) |
+            sed -E 's/(\\.[0-9]{9})0\\t/\\1\\t/; s/\\t([0-9a-f]{64})  .*$/\\t\\1/' | LC_ALL=C sort
+            """)
+    }
+
+    /// Compares what the reader lists and extracts with what a mount of the vault, as it is now, shows.
+    ///
+    /// - Parameters:
+    ///   - keyFile: a path, where the vault needs one.
+    ///   - extracting: false where the host has no room for the attributes.
+    private func compare(
+        _ place: Place, keyFile: String? = nil, extracting: Bool = true,
+        location: SourceLocation = #_sourceLocation
+    ) throws {
+        let key = keyFile.map { ["--key-file", $0] } ?? []
+        let listed = try read(place, ["list", "V"] + key)
+        #expect(listed.status == 0, "\(listed.errors)", sourceLocation: location)
+        #expect(listed.errors.isEmpty, sourceLocation: location)
+        try place.mount(options: "ro" + (keyFile.map { ",keyfile=" + $0 } ?? ""), location: location)
+        let shown = try manifest(place, "D")
+        #expect(listed.output == shown, sourceLocation: location)
+        if extracting {
+            let extracted = try read(place, ["extract", "V", "X"] + key)
+            #expect(extracted.status == 0, "\(extracted.errors)", sourceLocation: location)
+            #expect(try manifest(place, "X") == shown, sourceLocation: location)
+            try place.shell("chmod -R u+rwx X; rm -rf X")
+        }
+        try place.unmount(location: location)
+    }
+
+    /// Photos by day and album, a copy, hard and symbolic links, a pipe, holes, rewritten bytes, modes, times,
+    /// attributes, and photos that were removed.
+    private func fill(_ place: Place) throws {
+        for index in 1...4 {
+            let photo = Photo(taken: "2019:0\(index):04 05:06:07", seed: UInt8(index))
+            try place.source("p\(index).jpg", photo.bytes)
+        }
+        try place.source("large", noise(700_000, seed: 5))
+        try place.shell(
+            """
+            mkdir -p D/albums/Trip/Deep; cp -a source/*.jpg D/albums/Trip; cp source/large D/albums/large
+            cd D/albums; ln Trip/p1.jpg Trip/Deep/again.jpg; cp Trip/p2.jpg copy.jpg; ln -s ../nowhere link
+            mkfifo pipe; : > empty; truncate -s 50000000 sparse; printf end >> sparse
+            dd if=/dev/zero of=large bs=1000 count=33 seek=77 conv=notrunc status=none
+            chmod 400 empty; touch -d '1960-01-02 03:04:05.25' empty; setfattr -n user.one -v two Trip/p1.jpg
+            rm Trip/p4.jpg ../moments/2019-03-04/p3.jpg
+            """)
+    }
+
+    @Test func `the reader comes to the verdicts of the vectors`() throws {
+        let place = try Place()
+        let ended = try place.run(["python3", "-B", Self.tests + "/Reader/check_vectors.py"])
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+
+    // MARK: Vaults
+
+    @Test(arguments: GoldenTests.kept) func `the reader reads every golden vault`(name: String) throws {
+        let place = try Place()
+        try place.shell("rm -rf V; mkdir V; tar -C V -xSzf '\(Self.tests)/Golden/\(name).tar.gz'")
+        try GoldenArchive(place.vault).unpack()
+        try compare(place)
+    }
+
+    @Test(arguments: [1, 3]) func `the reader reads what was just written`(spaces: Int) throws {
+        let place = try Place(spaces: spaces)
+        let empty = try read(place, ["list", "V"])
+        #expect(empty.status == 0 && empty.output.isEmpty, "\(empty.errors)")
+        try place.mount()
+        try fill(place)
+        try place.unmount()
+        try compare(place)
+
+        let extracted = try read(place, ["extract", "V", "X"])
+        #expect(extracted.status == 0, "\(extracted.errors)")
+        #expect(try status(place.root + "/X/albums/sparse").st_blocks < 2048)
+        try place.shell("getfattr -n user.one --only-values X/albums/Trip/p1.jpg | grep -qx two")
+
+        let wrong = try read(place, ["list", "V"], password: "two")
+        #expect(wrong.status == 2 && wrong.output.isEmpty)
+        #expect(wrong.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test func `the reader takes a key file`() throws {
+        let place = try Place(spaces: 2)
+        let keyFile = try place.source("key", noise(3000, seed: 3))
+        let changed = try place.run(
+            [obscura, "passwd", "V", "--password-stdin", "--new-key-file=" + keyFile], "one\none\n")
+        #expect(changed.status == 0, "\(changed.errors)")
+        try place.mount(options: "keyfile=" + keyFile)
+        try fill(place)
+        try place.unmount()
+        #expect(try read(place, ["list", "V"]).status == 2)
+        try compare(place, keyFile: keyFile)
+    }
+
+    /// What came after the last durable root is only in a soft one, and in the deltas since.
+    @Test(arguments: [1, 3]) func `the reader goes on from soft roots after a kill`(spaces: Int) throws {
+        let place = try Place(spaces: spaces)
+        try place.mount()
+        try fill(place)
+        try place.shell(
+            """
+            sync D/albums/large; cd D/albums
+            for i in 1 2 3 4 5 6; do head -c ${i}0000 /dev/urandom > late$i; rm -f late$((i - 2)); sleep 0.1; done
+            """)
+        usleep(300_000)
+        kill(try #require(place.daemon), SIGKILL)
+        #expect(eventually { place.daemon == nil })
+        while umount2(place.mountPoint, Int32(MNT_DETACH)) == 0 {}
+        #expect(try read(place, ["list", "V"]).output.contains("albums/late6\t"))
+        try compare(place)
+
+        // The state goes on from there.
+        try place.mount()
+        try place.shell("cp source/large D/albums/more; rm D/albums/late5")
+        try place.unmount()
+        try compare(place)
+    }
+
+    /// A map of two levels holds 12,544 pages; these attributes alone take 15 pages each.
+    @Test func `the reader follows maps of three levels`() throws {
+        let place = try Place()
+        try place.mount()
+        try place.shell(
+            """
+            value=$(head -c 60000 /dev/zero | tr '\\0' x); cd D/albums
+            for i in $(seq 900); do echo $i > f$i; setfattr -n user.large -v "$value" f$i; done
+            """)
+        try place.unmount()
+        try compare(place, extracting: false)
+    }
+
+    @Test func `the reader says what is damaged, and leaves the rest`() throws {
+        let place = try Place()
+        try place.mount()
+        try fill(place)
+        try place.unmount()
+        // In the middle of the largest file's extents, behind the pages' two segments.
+        try place.shell(
+            """
+            segment=$(find V -name 000002.seg)
+            dd if=/dev/urandom of="$segment" bs=1000 seek=300 count=8 conv=notrunc status=none
+            """)
+        #expect(try place.run([obscura, "check", "V", "--password-stdin"], "one\n").status == 6)
+        let listed = try read(place, ["list", "V"])
+        #expect(listed.status == 1)
+        #expect(listed.errors.contains("albums/large"))
+        #expect(listed.output.contains("\tdamaged\n"))
+        let extracted = try read(place, ["extract", "V", "X"])
+        #expect(extracted.status == 1)
+        #expect(try status(place.root + "/X/albums/large").st_size == 700_000)
+    }
+}

@@ -1,0 +1,219 @@
+import TestSupport
+import Testing
+import VaultCrypto
+import VaultFormat
+
+@testable import VaultStore
+
+/// The program comes to the verdicts of Tests/Vectors, as the reader in Tests/Reader does.
+@Suite struct VectorTests {
+    private func secret(_ bytes: [UInt8]?) throws -> SecretBytes {
+        try #require(bytes).withUnsafeBytes { SecretBytes(copying: $0) }
+    }
+
+    private func keys(_ vector: Vector) throws -> SpaceKeys { try SpaceKeys(secret(vector.input("key"))) }
+
+    private func bytes(_ secret: SecretBytes) -> [UInt8] { secret.withUnsafeBytes { Array($0) } }
+
+    /// - Parameter found: the fields of a structure that was taken for valid; nil where it was not.
+    private func compare(_ vector: Vector, _ found: [String: String]?) {
+        #expect((found == nil ? "damaged" : "valid") == vector.verdict)
+        for (name, value) in found ?? [:] {
+            if let expected = vector.expected(name) { #expect(value == expected, "\(name)") }
+        }
+    }
+
+    private func shown(_ reference: Reference) -> String {
+        if reference.isAbsent { return "none" }
+        var tags = [UInt8](repeating: 0, count: 2 * Geometry.tagBytes)
+        tags.withUnsafeMutableBytes {
+            reference.tagA.copy(to: $0.slice(0, Geometry.tagBytes))
+            reference.tagB.copy(to: $0.slice(Geometry.tagBytes, Geometry.tagBytes))
+        }
+        return
+            "\(reference.slot) \(Vector.text(Array(tags.prefix(16)))) \(Vector.text(Array(tags.suffix(16))))"
+    }
+
+    @Test func `every structure has vectors`() {
+        for name in ["stretch", "header", "slot", "descriptor", "extent", "page", "node", "root", "delta"] {
+            #expect(!Vector.all(name).isEmpty, "\(name)")
+        }
+    }
+
+    // MARK: Header
+
+    @Test(arguments: Vector.all("stretch")) func `passwords are stretched`(vector: Vector) throws {
+        var password = try secret(vector.input("password"))
+        if let content = vector.input("key_file") {
+            password = KeyFile(try secret(content)).combined(with: password)
+        }
+        let parameters = KDFParameters(
+            memoryBytes: try #require(vector.number("memory")),
+            passes: UInt32(try #require(vector.number("passes"))))
+        let stretched = try #require(vector.input("salt")).withUnsafeBytes {
+            stretch(password: password, salt: $0, parameters: parameters, count: Geometry.keyBytes)
+        }
+        compare(vector, ["stretched": Vector.text(bytes(try #require(stretched)))])
+    }
+
+    @Test(arguments: Vector.all("header")) func `headers are judged`(vector: Vector) throws {
+        do throws(VaultError) {
+            let header = try Header.read(image: vector.bytes)
+            compare(
+                vector,
+                [
+                    "spaces": "\(header.spaceCount)", "segment_bytes": "\(header.segmentBytes)",
+                    "memory": "\(header.kdf.memoryBytes)", "passes": "\(header.kdf.passes)",
+                ])
+        } catch {
+            switch error {
+            case .unsupportedVersion(let version): #expect(vector.verdict == "version \(version)")
+            default: compare(vector, nil)
+            }
+        }
+    }
+
+    @Test(arguments: Vector.all("slot")) func `slots are opened`(vector: Vector) throws {
+        let index = Int(try #require(vector.number("index")))
+        var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
+        copy.replaceSubrange(0..<HeaderLayout.clearBytes, with: try #require(vector.input("clear")))
+        let start = HeaderLayout.slotOffset(index)
+        copy.replaceSubrange(start..<start + HeaderLayout.slotBytes, with: vector.bytes)
+        copy.withUnsafeMutableBytes { copy in
+            let checked = UnsafeRawBufferPointer(copy).slice(0, HeaderLayout.checksumOffset)
+            hash([checked], into: copy.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes))
+        }
+        let found = try Header.read(image: copy).openSlots(secret(vector.input("stretched")))
+        compare(vector, found.map { ["key": Vector.text(bytes($0.key))] })
+        if let found { #expect(found.space == index) }
+    }
+
+    // MARK: Extents
+
+    @Test(arguments: Vector.all("descriptor")) func `descriptors are judged`(vector: Vector) {
+        compare(vector, vector.bytes.withUnsafeBytes { Descriptor(decoding: $0) }.map(fields))
+    }
+
+    private func fields(_ descriptor: Descriptor) -> [String: String] {
+        [
+            "role": "\(descriptor.role.rawValue)", "length": "\(descriptor.length)",
+            "content": "\(descriptor.content)",
+            "offset": "\(descriptor.offset)", "generation": "\(descriptor.generation)",
+            "epoch": "\(descriptor.epoch)",
+        ]
+    }
+
+    @Test(arguments: Vector.all("extent")) func `extents are opened`(vector: Vector) throws {
+        let keys = try keys(vector)
+        let found = vector.bytes.withUnsafeBytes { extent -> (Descriptor, [UInt8])? in
+            var plain = [UInt8](repeating: 0, count: Geometry.descriptorBytes)
+            var associated = [UInt8](repeating: 0, count: Descriptor.associatedBytes)
+            let nonce = extent.slice(0, Geometry.nonceBytes)
+            (associated[0], associated[1]) = (UInt8(formatVersion & 255), UInt8(formatVersion >> 8))
+            let descriptor = plain.withUnsafeMutableBytes { plain -> Descriptor? in
+                let isOpen = associated.prefix(2).withUnsafeBytes {
+                    keys.descriptor.open(
+                        extent.slice(Geometry.nonceBytes, Geometry.descriptorBytes), into: plain,
+                        tag: extent.slice(Geometry.nonceBytes + Geometry.descriptorBytes, Geometry.tagBytes),
+                        nonce: nonce, associated: $0)
+                }
+                return isOpen ? Descriptor(decoding: UnsafeRawBufferPointer(plain)) : nil
+            }
+            guard let descriptor, extent.count >= Int(descriptor.length) + Geometry.extentOverheadBytes else {
+                return nil
+            }
+            associated.withUnsafeMutableBytes { descriptor.encodeAssociatedData(into: $0) }
+            var content = [UInt8](repeating: 0, count: Int(descriptor.length))
+            let isOpen = content.withUnsafeMutableBytes { content in
+                associated.withUnsafeBytes {
+                    keys.content.open(
+                        extent.slice(Geometry.extentHeaderBytes, content.count), into: content,
+                        tag: extent.slice(Geometry.extentHeaderBytes + content.count, Geometry.tagBytes),
+                        nonce: nonce,
+                        associated: $0)
+                }
+            }
+            return isOpen ? (descriptor, content) : nil
+        }
+        compare(vector, found.map { fields($0.0) })
+        if let found, let expected = vector.expected("plaintext") {
+            #expect(found.1 == Vector.bytes(expected))
+        }
+    }
+
+    // MARK: Pages
+
+    @Test(arguments: Vector.all("page")) func `pages are opened`(vector: Vector) throws {
+        func number(_ name: String) throws -> UInt64 { try #require(vector.number(name)) }
+        let identity = PageIdentity(
+            role: try #require(PageRole(rawValue: UInt8(number("role")))),
+            object: UInt8(try number("object")),
+            level: UInt8(try number("level")), index: UInt32(try number("index")))
+        // The program reads whole pages only.
+        guard vector.bytes.count == Geometry.pageBytes else { return compare(vector, nil) }
+        let codec = PageCodec(key: try keys(vector).page)
+        let copy = UInt8(try number("copy"))
+        let tag = vector.input("tag").map { $0.withUnsafeBytes { Tag($0) } }
+        var plain = [UInt8](repeating: 0, count: Geometry.pagePlainBytes)
+        let isOpen = plain.withUnsafeMutableBytes { plain in
+            vector.bytes.withUnsafeBytes {
+                codec.open($0, as: identity, copy: copy, expected: tag, into: plain)
+            }
+        }
+        compare(vector, isOpen ? [:] : nil)
+        if isOpen, let expected = vector.expected("plaintext") { #expect(plain == Vector.bytes(expected)) }
+    }
+
+    @Test(arguments: Vector.all("node")) func `nodes are read`(vector: Vector) {
+        let references = vector.bytes.withUnsafeBytes { bytes in
+            (0..<MapLayout.fanout).map {
+                Reference(decoding: bytes.slice($0 * MapLayout.referenceBytes, MapLayout.referenceBytes))
+            }
+        }
+        var found = ["references": "\(references.filter { !$0.isAbsent }.count)"]
+        for (place, reference) in references.enumerated() { found["reference \(place)"] = shown(reference) }
+        compare(vector, found)
+    }
+
+    @Test(arguments: Vector.all("root")) func `roots are judged`(vector: Vector) {
+        guard let root = vector.bytes.withUnsafeBytes({ RootRecord(decoding: $0) }) else {
+            return compare(vector, nil)
+        }
+        var found = [
+            "generation": "\(root.generation)", "durable": root.isDurable ? "1" : "0",
+            "epoch": "\(root.epoch)",
+            "base": "\(root.base)", "released": "\(root.released)", "delta": shown(root.delta),
+            "pairs": root.pairs.map { "\($0.a) \($0.b)" }.joined(separator: " "),
+        ]
+        for (number, object) in root.objects.enumerated() {
+            found["object \(number)"] = "\(object.pageCount) \(object.levels) \(shown(object.reference))"
+        }
+        compare(vector, found)
+    }
+
+    /// As `Space.readDelta` reads one.
+    @Test(arguments: Vector.all("delta")) func `deltas are judged`(vector: Vector) throws {
+        let segmentSectors = Int(try #require(vector.number("segment_sectors")))
+        let slotCount = Int(try #require(vector.number("slots")))
+        let found = vector.bytes.withUnsafeBytes { bytes -> [String: String]? in
+            let count = Int(bytes.number(DeltaLayout.countOffset, as: UInt32.self))
+            guard count <= DeltaLayout.entriesPerPage else { return nil }
+            let entries = (0..<count).map {
+                DeltaEntry(
+                    decoding: bytes.slice(
+                        DeltaLayout.entriesOffset + $0 * DeltaLayout.entryBytes, DeltaLayout.entryBytes))
+            }
+            let areSound = entries.allSatisfy {
+                $0.isPlausible(sectorsPerSegment: segmentSectors, slotCount: slotCount)
+            }
+            guard areSound else { return nil }
+            let previous = bytes.slice(DeltaLayout.previousOffset, MapLayout.referenceBytes)
+            return [
+                "generation": "\(bytes.number(DeltaLayout.generationOffset, as: UInt64.self))",
+                "previous": shown(Reference(decoding: previous)),
+                "entries": entries.map { "\($0.kind) \($0.count) \($0.start)" }.joined(separator: " "),
+            ]
+        }
+        compare(vector, found)
+    }
+}
