@@ -22,8 +22,8 @@ extension Tree {
                 try removeEntry(directory, row.id, inode, now: now)
                 // Not `unlinked`: a copy without a name waits for its photo, and for nobody else.
                 inode.row.countLinks(by: -1)
-                // The name in a day is the one that the kernel removes.
-                if !directory.isDay { noteLost(row, in: directory) }
+                // That name in a day is the one that the kernel removes.
+                if !directory.isDay || row.name != name { noteLost(row, in: directory) }
             }
             inode.row.changed = now
             touch(inode)

@@ -9,11 +9,15 @@ final class SafeFiles: Sendable {
     private let files = Mutex<[String: [UInt8]]>([:])
 
     func add(_ name: String, _ bytes: [UInt8]) { files.withLock { $0[name] = bytes } }
+    func remove(_ name: String) { files.withLock { $0[name] = nil } }
     var all: [String: [UInt8]] { files.withLock { $0 } }
 }
 
 /// A program that writes files one after the other into an album, each with fsync(2), until one fails or it is to end.
+/// It keeps the newest ones, so that it never fills the space, however fast it is.
 final class FileWriter: Sendable {
+    private static let keptMax = 80
+
     private let directory: String
     private let safe: SafeFiles
     private let state = Mutex((isEnding: false, isEnded: false, count: 0))
@@ -31,6 +35,7 @@ final class FileWriter: Sendable {
                 number += 1
                 let count = Int.random(in: 1..<(number % 7 == 0 ? 600_000 : 20_000), using: &dice)
                 guard put("\(name)-\(number)", Self.bytes(count, &dice)) else { break }
+                guard number <= Self.keptMax || remove("\(name)-\(number - Self.keptMax)") else { break }
                 state.withLock { $0.count += 1 }
             }
             state.withLock { $0.isEnded = true }
@@ -60,6 +65,11 @@ final class FileWriter: Sendable {
         guard write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else { return fail() }
         safe.add(name, bytes)
         return true
+    }
+
+    private func remove(_ name: String) -> Bool {
+        safe.remove(name)
+        return unlink("\(directory)/\(name)") == 0 || fail()
     }
 
     private func fail() -> Bool {
