@@ -174,8 +174,8 @@ final class CrashSession: LibraryUser {
         }
     }
 
-    /// Lets what is written next lie in one of a few segments of a space that has hundreds: more than have their bits in
-    /// memory, and so few that each is soon used again.
+    /// Lets what is written next lie in one of a few segments of a space that has hundreds: more than have their bits
+    /// in memory, and so few that each is soon used again.
     func scatter(_ dice: inout Dice) {
         guard isMounted, vault.spaceCount > 1, vault.limits == .least, !isPressed else { return }
         space.lock.withLock {
