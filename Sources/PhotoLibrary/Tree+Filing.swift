@@ -201,9 +201,9 @@ extension Tree {
         }
     }
 
-    /// What the kernel may have kept of a file's name that means another file or nothing now, and of the directory it
-    /// is in. It asks anew for names in days, but keeps them too: as long as it keeps one it keeps the inode, and that
-    /// its bytes.
+    /// Tells the kernel to forget a file's name that means another file or nothing now, and the attributes of its
+    /// directory. The kernel asks anew for names in days, but keeps them too: as long as it keeps one it keeps the
+    /// inode, and that its bytes.
     func noteLost(_ row: DentryRow, in directory: Inode) {
         notices.append(.lostEntry(parent: row.parent, name: row.name))
         if !directory.isDay { notices.append(.attributes(row.parent)) }
