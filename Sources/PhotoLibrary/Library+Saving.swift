@@ -143,7 +143,9 @@ extension Library {
 
     private func destroySome(_ inode: Inode, _ tree: Tree) throws(FileError) -> Bool {
         let content = inode.row.content
-        if content != 0 && inode.row.allocated > 0, try !tree.leaveContent(of: inode) {
+        if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
+            try !tree.leaveContent(of: inode)
+        {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: space.limits.reapedRows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))

@@ -187,8 +187,13 @@ extension Tree {
         _ name: [UInt8], in parent: Inode, _ caller: Caller, _ now: Timestamp
     ) throws(FileError) -> Inode {
         if let found = try find(parent, name) {
-            guard found.inode.isDirectory else { throw .notDirectory }
-            return found.inode
+            if found.inode.isDirectory { return found.inode }
+            guard parent.ino != Place.root else { throw .notDirectory }
+            // A file that somebody called so keeps nobody from removing photos: it makes way.
+            let row = DentryRow(parent: parent.ino, id: found.id, name: name, ino: found.inode.ino)
+            let other = try freeName(parent, name)
+            try withdraw(row, in: parent, found.inode, now: now)
+            try addEntry(parent, other, found.inode, now: now)
         }
         let made = makeInode(mode: directoryType | 0o700, in: parent, caller, now: now)
         made.row.nlink = 2
@@ -277,4 +282,4 @@ func isTrashName(_ name: [UInt8]) -> Bool {
 private let trashPrefix = Array(".Trash-".utf8)
 private let filesName = Array("files".utf8)
 private let infosName = Array("info".utf8)
-private let infoSuffix = Array(".trashinfo".utf8)
+private let infoSuffix = TrashInfoText.suffix

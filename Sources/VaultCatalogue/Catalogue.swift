@@ -96,6 +96,8 @@ public final class Tables {
     let unpictured: UnpicturedStatements
     let identities: IdentityStatements
     let connection: Connection
+    /// Whether the indexes by sector say what the tables say. Where not, a check reads whole tables.
+    public var trustsSectorIndexes = true
 
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection

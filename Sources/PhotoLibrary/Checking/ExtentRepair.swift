@@ -40,6 +40,10 @@ struct ExtentRepair {
         var rows: [ExtentRun]
         /// As they should be: by an identity record that is as new as the rows, else by these.
         var runs: [ExtentRun]
+        /// Whether `runs` are those of an identity record.
+        var isRecorded = false
+        /// Extents that open.
+        var open: [ExtentRun] = []
         /// Extents that keep their place.
         var kept: [ExtentRun] = []
         /// Whether one of them opens.
@@ -60,7 +64,9 @@ struct ExtentRepair {
             let rows = try tables.runs(of: key.content, isRecord: key.isRecord).map(\.run)
             var content = Content(
                 owners: key.isRecord ? [] : owners[key.content] ?? [], rows: rows, runs: rows)
-            if content.isOfFile { content.runs = try recordedRuns(of: key.content) ?? rows }
+            if content.isOfFile, let recorded = try recordedRuns(of: key.content) {
+                (content.runs, content.isRecorded) = (recorded, true)
+            }
             claims += try self.claims(of: key, &content)
             contents[key] = content
         }
@@ -98,10 +104,10 @@ struct ExtentRepair {
 
     /// The extents of all runs of a content.
     private func claims(of key: ContentKey, _ content: inout Content) throws(CatalogueError) -> [Claim] {
-        if key.isRecord { return claims(of: key, content, as: .identity) }
-        let asFile = claims(of: key, content, as: .content)
+        if key.isRecord { return claims(of: key, &content, as: .identity) }
+        let asFile = claims(of: key, &content, as: .content)
         if !content.isOfThumbnail || asFile.contains(where: \.isOpen) { return asFile }
-        let asThumbnail = claims(of: key, content, as: .thumbnail)
+        let asThumbnail = claims(of: key, &content, as: .thumbnail)
         if content.isOfFile, asThumbnail.contains(where: \.isOpen) {
             // Where the bytes of the file are nobody knows.
             try mender.separate(content: key.content)
@@ -111,16 +117,18 @@ struct ExtentRepair {
     }
 
     /// Extents, each as a run of its own: those that open, and those that do not and can lie where they ought to.
-    private func claims(of key: ContentKey, _ content: Content, as role: ExtentRole) -> [Claim] {
+    private func claims(of key: ContentKey, _ content: inout Content, as role: ExtentRole) -> [Claim] {
         let open = Set(content.rows + content.runs).filter { !$0.isLost }.flatMap {
             space.openingExtents(of: $0, role, content: key.content)
         }
         var claims = Set(open).map { Claim(key: key, run: $0, isOpen: true) }
+        content.open = claims.map(\.run)
         let known = Set(open.map(\.sector))
         for run in content.runs where space.isPossible(run) && run.offset < Geometry.fileBytesMax {
             for number in 0..<run.chunkCount where !known.contains(run.sector(ofChunk: number)) {
                 let start = run.offset + UInt64(number) * Chunk.bytes
                 let part = run.part(from: start, to: start + Chunk.bytes)
+                if space.holdsAnother(part, role, content: key.content) { continue }
                 claims.append(Claim(key: key, run: part, isOpen: false))
             }
         }
@@ -139,7 +147,13 @@ struct ExtentRepair {
     private func mend(_ number: UInt64, _ content: Content) throws(CatalogueError) {
         let size = try tables.largestSize(ofFilesWith: number)
         let dense = try tables.sizeWithoutHoles(ofFilesWith: number)
-        let lost = lost(of: content.runs, besides: content.kept, size: size, dense: dense)
+        var lost = lost(of: content, size: size, dense: dense)
+        if content.isOfFile, !content.isRecorded,
+            try tables.storedBytes(ofFilesWith: number) > bytes(of: content.kept) + bytes(of: lost)
+        {
+            // Some more is lost, nobody knows where: any hole may be one.
+            lost = self.lost(of: content, size: size, dense: min(size ?? 0, Self.lostBytesMax))
+        }
         if content.isOfThumbnail && !content.isOfFile {
             // One of which something is lost is made anew.
             if !content.isOpen || !lost.isEmpty { try tables.dropThumbnail(content: number) }
@@ -151,26 +165,41 @@ struct ExtentRepair {
         try tables.replaceRuns(of: number, by: joined(content.kept + lost))
         try tables.markRecords(ofContent: number)
         if content.isOfFile {
+            // What it was is no reason to look for more the next time.
+            try tables.countStoredBytes(ofFilesWith: number)
             try tables.dropThumbnailRows(content: number)
         } else {
             try mender.recover(content: number)
         }
     }
 
+    /// Holes that may be lost bytes are taken for lost up to here: each run of lost bytes is a row.
+    private static let lostBytesMax: UInt64 = 1 << 50
+
+    private func bytes(of runs: [ExtentRun]) -> UInt64 {
+        runs.reduce(0) { $0 + min($1.length, Geometry.lostBytesMax) }
+    }
+
     /// Ranges of bytes that the catalogue's runs list and that no kept run has.
     ///
     /// - Parameter dense: up to where there was no hole; nil where nobody knows.
-    private func lost(
-        of runs: [ExtentRun], besides kept: [ExtentRun], size: UInt64?, dense: UInt64?
-    ) -> [ExtentRun] {
+    private func lost(of content: Content, size: UInt64?, dense: UInt64?) -> [ExtentRun] {
+        let (runs, kept) = (content.runs, content.kept)
         // What rows say of impossible lengths goes no farther than the file.
         let known = kept.map(\.end).max() ?? 0
         let most = max(size ?? 0, min(known, Geometry.fileBytesMax)) + (size == nil ? Chunk.bytes : 0)
-        let claimed = runs.compactMap { run -> Range<UInt64>? in
-            guard run.offset < most, run.length > 0 else { return nil }
-            return run.offset..<min(run.end, space.isPossible(run) ? Geometry.numberMax : most)
+        // What opens tells itself where it belongs.
+        let opened = Set(content.open.map(\.sector))
+        let claimed = runs.flatMap { run -> [Range<UInt64>] in
+            guard run.offset < most, run.length > 0 else { return [] }
+            guard space.isPossible(run) else { return [run.offset..<min(run.end, most)] }
+            return (0..<run.chunkCount).compactMap { number in
+                if opened.contains(run.sector(ofChunk: number)) { return nil }
+                let start = run.offset + UInt64(number) * Chunk.bytes
+                return start..<min(start + Chunk.bytes, run.end)
+            }
         }
-        let all = merged(claimed + (dense.map { [0..<$0] } ?? []))
+        let all = merged(claimed + content.open.map { $0.offset..<$0.end } + (dense.map { [0..<$0] } ?? []))
         return subtracting(kept.map { $0.offset..<$0.end }, from: all).flatMap { ExtentRun.lost($0) }
     }
 

@@ -57,7 +57,7 @@ extension Finding {
         let range = "bytes \(damage.offset) to \(damage.offset &+ damage.length &- 1)"
         let cause =
             switch damage.fault {
-            case .unauthentic: "\(range) cannot be authenticated"
+            case .unauthentic, .another: "\(range) cannot be authenticated"
             case .segment(let fault): "\(range) are lost: \(fault.text)"
             case .unreadable(let number): "\(range) cannot be read: \(number)"
             case .descriptor: "the descriptor of \(range) is damaged; the bytes are whole"

@@ -136,7 +136,10 @@ public struct SpaceCheck {
         report.fileCount = fileCount
         // Of a table that is not whole its rows are read one by one, by those who can.
         if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
-        if !errors.isEmpty { report.plan.mustReindex = true }
+        if !errors.isEmpty {
+            report.plan.mustReindex = true
+            catalogue.locked { $0.trustsSectorIndexes = false }
+        }
         for error in errors { report.add("the catalogue", error.text, isHarmless: false) }
         for (rule, findings) in broken {
             for finding in findings { report.add(finding) }
@@ -234,6 +237,9 @@ public struct SpaceCheck {
                 report.plan.records.insert(damage.content)
             } else if thumbnails.contains(damage.content) {
                 report.plan.thumbnails.insert(damage.content)
+            } else if damage.fault == .another {
+                // Its row is wrong, or its bytes are lost.
+                report.plan.contested.insert(damage.key)
             }
         }
     }

@@ -22,17 +22,19 @@ public struct SpaceRepair {
         }
         if let exchange = plan.exchange {
             try unlocked.undo(exchange)
-            return unlocked.levelTimes()
+            return unlocked.blurTraces()
         }
-        try unlocked.repairFiles()
+        try unlocked.repairFiles(segmentCount: (plan.segments.max() ?? -1) + 1)
         if plan.mustSalvage, let salvage {
             try salvage.rebuild()
-            return unlocked.levelTimes()
+            return unlocked.blurTraces()
         }
         let space = try unlocked.openSpace(.repairing)
         do throws(FileError) {
             let catalogue = try sql(Catalogue(storage: space))
             let repair = SpaceRepair(space: space, catalogue: catalogue, plan: plan)
+            // Until they are made anew.
+            if plan.mustReindex { catalogue.locked { $0.trustsSectorIndexes = false } }
             try repair.mendFiles()
             if plan.mustMendAllocation { try repair.mendAllocation() }
             try repair.mendPages()
@@ -42,7 +44,7 @@ public struct SpaceRepair {
             if error == .noRoom { throw .noRoom }
             throw .damaged("the repair could not be finished; nothing was lost by it, so try again")
         }
-        unlocked.levelTimes()
+        unlocked.blurTraces()
     }
 
     private func mendFiles() throws(FileError) { try stored(space.remakeSegments(plan.segments)) }
@@ -75,7 +77,10 @@ public struct SpaceRepair {
     private func mendRows(_ tables: Tables) throws(CatalogueError) {
         if plan.mustReindex { try tables.reindex(chooseName) }
         let mender = CatalogueMender(tables, chooseName: chooseName)
-        if !plan.contested.isEmpty { try mendExtents(tables, mender) }
+        // Numbers and directories for what is recovered; then extents, while it is known which records are as new as
+        // the rows.
+        for rule in CatalogueRule.foundations { try mend(rule, tables, mender) }
+        try mendExtents(tables, mender)
         try dropDamaged(tables)
         for _ in 0..<Self.roundsMax {
             if try !mendRules(tables, mender) { return }
@@ -86,11 +91,19 @@ public struct SpaceRepair {
     private func mendRules(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
         var isBroken = false
         for rule in CatalogueRule.all where rule.isMendable {
-            if try tables.violations(of: rule, limit: 1).isEmpty { continue }
-            isBroken = true
-            try mender.mend(rule) { () throws(CatalogueError) in try mendExtents(tables, mender) }
+            if try mend(rule, tables, mender) { isBroken = true }
         }
         return isBroken
+    }
+
+    /// Mends what breaks a rule; whether something did.
+    @discardableResult
+    private func mend(
+        _ rule: CatalogueRule, _ tables: Tables, _ mender: CatalogueMender
+    ) throws(CatalogueError) -> Bool {
+        if try tables.violations(of: rule, limit: 1).isEmpty { return false }
+        try mender.mend(rule) { () throws(CatalogueError) in try mendExtents(tables, mender) }
+        return true
     }
 
     /// Mends the extents of all who have some where others have, or where none can be.
@@ -100,6 +113,7 @@ public struct SpaceRepair {
         keys.formUnion(try tables.contentsToMend().map { ContentKey(content: $0) })
         keys.formUnion(plan.contested)
         keys.formUnion(try contested(tables))
+        if keys.isEmpty { return }
         for _ in 0..<Self.roundsMax {
             var repair = ExtentRepair(space, tables, mender)
             try repair.mend(keys)

@@ -25,10 +25,14 @@ enum DeadNumbers {
 struct NewlyDead {
     private(set) var blocks: [UInt64: [UInt64]] = [:]
 
-    mutating func add(inode ino: UInt64) { blocks[DeadNumbers.block(ofInode: ino), default: []].append(ino) }
+    mutating func add(inode ino: UInt64) { add(ino, to: DeadNumbers.block(ofInode: ino)) }
 
-    mutating func add(content: UInt64) {
-        blocks[DeadNumbers.block(ofContent: content), default: []].append(content)
+    mutating func add(content: UInt64) { add(content, to: DeadNumbers.block(ofContent: content)) }
+
+    /// Numbers that only a row that makes no sense can have are in no block: theirs would be that of others.
+    private mutating func add(_ number: UInt64, to block: UInt64) {
+        guard number / DeadNumbers.numbersPerBlock < DeadNumbers.contents else { return }
+        blocks[block, default: []].append(number)
     }
 
     /// Writes the bits, and marks the blocks' records. Forgets all.

@@ -18,7 +18,8 @@ struct FormerTree {
         /// It is there no longer, whatever older records say.
         case gone
         /// - generation: what was written before it, and is not among the record's runs, is older than its bytes.
-        case record(IdentityRecord, generation: UInt64)
+        /// - recorded: runs of the same bytes as the identity record has them.
+        case record(IdentityRecord, generation: UInt64, recorded: [ExtentRun]?)
     }
 
     /// Reads the catalogue; nil where no row of a file can be read any more.
@@ -76,7 +77,8 @@ struct FormerTree {
             return try read { tree throws(FileError) in try known(ino, told, tree) }
         } catch {
             // Rows that make no sense are as good as lost.
-            return told.map { .record($0.record, generation: $0.found.run.generation) } ?? .nothing
+            return told.map { .record($0.record, generation: $0.found.run.generation, recorded: nil) }
+                ?? .nothing
         }
     }
 
@@ -87,17 +89,35 @@ struct FormerTree {
         if row == nil, !remains.mayLack(.inode, ino) { return .gone }
         if orphans.contains(ino) { return .gone }
         guard let base = row ?? told?.record.row else { return .nothing }
+        // Of a file whose content has no number nobody knows the bytes.
+        if base.mode & fileTypeMask == regularType, !(1...Geometry.idMax).contains(base.content) {
+            throw .damaged
+        }
         var record = try tree.record(base, sql(tree.tables.dentries(of: ino)), .none)
         if let told {
             try complete(&record, by: told.record, isNewest: isNewest(told.found, tree))
         }
+        if record.runs?.isEmpty ?? true, base.allocated == 0, base.mode & fileTypeMask == regularType {
+            // A count that is wrong hides none.
+            record.runs = try sql(tree.tables.firstExtents(of: base.content, limit: RecordLimits.none.runs))
+        }
         completeRuns(&record, told?.record)
-        if record.names.isEmpty, ino >= Place.firstOfUsers, record.photo == nil, !base.flags.contains(.copy) {
+        if record.row.mode & fileTypeMask != regularType {
+            // Nothing else is a photo, whatever rows say.
+            record.row.flags.subtract([.photo, .copy, .shared, .trashed])
+            (record.photo, record.trashed, record.keptNames) = (nil, nil, [])
+            (record.row.content, record.row.allocated) = (0, 0)
+        }
+        if record.names.isEmpty, ino >= Place.firstOfUsers, record.photo == nil,
+            !record.row.flags.contains(.copy)
+        {
             // What has lost its name is given one in `albums/Recovered`.
             record.names = [RecordedName(parent: Place.root, name: Array("\(ino)".utf8), isMember: false)]
         }
         // Rows are of the newest commit: what they do not name is of none.
-        return .record(record, generation: row == nil ? told?.found.run.generation ?? .max : .max)
+        return .record(
+            record, generation: row == nil ? told?.found.run.generation ?? .max : .max,
+            recorded: told.flatMap { Self.hasSameBytes($0.record, base) ? $0.record.runs : nil })
     }
 
     /// Whether a record is the one that the catalogue names, and nothing has changed since; also where nobody knows.
@@ -144,12 +164,19 @@ struct FormerTree {
         }
     }
 
+    private static func hasSameBytes(_ told: IdentityRecord, _ row: InodeRow) -> Bool {
+        told.row.content == row.content && told.row.version == row.version
+    }
+
     /// A run that is missing would read as zeros: where all of them are not known, what was found of the content tells.
     private func completeRuns(_ record: inout IdentityRecord, _ told: IdentityRecord?) {
         let row = record.row
-        guard row.allocated > 0, remains.mayLack(.extent, row.content) else { return }
-        if record.runs?.reduce(0, { $0 + $1.length }) == row.allocated { return }
-        let isSame = told?.row.content == row.content && told?.row.version == row.version
-        record.runs = isSame ? told?.runs : nil
+        // Rows may say of lengths what overflows.
+        if record.runs?.reduce(0, { $0 + min($1.length, Geometry.lostBytesMax) }) == row.allocated { return }
+        if let told, Self.hasSameBytes(told, row) {
+            record.runs = told.runs
+        } else if row.allocated > 0 {
+            record.runs = nil
+        }
     }
 }

@@ -60,12 +60,17 @@ struct FoundContents {
 
     /// The bytes that a record of that generation tells of, as they were then; or, where some of these are lost, as
     /// they were written since, without a gap.
-    func bytes(of record: IdentityRecord, _ generation: UInt64) -> FoundBytes {
+    func bytes(of survivor: Salvage.Survivor) -> FoundBytes {
+        let (record, generation) = (survivor.record, survivor.generation)
         let row = record.row
-        guard row.allocated > 0 else { return FoundBytes(size: row.size) }
+        if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
         if let listed = record.runs, areSound(listed) {
             let told = bytes(row.content, listed, size: row.size)
             if told.lostBytes == 0 { return told }
+            if let recorded = survivor.recorded, areSound(recorded) {
+                let other = bytes(row.content, recorded, size: row.size)
+                if other.lostBytes == 0 { return other }
+            }
             let newest = newestBytes(of: row.content)
             // Never what the lost bytes were before.
             let isNewer = newest.pieces.allSatisfy { piece in
@@ -95,41 +100,50 @@ struct FoundContents {
     }
 
     private func bytes(_ content: UInt64, _ listed: [ExtentRun], size: UInt64) -> FoundBytes {
-        var found = FoundBytes(size: size)
+        var pieces: [ContentPiece] = []
         for run in listed {
             if run.isLost {
-                found.append(ContentPiece(run: run, isLost: true))
+                pieces.append(ContentPiece(run: run, isLost: true))
                 continue
             }
             for chunk in 0..<run.chunkCount {
-                var part = run
-                part.offset += UInt64(chunk * Geometry.chunkBytes)
-                part.length = UInt64(run.plainBytes(ofChunk: chunk))
-                part.sector = run.sector(ofChunk: chunk)
-                found.append(ContentPiece(run: part, isLost: !opens(part, of: content)))
+                let part = Self.extent(chunk, of: run)
+                let found = self.found(part, of: content)
+                pieces.append(ContentPiece(run: found ?? part, isLost: found == nil))
             }
         }
+        // Some may lie elsewhere in the file than listed.
+        pieces.sort { $0.run.offset < $1.run.offset }
+        var found = FoundBytes(size: size)
+        for piece in pieces where piece.run.offset >= found.pieces.last?.run.end ?? 0 { found.append(piece) }
+        found.size = max(size, found.pieces.last?.run.end ?? 0)
         return found
     }
 
-    /// Whether the one extent of a run is what was found in its place.
-    private func opens(_ extent: ExtentRun, of content: UInt64) -> Bool {
+    private static func extent(_ number: Int, of run: ExtentRun) -> ExtentRun {
+        ExtentRun(
+            offset: run.offset + UInt64(number * Geometry.chunkBytes),
+            length: UInt64(run.plainBytes(ofChunk: number)), sector: run.sector(ofChunk: number),
+            generation: run.generation, epoch: run.epoch)
+    }
+
+    /// The extent of a content and a commit that was found in the place of a listed one, as it says of itself; nil
+    /// where there is none.
+    private func found(_ extent: ExtentRun, of content: UInt64) -> ExtentRun? {
         var (low, high) = (0, runs.count)
         while low < high {
             let middle = (low + high) / 2
             if runs[middle].run.sector > extent.sector { high = middle } else { low = middle + 1 }
         }
-        guard low > 0 else { return false }
+        guard low > 0 else { return nil }
         let found = runs[low - 1]
         guard found.content == content, found.run.generation == extent.generation,
-            found.run.epoch == extent.epoch, extent.offset >= found.run.offset,
-            extent.offset < found.run.offset + found.run.length
-        else { return false }
-        let distance = Int(extent.offset - found.run.offset)
-        guard distance % Geometry.chunkBytes == 0 else { return false }
-        let chunk = distance / Geometry.chunkBytes
-        return found.run.sector(ofChunk: chunk) == extent.sector
-            && found.run.plainBytes(ofChunk: chunk) == Int(extent.length)
+            found.run.epoch == extent.epoch
+        else { return nil }
+        let (chunk, rest) = (extent.sector - found.run.sector).quotientAndRemainder(
+            dividingBy: UInt64(Geometry.sectorsPerChunk))
+        guard rest == 0, chunk < UInt64(found.run.chunkCount) else { return nil }
+        return Self.extent(Int(chunk), of: found.run)
     }
 
     /// The newest of what was found of a content: of each chunk what was written last. What is missing between, and up
@@ -169,10 +183,7 @@ struct FoundContents {
         for index in indexes(of: content) {
             let run = runs[Int(index)].run
             for number in 0..<run.chunkCount {
-                var extent = run
-                extent.offset += UInt64(number * Geometry.chunkBytes)
-                extent.length = UInt64(run.plainBytes(ofChunk: number))
-                extent.sector = run.sector(ofChunk: number)
+                let extent = Self.extent(number, of: run)
                 let chunk = extent.offset / UInt64(Geometry.chunkBytes)
                 guard let known = chunks[chunk]?.first,
                     known.epoch != extent.epoch

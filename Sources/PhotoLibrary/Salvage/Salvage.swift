@@ -94,8 +94,10 @@ public final class Salvage {
     /// An inode that belongs into the new state.
     struct Survivor {
         var record: IdentityRecord
-        /// See `FoundContents.bytes(of:_:)`.
+        /// See `FoundContents.bytes(of:)`.
         var generation: UInt64
+        /// The same bytes' runs by the identity record, where `record` has those of rows.
+        var recorded: [ExtentRun]?
         /// The newest record of its number, if there is one.
         var found: FoundRecord?
     }
@@ -119,8 +121,9 @@ public final class Salvage {
         }
         switch former?.known(ino, told: told) ?? .nothing {
         case .gone: return nil
-        case .record(let record, let generation):
-            return Survivor(record: record, generation: generation, found: told?.found)
+        case .record(let record, let generation, let recorded):
+            return Survivor(
+                record: record, generation: generation, recorded: recorded, found: told?.found)
         case .nothing:
             return told.map {
                 Survivor(record: $0.record, generation: $0.found.run.generation, found: $0.found)
@@ -160,8 +163,8 @@ public final class Salvage {
                 }
                 return
             }
-            let bytes = contents.bytes(of: record, survivor.generation)
-            if record.row.allocated > 0, !bytes.isGone { claimed.insert(record.row.content) }
+            let bytes = contents.bytes(of: survivor)
+            if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(record.row.content) }
             count(record, bytes, &days)
         }
         report.days = days.count

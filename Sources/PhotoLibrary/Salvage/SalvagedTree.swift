@@ -55,7 +55,7 @@ struct SalvagedTree {
         var count = 0
         try salvage.forEachInode { survivor throws(FileError) in
             guard survivor.record.row.mode & fileTypeMask != directoryType else { return }
-            let isAdded = try add(survivor.record, survivor.generation)
+            let isAdded = try add(survivor)
             if isAdded, let found = survivor.found { placed.append(found) }
             count += 1
             if count % Self.filesPerFlush == 0 {
@@ -213,14 +213,17 @@ struct SalvagedTree {
     // MARK: Files
 
     /// Adds a file, link or node; false where nothing of its bytes is left.
-    private mutating func add(_ record: IdentityRecord, _ generation: UInt64) throws(FileError) -> Bool {
+    private mutating func add(_ survivor: Salvage.Survivor) throws(FileError) -> Bool {
+        let record = survivor.record
         var row = record.row
         if record.names.isEmpty, record.photo == nil, !row.flags.contains(.copy) { return false }
         let isRegular = row.mode & fileTypeMask == regularType
-        let bytes = salvage.contents.bytes(of: record, generation)
+        let bytes = salvage.contents.bytes(of: survivor)
         if isRegular, bytes.isGone { return false }
         if isRegular {
-            if row.allocated > 0 { (row.size, row.allocated) = (bytes.size, bytes.allocated) }
+            if row.allocated > 0 || !bytes.pieces.isEmpty {
+                (row.size, row.allocated) = (bytes.size, bytes.allocated)
+            }
             // Nothing is lost of what no file can be.
             if row.size > Geometry.fileBytesMax { row.size = bytes.pieces.last?.run.end ?? 0 }
             row.flags.remove(.shared)
@@ -350,7 +353,8 @@ struct SalvagedTree {
     private mutating func settleCopies() throws(FileError) {
         for ino in copies {
             let inode = try tree.inode(ino)
-            if let photo = photos[inode.row.content] {
+            // One that stands under a day is no copy.
+            if let photo = photos[inode.row.content], try tree.moments(of: inode).isEmpty {
                 try sql(tree.tables.storeCopy(ino, of: photo))
                 inode.row.flags.insert(.copy)
             } else {

@@ -121,7 +121,7 @@ extension CatalogueMender {
         for ino in several {
             try execute(
                 """
-                DELETE FROM dentry WHERE ino = ?1 AND id <> (SELECT dentry.id FROM dentry
+                DELETE FROM dentry WHERE ino = ?1 AND (parent, id) <> (SELECT dentry.parent, dentry.id FROM dentry
                     JOIN inode ON inode.ino = dentry.ino WHERE dentry.ino = ?1
                     ORDER BY dentry.parent <> inode.parent, dentry.id LIMIT 1)
                 """, [.number(ino)])
@@ -129,8 +129,10 @@ extension CatalogueMender {
     }
 
     func mendStrayNames() throws(CatalogueError) {
+        let directories = "(SELECT ino FROM inode WHERE \(RuleText.isDirectory))"
+        // Beside moments and albums there are only directories: each user's trash.
         let stray = try entries(
-            where: "parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))")
+            where: "parent NOT IN \(directories) OR parent = 1 AND ino NOT IN \(directories)")
         for entry in stray { try move(entry, to: try recoveredDirectory()) }
     }
 
@@ -179,7 +181,8 @@ extension CatalogueMender {
                 WHERE \(RuleText.isDirectory) AND ino > 3
                 AND (day <> 0 OR ino IN (SELECT ino FROM dentry WHERE parent = 2))
             """)
-        let strangers = try entries(where: "parent = 2 AND ino NOT IN (SELECT ino FROM inode WHERE day <> 0)")
+        let days = "(SELECT ino FROM inode WHERE day <> 0 AND \(RuleText.isDirectory))"
+        let strangers = try entries(where: "parent = 2 AND ino NOT IN \(days)")
         for entry in strangers {
             try execute("UPDATE inode SET day = 0 WHERE ino = ?1", [.number(entry.ino)])
             try move(entry, to: try recoveredDirectory())

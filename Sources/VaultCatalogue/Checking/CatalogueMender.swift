@@ -47,7 +47,9 @@ public final class CatalogueMender {
             guard case .statements(let statements) = rule.remedy else { continue }
             for statement in statements { try execute(statement) }
         }
-        for step in [CatalogueRule.Remedy.Step.names, .takenNames, .attributeNames] { try take(step) }
+        for step in [
+            CatalogueRule.Remedy.Step.counters, .inodeNumbers, .names, .takenNames, .attributeNames,
+        ] { try take(step) }
     }
 
     private func mark(_ rule: CatalogueRule) throws(CatalogueError) {

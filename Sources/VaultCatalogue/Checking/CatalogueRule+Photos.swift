@@ -21,6 +21,12 @@ extension CatalogueRule {
             UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
         """
 
+    /// Copies that are a photo themselves, or stand under a day as one: with the photo that they are of they would go.
+    private static let copiesAsPhotos = """
+        ino IN (SELECT ino FROM photo)
+            OR ino IN (SELECT dentry.ino FROM dentry JOIN inode AS d ON d.ino = dentry.parent WHERE d.day <> 0)
+        """
+
     static let photos = [
         CatalogueRule(
             "a missing file is known as a photo, or as a copy of one",
@@ -76,6 +82,14 @@ extension CatalogueRule {
                     ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
                 """),
+        CatalogueRule(
+            "it is known as a copy, and as a photo or under a day",
+            mending: [
+                "INSERT OR IGNORE INTO unfiled SELECT ino FROM copy WHERE \(copiesAsPhotos)",
+                "UPDATE inode SET flags = flags & ~16 WHERE ino IN (SELECT ino FROM copy WHERE \(copiesAsPhotos))",
+                "DELETE FROM copy WHERE \(copiesAsPhotos)",
+            ],
+            query: "SELECT ino FROM copy WHERE \(copiesAsPhotos)"),
         CatalogueRule(
             "it is marked as a copy and is not known as one, or the other way round",
             mending: [

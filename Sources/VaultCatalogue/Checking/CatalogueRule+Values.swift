@@ -1,3 +1,5 @@
+import VaultFormat
+
 /// Numbers and texts as the readers of rows take them (`InodeRow.init` and its like). A row that says anything else
 /// cannot be read, nor a directory that it is listed in.
 extension CatalogueRule {
@@ -15,8 +17,10 @@ extension CatalogueRule {
     private static let timeMax: Int64 = 1 << 61
     private static let nanosecondsMax: Int64 = 999_999_999
 
-    static let values =
-        [counters, wellKnownDirectories] + ofInodes + ofNames + ofPhotos + ofTrash + ofRecords + ofDetails
+    /// Without these nothing can be recovered.
+    public static let foundations = [counters, wellKnownDirectories]
+
+    static let values = foundations + ofInodes + ofNames + ofPhotos + ofTrash + ofRecords + ofDetails
 
     private static func areSound(_ columns: [Column]) -> String {
         columns.map(\.isSound).joined(separator: " AND ")
@@ -61,11 +65,14 @@ extension CatalogueRule {
     static let highestName = highest([("dentry", "id"), ("trash", "id"), ("trash_name", "id")])
     /// Of the blocks of numbers that came to their end the first number of the last one: that one was given out too.
     static let lastBlockOfInodes =
-        "(SELECT coalesce(max(block), 0) * 2048 FROM dead WHERE block BETWEEN 0 AND (1 << 40) - 1)"
+        "(SELECT coalesce(max(block), 0) * 2048 FROM dead WHERE \(isBlockOfInodes))"
     static let lastBlockOfContents =
-        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM dead "
-        + "WHERE block BETWEEN 1 << 40 AND (2 << 40) - 1)"
-    static let counterMax: Int64 = 1 << 60 + 1 << 32
+        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM dead WHERE \(isBlockOfContents))"
+    /// Blocks behind which there are numbers to be given out.
+    private static let isBlockOfInodes = "block BETWEEN 0 AND \((Geometry.idMax + 1) / 2048 - 2)"
+    private static let isBlockOfContents =
+        "block BETWEEN 1 << 40 AND (1 << 40) + \((Geometry.idMax + 1) / 2048 - 2)"
+    static let counterMax: Int64 = 1 << 50 + 1 << 32
 
     private static let counters = CatalogueRule(
         "numbers would be given out twice", .inode, .mender(.counters),
@@ -83,7 +90,7 @@ extension CatalogueRule {
         "it is not the directory that every space has", .inode, .mender(.wellKnownDirectories),
         query: """
             SELECT place.column1 FROM (VALUES (1, x''), (2, x'6d6f6d656e7473'), (3, x'616c62756d73')) AS place
-                WHERE place.column1 NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
+                WHERE place.column1 NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND day = 0)
                     OR place.column1 > 1 AND NOT EXISTS (SELECT 1 FROM dentry
                         WHERE parent = 1 AND name = place.column2 AND ino = place.column1)
             """)
@@ -105,10 +112,23 @@ extension CatalogueRule {
                 """
             ], query: "SELECT ino FROM inode WHERE NOT \(isType)"),
         CatalogueRule(
+            "it is no directory, and something lies in it",
+            mending: ["UPDATE inode SET mode = 16384 | (mode & 511) WHERE \(isLikeDirectory)"],
+            query: "SELECT ino FROM inode WHERE \(isLikeDirectory)"),
+        CatalogueRule(
             "its content number is out of range", .inode, .mender(.contentNumbers),
             query: """
                 SELECT ino FROM inode WHERE \(RuleText.isFile) AND content NOT BETWEEN 1 AND \(RuleText.numberMax)
                 """),
+        CatalogueRule(
+            "it is no directory and has a day",
+            mending: ["UPDATE inode SET day = 0 WHERE NOT \(RuleText.isDirectory) AND day <> 0"],
+            query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND day <> 0"),
+        CatalogueRule(
+            "it is no file and has a content",
+            mending: [
+                "UPDATE inode SET content = 0, allocated = 0 WHERE NOT \(RuleText.isFile) AND \(hasContent)"
+            ], query: "SELECT ino FROM inode WHERE NOT \(RuleText.isFile) AND \(hasContent)"),
         bounded(
             "inode",
             [
@@ -132,6 +152,11 @@ extension CatalogueRule {
             query: "SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND size < 0"),
     ]
 
+    /// No file is without a content, and no link without a target.
+    private static let isLikeDirectory =
+        "NOT \(RuleText.isDirectory) AND content = 0 AND ino NOT IN (SELECT ino FROM symlink) "
+        + "AND ino IN (SELECT parent FROM dentry)"
+    private static let hasContent = "(content <> 0 OR allocated <> 0)"
     private static let isType =
         "(mode BETWEEN 0 AND 65535 AND mode & 61440 IN (4096, 8192, 16384, 24576, 32768, 40960, 49152))"
 
@@ -229,7 +254,7 @@ extension CatalogueRule {
             ])),
         deleting(
             "dead", key: "block",
-            unless: areSound([Column(name: "block", high: 2 << 40 - 1)]) + " AND length(bits) = 256"),
+            unless: "(\(isBlockOfInodes) OR \(isBlockOfContents)) AND length(bits) = 256"),
         deleting("unfiled", unless: areSound([Column(name: "ino", low: 1, high: countMax)])),
         deleting("unrecorded", key: "id", unless: areSound([Column(name: "id", low: 1, high: .max)])),
     ]

@@ -128,6 +128,7 @@ extension CatalogueRule {
             query: """
                 SELECT ino FROM dentry
                     WHERE parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
+                    OR parent = 1 AND ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
                 """),
         CatalogueRule(
             "a directory has several names", .inode, .mender(.directories),
@@ -268,11 +269,11 @@ extension CatalogueRule {
         SELECT DISTINCT content FROM (SELECT content, offset + length AS end,
             lead(offset) OVER (PARTITION BY content ORDER BY offset) AS next FROM extent) WHERE end > next
         """
-    /// Some of what is counted as stored does not lie within the file.
+    /// Some of what is counted as stored does not lie within the file. A count that cannot be is no less than that.
     static let missingExtents = """
-        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND allocated <= size AND size <= 1 << 60
-            AND allocated > (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
-                WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0)
+        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND size BETWEEN 0 AND 1 << 60
+            AND NOT (allocated BETWEEN 0 AND (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
+                WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0))
         """
     static let unowned = """
         SELECT DISTINCT content FROM extent

@@ -44,6 +44,7 @@ extension Tables {
         for (name, _) in indexes { try connection.execute("DROP INDEX \(name)") }
         try renameDoubles(chooseName)
         for (_, statement) in indexes { try connection.execute(statement) }
+        trustsSectorIndexes = true
     }
 
     /// Of several entries of one name in a directory all but the oldest get another.
@@ -85,14 +86,18 @@ extension Tables {
     // MARK: Runs
 
     /// Every run of sealed extents that there is; `record` is 1 where it is an identity record.
-    static let runs =
-        "SELECT content, offset, length, sector, generation, epoch, 0 AS record FROM extent "
-        + "UNION ALL SELECT id, 0, length, sector, generation, epoch, 1 FROM identity"
+    var runs: String {
+        // An index is of columns: it is of no use to what is searched and sorted by expressions.
+        let (length, sector) = trustsSectorIndexes ? ("length", "sector") : ("+length", "+sector")
+        let columns = "\(length) AS length, \(sector) AS sector, generation, epoch"
+        return "SELECT content, offset, \(columns), 0 AS record FROM extent "
+            + "UNION ALL SELECT id, 0, \(columns), 1 FROM identity"
+    }
 
     /// How many runs begin in each segment that has some.
     public func runCounts(sectorsPerSegment: Int) throws(CatalogueError) -> [Int: Int] {
         let query = try connection.prepare(
-            "SELECT sector / ?1 AS segment, count(*) FROM (\(Self.runs)) GROUP BY segment")
+            "SELECT sector / ?1 AS segment, count(*) FROM (\(runs)) GROUP BY segment")
         query.bind(1, Int64(sectorsPerSegment))
         var counts: [Int: Int] = [:]
         for (segment, count) in try query.all({ ($0.integer(0), $0.integer(1)) }) {
@@ -104,7 +109,7 @@ extension Tables {
     /// All runs that begin in a range of sectors, in their order.
     public func runs(in sectors: Range<UInt64>) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
-            "SELECT * FROM (\(Self.runs)) WHERE sector >= ?1 AND sector < ?2 ORDER BY sector")
+            "SELECT * FROM (\(runs)) WHERE sector >= ?1 AND sector < ?2 ORDER BY sector")
         query.bind(1, sectors.lowerBound)
         query.bind(2, sectors.upperBound)
         return try query.all(Self.checkedRun)
@@ -115,7 +120,7 @@ extension Tables {
     /// - Parameter end: behind the last sector of the space.
     public func runsNowhere(from end: UInt64) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
-            "SELECT * FROM (\(Self.runs)) WHERE NOT sector BETWEEN 0 AND ?1 "
+            "SELECT * FROM (\(runs)) WHERE NOT sector BETWEEN 0 AND ?1 "
                 + "AND NOT sector BETWEEN \(Geometry.lostSector) AND \(Geometry.numberMax - 1)")
         query.bind(1, Int64(clamping: end) - 1)
         return try query.all(Self.checkedRun)
@@ -124,7 +129,7 @@ extension Tables {
     /// Runs that stand for bytes that are lost.
     public func lostRuns() throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
-            "SELECT * FROM (\(Self.runs)) "
+            "SELECT * FROM (\(runs)) "
                 + "WHERE sector BETWEEN \(Geometry.lostSector) AND \(Geometry.numberMax - 1)")
         return try query.all(Self.checkedRun)
     }
@@ -158,7 +163,7 @@ extension Tables {
     public func runs(reaching sectors: Range<UInt64>) throws(CatalogueError) -> [CheckedRun] {
         // Sectors of a run at most: those of as many whole chunks as it may begin.
         let query = try connection.prepare(
-            "SELECT * FROM (\(Self.runs)) WHERE sector < ?2 "
+            "SELECT * FROM (\(runs)) WHERE sector < ?2 "
                 + "AND sector + (length / \(Geometry.chunkBytes) + 1) * \(Geometry.sectorsPerChunk) > ?1 "
                 + "ORDER BY sector")
         query.bind(1, sectors.lowerBound)
@@ -168,7 +173,7 @@ extension Tables {
 
     /// All runs of a content, or of an identity record.
     public func runs(of content: UInt64, isRecord: Bool) throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare("SELECT * FROM (\(Self.runs)) WHERE content = ?1 AND record = ?2")
+        let query = try connection.prepare("SELECT * FROM (\(runs)) WHERE content = ?1 AND record = ?2")
         query.bind(1, content)
         query.bind(2, isRecord ? 1 : 0 as Int64)
         return try query.all(Self.checkedRun)
@@ -217,6 +222,24 @@ extension Tables {
                 + "AND size BETWEEN 0 AND \(Geometry.fileBytesMax)")
         query.bind(1, content)
         return try query.one { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
+    }
+
+    /// How many bytes are stored of a file with a content, by its own account; all, where that cannot be.
+    public func storedBytes(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64 {
+        let query = try connection.prepare(
+            "SELECT coalesce(max(CASE WHEN allocated BETWEEN 0 AND size THEN allocated ELSE size END), 0) "
+                + "FROM inode WHERE content = ? AND \(RuleText.isFile) "
+                + "AND size BETWEEN 0 AND \(Geometry.fileBytesMax)")
+        query.bind(1, content)
+        return try query.one { $0.unsigned(0) } ?? 0
+    }
+
+    /// Counts anew what is stored of the files that have a content.
+    public func countStoredBytes(ofFilesWith content: UInt64) throws(CatalogueError) {
+        let update = try connection.prepare(
+            "UPDATE inode SET allocated = \(RuleText.storedBytes) WHERE content = ? AND \(RuleText.isFile)")
+        update.bind(1, content)
+        try update.run()
     }
 
     /// How large a file with a content is that has no holes, by its own account; nil where none has.

@@ -10,7 +10,7 @@ extension Tables {
             // Beside one minimum or maximum, SQLite takes the other columns from the same row.
             let query = try connection.prepare(
                 "SELECT content, offset, length, \(sector), \(generation), epoch, record "
-                    + "FROM (\(Self.runs)) GROUP BY sector / ?1")
+                    + "FROM (\(runs)) GROUP BY sector / ?1")
             query.bind(1, Int64(sectorsPerSegment))
             samples += try query.all(Self.checkedRun)
         }

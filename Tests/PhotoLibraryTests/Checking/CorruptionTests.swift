@@ -212,8 +212,8 @@ import VaultFormat
             ])
     }
 
-    @Test(arguments: 0..<4) func `a segment that is gone, or cut`(segment: Int) throws {
-        let specimen = try Specimen()
+    @Test(arguments: 0..<3) func `a segment that is gone, or cut`(segment: Int) throws {
+        let specimen = try Specimen(spaces: 1)
         let isContent = try specimen.runs().contains { $0.run.sector / 8192 == segment }
         try specimen.remove(segment: segment)
         let report = try specimen.check()
@@ -228,10 +228,10 @@ import VaultFormat
         // Told once, once for each file (one has two runs) and thumbnail, and once for all identity records.
         #expect(report.findings.count <= 1 + specimen.files.count + 4, "\(report.findings.map(\.text))")
         let outside = try Vault.checkFiles(specimen.vault.path)
-        #expect(outside.count == 1 && outside[0].cause.hasPrefix("is missing"))
+        // What is missing behind the last that is there, nobody misses without the password.
+        #expect(outside.map(\.cause) == (segment < 2 ? ["00000\(segment).seg is missing"] : []))
         try specimen.restore([segment])
         try specimen.truncate(segment: segment, to: 70_000)
-        #expect(try Vault.checkFiles(specimen.vault.path).first?.cause.hasPrefix("is too short") == true)
         let cut = try specimen.check()
         for path in try specimen.unreadable() {
             #expect(cut.findings.contains { $0.subject.contains(path) && $0.cause.contains("is cut short") })

@@ -62,7 +62,8 @@ import VaultFormat
         let plan = try SpaceCheck.run(try vault.unlock(disk)).plan
         #expect(plan.lines == ["write a descriptor again"])
         disk.closeAll()
-        let offset = run.sector % UInt64(space.sectorsPerSegment) * 512
+        let perSegment = UInt64(space.sectorsPerSegment)
+        let offset = space.files.start(Int(run.sector / perSegment)) + run.sector % perSegment * 512
         try SpaceRepair.run(try vault.unlock(TwoFaced(disk, offset: offset, truths: truths)), plan)
         disk.closeAll()
         // At worst the descriptor is as it was.

@@ -9,17 +9,18 @@ import VaultFormat
 /// Segments that have each other's names are found by a check, and nothing else is.
 @Suite struct ExchangeCheckTests {
     private func exchange(_ specimen: Specimen, _ first: Int, _ second: Int) throws {
-        let (first, second) = (specimen.path(segment: first), specimen.path(segment: second))
+        let (first, second) = (try specimen.path(segment: first), try specimen.path(segment: second))
         try FileManager.default.moveItem(atPath: first, toPath: first + "x")
         try FileManager.default.moveItem(atPath: second, toPath: first)
         try FileManager.default.moveItem(atPath: first + "x", toPath: second)
     }
 
     @Test func `any two of them`() throws {
-        let specimen = try Specimen()
+        let specimen = try Specimen(spaces: 1)
         let used = try Set(specimen.runs().map { Int($0.run.sector / 8192) })
-        for first in 0..<4 {
-            for second in first + 1..<4 {
+        let count = specimen.segmentCount
+        for first in 0..<count {
+            for second in first + 1..<count {
                 // Of segments without content nothing can be told, and nothing need be.
                 guard first < 2 || used.contains(first) || used.contains(second) else { continue }
                 try exchange(specimen, first, second)
@@ -32,14 +33,14 @@ import VaultFormat
                 try SpaceRepair.run(specimen.unlocked, report.plan)
                 #expect(try specimen.check().findings == [])
                 #expect(try specimen.unreadable().isEmpty)
-                for segment in 0..<4 { #expect(try specimen.isWhole(segment)) }
+                for segment in 0..<count { #expect(try specimen.isWhole(segment)) }
             }
         }
     }
 
     /// What is damaged beside it is told once the files have their own names, and set right then.
     @Test func `and damage`() throws {
-        let specimen = try Specimen()
+        let specimen = try Specimen(spaces: 1)
         let run = try #require(try specimen.runs().first { !$0.isRecord && $0.run.length > 100_000 })
         try specimen.flip(run.run.sector, 300)
         let damage = try specimen.check().findings

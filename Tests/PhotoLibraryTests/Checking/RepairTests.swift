@@ -98,7 +98,7 @@ import VaultFormat
     }
 
     @Test(arguments: 0..<2) func `a segment of pages`(segment: Int) throws {
-        let specimen = try Specimen()
+        let specimen = try Specimen(spaces: 1)
         try specimen.remove(segment: segment)
         let report = try specimen.check()
         #expect(report.findings == [Finding(subject: "segment 00000\(segment)", cause: "is missing")])

@@ -47,6 +47,14 @@ import VaultFormat
         Break("its type is none", .mended, "UPDATE inode SET mode = mode & 511 WHERE \(isFile)"),
         Break(
             "its content number is out of range", .lost, "UPDATE inode SET content = -9 WHERE size = 300000"),
+        Break(
+            "it is no directory, and something lies in it", .mended,
+            "UPDATE inode SET mode = 33261 WHERE ino = \(trip)"),
+        Break(
+            "it is no directory and has a day", .mended, "UPDATE inode SET day = 20240501 WHERE ino = \(long)"
+        ),
+        Break(
+            "it is no file and has a content", .mended, "UPDATE inode SET allocated = 5 WHERE ino = \(trip)"),
         Break("a number in the table inode is out of range", .mended, "UPDATE inode SET mtime_ns = -1"),
         Break(
             "a number in the table inode is out of range", .mended,
@@ -206,6 +214,9 @@ import VaultFormat
         Break(
             "it is marked as a copy and is not known as one, or the other way round", .mended,
             "DELETE FROM copy"),
+        Break(
+            "it is known as a copy, and as a photo or under a day", .mended,
+            "INSERT INTO copy SELECT max(ino), min(ino) FROM photo"),
         Break("it is a copy of no photo", .mended, "UPDATE copy SET photo = 88888"),
         Break(
             "it is marked as taken out of moments and is not known as that, or the other way round", .mended,

@@ -18,8 +18,9 @@ final class Specimen {
 
     static let segmentBytes = 4 << 20
 
-    init() throws {
-        let rig = try Rig(bytes: 16 << 20, trashDays: 30)
+    /// - Parameter spaces: of one, each segment has a file of its own.
+    init(spaces: Int = 2) throws {
+        let rig = try Rig(bytes: 16 << 20, trashDays: 30, spaces: spaces)
         try rig.mkdir("albums/Trip")
         for number in 0..<6 {
             let size = number % 2 == 0 ? 400 : 20_000
@@ -39,9 +40,8 @@ final class Specimen {
         try rig.close()
         unlocked = try vault.unlock()
         var whole: [Int: Data] = [:]
-        for number in 0..<4 {
-            whole[number] = try Data(
-                contentsOf: URL(fileURLWithPath: Self.path(vault, unlocked, segment: number)))
+        for number in 0..<(try Vault.info(vault.path).segmentsPerSpace) {
+            whole[number] = try Self.file(vault, unlocked, number).read()
         }
         self.whole = whole
     }
@@ -55,20 +55,27 @@ final class Specimen {
         return files
     }
 
-    private static func path(_ vault: TestVault, _ unlocked: UnlockedSpace, segment: Int) -> String {
-        vault.path + "/spaces/\(unlocked.index)/" + SegmentFiles.name(segment)
+    private static func file(
+        _ vault: TestVault, _ unlocked: UnlockedSpace, _ segment: Int
+    ) throws -> SegmentFile {
+        try SegmentFile(vault.path, space: unlocked.index, segment)
     }
 
-    func path(segment: Int) -> String { Self.path(vault, unlocked, segment: segment) }
+    private func file(segment: Int) throws -> SegmentFile { try Self.file(vault, unlocked, segment) }
+
+    /// The path of a segment's own file, where it has one.
+    func path(segment: Int) throws -> String {
+        try #require(unlocked.spaceCount == 1)
+        return try file(segment: segment).path
+    }
+
+    var segmentCount: Int { whole.count }
 
     // MARK: Damage
 
     /// Bytes as they are stored now.
     func bytes(_ sector: UInt64, _ count: Int) throws -> [UInt8] {
-        let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path(segment: Int(sector) / 8192)))
-        defer { try? handle.close() }
-        try handle.seek(toOffset: sector % 8192 * 512)
-        return Array(try handle.read(upToCount: count) ?? Data())
+        Array(try file(segment: Int(sector) / 8192).read(at: sector % 8192 * 512, count: count))
     }
 
     /// Replaces the byte at an offset behind a sector's beginning by another one.
@@ -78,10 +85,7 @@ final class Specimen {
     }
 
     func write(_ sector: UInt64, _ offset: Int, _ bytes: [UInt8]) throws {
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path(segment: Int(sector) / 8192)))
-        defer { try? handle.close() }
-        try handle.seek(toOffset: sector % 8192 * 512 + UInt64(offset))
-        try handle.write(contentsOf: bytes)
+        try file(segment: Int(sector) / 8192).write(Data(bytes), at: sector % 8192 * 512 + UInt64(offset))
     }
 
     func truncate(segment: Int, to count: Int) throws {
@@ -93,15 +97,19 @@ final class Specimen {
     func remove(segment: Int) throws { try FileManager.default.removeItem(atPath: path(segment: segment)) }
 
     /// Makes a segment what it was.
-    func restore(_ segments: [Int] = [0, 1, 2, 3]) throws {
-        for segment in segments {
-            try whole[segment]?.write(to: URL(fileURLWithPath: path(segment: segment)))
+    func restore(_ segments: [Int]? = nil) throws {
+        for segment in segments ?? Array(whole.keys) {
+            if unlocked.spaceCount == 1 {
+                try whole[segment]?.write(to: URL(fileURLWithPath: path(segment: segment)))
+            } else {
+                try file(segment: segment).write(whole[segment] ?? Data())
+            }
         }
     }
 
     /// Whether a segment is byte for byte as it was.
     func isWhole(_ segment: Int) throws -> Bool {
-        try Data(contentsOf: URL(fileURLWithPath: path(segment: segment))) == whole[segment]
+        try file(segment: segment).read() == whole[segment]
     }
 
     /// Changes the catalogue by statements, behind the library's back.

@@ -129,6 +129,22 @@ final class MemoryUser: LibraryUser {
         try library.close()
     }
 
+    /// Removes all that lies in a directory, by names as they are: some are no UTF-8.
+    ///
+    /// - Parameter kept: stays.
+    func removeAll(in directory: UInt64, but kept: Name? = nil) throws {
+        for entry in try library.entries(of: directory) where entry.name != kept {
+            let ino = try library.lookup(directory, entry.name, caller).attributes.ino
+            if entry.mode & UInt32(S_IFMT) == UInt32(S_IFDIR) {
+                try removeAll(in: ino)
+                try library.removeDirectory(directory, entry.name, caller)
+            } else {
+                try library.unlink(directory, entry.name, caller)
+            }
+            library.forget(ino)
+        }
+    }
+
     /// Visits everything, each inode of a directory once; a name of 40 that are in each other at most.
     func walk(_ visit: (_ path: String, Attributes) throws -> Void) throws {
         var entered: Set<UInt64> = []

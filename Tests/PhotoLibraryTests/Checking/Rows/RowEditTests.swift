@@ -20,17 +20,62 @@ import VaultFormat
     private static let editsOfTests = 120
     private static let editsPerRoundMax = 4
 
+    /// Rounds that failed once.
+    private static let keptSeeds: [UInt64] = [
+        // An index by sector that says something else than its table.
+        50009, 50058, 50137, 50190, 51125, 51785, 52075, 52185,
+        // Numbers whose blocks of `dead` would be those of others.
+        50073, 50105, 50506,
+        // Extents that lie elsewhere in their file than their row says; with counts that are wrong, too.
+        50083, 50325, 51169, 51319,
+        // Rows of extents that are gone.
+        50270, 50710, 51706,
+        // Directories that every space has, and that are days.
+        50107, 51214, 51470,
+        // Files where the trash is, and copies that are photos.
+        50318, 50388, 50390, 51997, 50431, 52021,
+        // Names that are no UTF-8.
+        51872, 52114,
+        // What is built anew from rows of which some are gone, with counters that nobody can read.
+        50104, 50264, 50366, 50480, 50752, 51848, 52200,
+        // A segment that is punched behind its end.
+        52245,
+        // Blocks of `dead` that no number has; contents of what is no file; counts of stored bytes that cannot be.
+        52324, 52411, 70082, 52626, 70056, 70152,
+        // Files without bytes that have the same content.
+        52416, 70671,
+        // Directories that are called files, or have two names of one number; inodes with numbers that cannot be.
+        52445, 52792, 52982, 52640,
+        // A copy under a day, built anew.
+        90461,
+    ]
+
+    @Test func `what rows have said`() throws {
+        if Self.wanted != nil { return }
+        let vaults = try Self.vaults()
+        for seed in Self.keptSeeds { _ = round(seed, vaults) }
+    }
+
+    private static func vaults() throws -> [EditedVault] {
+        [try EditedVault(spaces: 2), try EditedVault(spaces: 1)]
+    }
+
+    /// Makes one round; how many rows it changed, and whether it failed.
+    private func round(_ seed: UInt64, _ vaults: [EditedVault]) -> (count: Int, hasFailed: Bool) {
+        var dice = Dice(seed)
+        let count = Int.random(in: 1...Self.editsPerRoundMax, using: &dice)
+        let round = RowRound(vaults[seed % 3 == 0 ? 1 : 0], seed: seed)
+        do { try round.run(count, dice) } catch { round.record("\(error)") }
+        return (count, round.hasFailed)
+    }
+
     @Test func `whatever rows say`() throws {
-        let vaults = [try EditedVault(spaces: 2), try EditedVault(spaces: 1)]
+        let vaults = try Self.vaults()
         var (seed, left, rounds) = (Self.firstSeed, Self.wanted ?? Self.editsOfTests, 0)
         while left > 0 {
-            var dice = Dice(seed)
-            let count = Int.random(in: 1...Self.editsPerRoundMax, using: &dice)
-            let vault = vaults[seed % 3 == 0 ? 1 : 0]
-            tell("seed \(seed): \(count) changes, \(left) left")
-            let round = RowRound(vault, seed: seed)
-            do { try round.run(count, dice) } catch { round.record("\(error)") }
-            if round.hasFailed, Self.wanted == nil { return }
+            tell("seed \(seed): \(left) changes left")
+            let (count, hasFailed) = round(seed, vaults)
+            if hasFailed, Self.wanted == nil { return }
             (left, seed, rounds) = (left - count, seed + 1, rounds + 1)
         }
         tell("done: \(rounds) rounds, next seed \(seed)")
@@ -160,14 +205,8 @@ private final class RowRound {
         do {
             try user.put("albums/new \(seed).jpg", jpeg("2024-05-01", more: 90, size: 5000))
             try user.put("albums/new \(seed)", Self.newBytes)
-            for name in try user.ls("albums") where name != "new \(seed)" {
-                if try user.stat("albums/\(name)").isDirectory {
-                    try user.rmrf("albums/\(name)")
-                } else {
-                    try user.rm("albums/\(name)")
-                }
-            }
-            for day in try user.ls("moments") { try user.rmrf("moments/\(day)") }
+            try user.removeAll(in: user.ino("albums"), but: Name("new \(seed)"))
+            try user.removeAll(in: user.ino("moments"))
             user.library.committer.commitByHand(durable: true)
             if try user.get("albums/new \(seed)") != Self.newBytes { record("what was written is wrong") }
         } catch { record("in use: \(error)") }
