@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -59,4 +60,11 @@ long long obscura_shared_byte(int descriptor, long long first, long long count) 
     if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;
     if (lock.l_type == F_UNLCK) return 0;
     return lock.l_start > first ? lock.l_start : first;
+}
+
+int obscura_act_as(unsigned int user, unsigned int group) {
+    setfsgid(group);
+    setfsuid(user);
+    // Neither tells of an error; asked for a user that cannot be, both tell who it is now.
+    return (unsigned int)setfsgid((gid_t)-1) == group && (unsigned int)setfsuid((uid_t)-1) == user ? 0 : -1;
 }

@@ -23,6 +23,7 @@ public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertib
     public static let accessDenied = Errno(EACCES)
     public static let notPermitted = Errno(EPERM)
     public static let stale = Errno(ESTALE)
+    public static let fileTooLarge = Errno(EFBIG)
 
     /// True where the host has no room left: ENOSPC and EDQUOT.
     public var meansNoRoom: Bool { self == .noSpace || self == .quotaExceeded }

@@ -84,10 +84,8 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func punchHole(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
-    /// Sets access and modification time, of a link itself; the change time becomes the kernel's now.
-    func setTimes(_ directory: Int32, _ path: String, _ time: Timestamp) throws(Errno)
-    /// The clock that gives files their change times: it stands still for some milliseconds at a time.
-    func changeTime() -> Timestamp
+    /// Sets a file's times to now, `count` times over, or as often as 100 ms allow: utimensat(2).
+    func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno)
     func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno)
     func unlink(_ directory: Int32, _ path: String) throws(Errno)
     /// Gives a file of a directory another name there. With `isExchange` both names must exist and are exchanged in
@@ -103,6 +101,9 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// Asks the kernel to have these bytes in memory soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only advice: it does
     /// not wait, and nothing fails.
     func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
+    /// Asks the kernel to read nothing of a file but what it is asked for (posix_fadvise(2), POSIX_FADV_RANDOM). Only
+    /// advice, as `readSoon`.
+    func readNothingAhead(_ descriptor: Int32)
     /// Asks the kernel to keep no copy of these bytes in memory (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
     /// file's end where `length` is 0. Only advice, as `readSoon`.
     func forget(_ descriptor: Int32, offset: UInt64, length: UInt64)
@@ -110,6 +111,7 @@ public protocol FileSystemCalls: AnyObject, Sendable {
 
 extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+    public func readNothingAhead(_ descriptor: Int32) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
 
     /// Opens a file and reads from it what the disk or the server has, and not this kernel's memory of it, as far as

@@ -76,15 +76,20 @@ public final class LinuxCalls: FileSystemCalls {
         return HostStatus(status, typeMagic: UInt64(truncatingIfNeeded: magic) & 0xFFFF_FFFF)
     }
 
-    public func setTimes(_ directory: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
-        let times = [time.timespec, time.timespec]
-        _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
-    }
-
-    public func changeTime() -> Timestamp {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME_COARSE, &now)
-        return Timestamp(now)
+    public func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno) {
+        let end = MonotonicClock.milliseconds + 100
+        for done in 1..<max(1, count) {
+            // Exact times, one later than the other: what is set to what it was is no change everywhere.
+            let now = Timestamp.now().timespec
+            let times = [now, now]
+            _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
+            if done % 64 == 0 && MonotonicClock.milliseconds > end { break }
+        }
+        // The last are the kernel's own, all the same. Of a file that was looked at since its last change they are
+        // exact, else (since Linux 6.13) those of a tick some milliseconds ago: so it is looked at.
+        var status = stat()
+        _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
+        _ = try retryingInterrupts { utimensat(directory, path, nil, AT_SYMLINK_NOFOLLOW) }
     }
 
     public func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno) {
@@ -133,6 +138,10 @@ public final class LinuxCalls: FileSystemCalls {
 
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {
         posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_DONTNEED))
+    }
+
+    public func readNothingAhead(_ descriptor: Int32) {
+        posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_RANDOM))
     }
 
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {

@@ -1,5 +1,8 @@
 /// A line of /proc/self/mountinfo, proc(5): one mount.
 public struct MountEntry: Sendable, Equatable {
+    /// Of this mount, and of the one that it is mounted on.
+    var id: Int
+    var parent: Int
     /// `major:minor`, the same for every place where one filesystem is mounted, and no other's at the same time.
     public var device: String
     /// Where it is mounted, from this process's root.
@@ -14,7 +17,10 @@ public struct MountEntry: Sendable, Equatable {
         // A source may be empty: then two spaces follow each other.
         let fields = line.split(separator: " ", omittingEmptySubsequences: false)
         // Six fields, any number of optional ones, a dash; then type, source and the filesystem's own options.
-        guard let dash = fields.dropFirst(6).firstIndex(of: "-"), dash + 2 < fields.count else { return nil }
+        guard let dash = fields.dropFirst(6).firstIndex(of: "-"), dash + 2 < fields.count,
+            let id = Int(fields[0]), let parent = Int(fields[1])
+        else { return nil }
+        (self.id, self.parent) = (id, parent)
         device = String(fields[2])
         directory = Self.unescaped(fields[4])
         type = String(fields[dash + 1])
@@ -46,5 +52,25 @@ public func mountTable() -> [MountEntry] {
 
 /// What is on top at `directory`, a real path; nil where nothing is mounted there.
 public func mountEntry(at directory: String) -> MountEntry? {
-    mountTable().last { $0.directory == directory }
+    let table = mountTable()
+    return table.last { $0.directory == directory && isReached($0, in: table) }
+}
+
+/// Whether the way to a mount leads there, and not into another that was mounted over it: over a directory above it.
+func isReached(_ entry: MountEntry, in table: [MountEntry]) -> Bool {
+    var entry = entry
+    // Each step leads to what it is mounted on; a table that was read while it changed may have circles.
+    for _ in 0..<table.count {
+        let isCovered = table.contains { other in
+            other.parent == entry.parent && other.id != entry.id
+                && entry.directory.hasPrefix(other.directory == "/" ? "/" : other.directory + "/")
+                && entry.directory != other.directory
+        }
+        if isCovered { return false }
+        guard let below = table.first(where: { $0.id == entry.parent }), below.id != entry.id else {
+            return true
+        }
+        entry = below
+    }
+    return true
 }

@@ -40,6 +40,17 @@ import Testing
         #expect(mountEntry(at: "/proc/self") == nil)
     }
 
+    @Test func `tells what another mount covers`() throws {
+        let lines = [
+            "1 0 8:1 / / rw - ext4 a rw", "2 1 0:50 / /home/u/Photos rw - fuse.obscura x rw",
+            "3 2 0:51 / /home/u/Photos/in rw - tmpfs x rw", "4 1 0:52 / /home/u rw - tmpfs x rw",
+            "5 4 0:53 / /home/u/Photos rw - fuse.obscura x rw", "6 1 0:54 / /home/ux rw - tmpfs x rw",
+            "7 7 0:55 / /home/loop rw - tmpfs x rw",
+        ]
+        let table = try lines.map { try #require(MountEntry(line: $0[...])) }
+        #expect(table.map { isReached($0, in: table) } == [true, false, false, true, true, true, true])
+    }
+
     @Test func `reads files whose size nobody tells, and none that is not there`() {
         #expect((contents(ofFile: "/proc/self/status")?.count ?? 0) > 100)
         #expect(contents(ofFile: "/proc/self/none") == nil)

@@ -10,7 +10,7 @@ public enum SystemCall: Sendable {
     case status
     /// fallocate(2), whether or not it changes the size.
     case allocate
-    case read, write, truncate, setTimes, makeDirectory, unlink, rename, list, lock
+    case read, write, truncate, touch, makeDirectory, unlink, rename, list, lock
     /// faccessat(2).
     case access
 
@@ -18,7 +18,7 @@ public enum SystemCall: Sendable {
     public var isChange: Bool {
         switch self {
         case .open(_, let flags): flags & (O_CREAT | O_TRUNC) != 0
-        case .sync, .allocate, .write, .truncate, .setTimes, .makeDirectory, .unlink, .rename: true
+        case .sync, .allocate, .write, .truncate, .touch, .makeDirectory, .unlink, .rename: true
         case .status, .read, .list, .lock, .access: false
         }
     }
@@ -84,11 +84,10 @@ extension ForwardingCalls {
         try willCall(.status, d)
         return try real.hostStatus(d)
     }
-    public func setTimes(_ d: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
-        try willCall(.setTimes, d)
-        try real.setTimes(d, path, time)
+    public func touch(_ d: Int32, _ path: String, count: Int) throws(Errno) {
+        try willCall(.touch, d)
+        try real.touch(d, path, count: count)
     }
-    public func changeTime() -> Timestamp { real.changeTime() }
     public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
         try willCall(.makeDirectory, d)
         try real.makeDirectory(d, path, mode: mode)

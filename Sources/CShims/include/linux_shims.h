@@ -37,4 +37,7 @@ int obscura_share_byte(int descriptor, long long byte, int isHeld);
 /// errno.
 long long obscura_shared_byte(int descriptor, long long first, long long count);
 
+/// setfsgid(2) and setfsuid(2): whose rights to files the calling thread has from now on. 0, or -1.
+int obscura_act_as(unsigned int user, unsigned int group);
+
 #endif
