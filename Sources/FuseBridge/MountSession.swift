@@ -112,8 +112,17 @@ public final class MountSession: @unchecked Sendable {
     /// Waits for whatever ends the mount.
     private func watch(_ onLive: () -> Void) -> MountEnd {
         var idle = IdleClock(seconds: options.idleSeconds)
+        let wait = [idle.checkMilliseconds, library.blurMilliseconds].compactMap { $0 }.min()
+        var (blurred, uses) = (MonotonicClock.milliseconds, bridge.useCount)
         while true {
-            switch control.next(milliseconds: idle.checkMilliseconds) {
+            let event = control.next(milliseconds: wait)
+            if let most = library.blurMilliseconds, uses != bridge.useCount,
+                MonotonicClock.milliseconds - blurred >= Int64(most)
+            {
+                (blurred, uses) = (MonotonicClock.milliseconds, bridge.useCount)
+                library.blurTimesInUse()
+            }
+            switch event {
             case .live:
                 mountPoint.raiseReadAhead(kibibytes: Self.readAheadKibibytes)
                 onLive()

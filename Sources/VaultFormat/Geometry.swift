@@ -45,8 +45,9 @@ public enum Geometry {
     public static let segmentsMax = 1 << 22
     /// No number that counts commits, contents or bytes exceeds this: far from where sums overflow.
     public static let numberMax: UInt64 = 1 << 62
-    /// Numbers of inodes, contents and names go up to here: what reads them takes more, so that the next one is one.
-    public static let idMax: UInt64 = 1 << 60 - 1
+    /// Numbers of inodes, contents and names go up to here: what reads them takes more, so that the next one is one. In
+    /// `dead` the blocks of inodes are numbered below 2^40, and those of contents from there on.
+    public static let idMax: UInt64 = 1 << 50 - 1
     /// No file is larger: a sparse one neither. An exbibyte.
     public static let fileBytesMax: UInt64 = 1 << 60
     /// Runs from this sector on stand for bytes that are lost. Far behind all sectors that there can be.

@@ -25,6 +25,8 @@ public enum VaultError: Error, Sendable, Equatable {
     /// This machine cannot give the memory, in bytes, that stretching a password takes.
     case kdfMemory(UInt64)
     case noRoom
+    /// The file system takes no file of the size of all spaces: FAT, of more than 4 GiB.
+    case fileTooLarge
     /// `create` into a directory that has something in it: the path.
     case notEmpty(String)
     /// A copy that a backup has begun and not finished.

@@ -130,8 +130,17 @@ struct Header: Sendable {
 
     var spaceCount: Int { Int(number(HeaderLayout.spaceCountOffset, as: UInt8.self)) }
     var segmentBytes: UInt64 { number(HeaderLayout.segmentBytesOffset) }
+    var layout: SegmentLayout { Self.layout(ofClearFields: clearFields) }
     /// What stands before the slots: the same, and no other vault's, as long as the vault lives.
     var clearFields: [UInt8] { Array(bytes[0..<HeaderLayout.clearBytes]) }
+    /// - Parameter fields: those of a valid header, or of what was made from one.
+    static func layout(ofClearFields fields: [UInt8]) -> SegmentLayout {
+        fields.withUnsafeBytes { bytes in
+            SegmentLayout(
+                spaceCount: Int(bytes.number(HeaderLayout.spaceCountOffset, as: UInt8.self)),
+                segmentBytes: bytes.number(HeaderLayout.segmentBytesOffset))
+        }
+    }
     var kdf: KDFParameters {
         KDFParameters(
             memoryBytes: number(HeaderLayout.kdfMemoryOffset), passes: number(HeaderLayout.kdfPassesOffset))

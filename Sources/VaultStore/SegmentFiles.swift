@@ -10,6 +10,7 @@ final class OpenSegment: Sendable {
     let isWritable: Bool
     private let calls: any FileSystemCalls
     private let stream = Mutex(WriteStream())
+    private let reads = Mutex(ReadStream())
     private let written = Mutex<UInt64>(0)
 
     init(descriptor: Int32, isWritable: Bool = true, calls: any FileSystemCalls) {
@@ -29,10 +30,23 @@ final class OpenSegment: Sendable {
 
     deinit { calls.close(descriptor) }
 
-    /// To be told of each write before it is made.
-    func willWrite(_ range: Range<UInt64>) {
-        guard let soon = stream.withLock({ $0.pagesToRead(before: range) }) else { return }
+    /// To be told of each read before it is made, where the kernel reads nothing ahead.
+    ///
+    /// - Parameter end: of the segment, behind which nothing is read.
+    func willRead(_ range: Range<UInt64>, end: UInt64) {
+        guard let soon = reads.withLock({ $0.toReadAhead(of: range, end: end) }) else { return }
         calls.readSoon(descriptor, offset: soon.lowerBound, length: UInt64(soon.count))
+    }
+
+    /// To be told of each write before it is made.
+    ///
+    /// - Parameter end: of the segment, behind which nothing is read.
+    func willWrite(_ range: Range<UInt64>, end: UInt64) {
+        guard let soon = stream.withLock({ $0.pagesToRead(before: range) }), soon.lowerBound < end else {
+            return
+        }
+        calls.readSoon(
+            descriptor, offset: soon.lowerBound, length: min(soon.upperBound, end) - soon.lowerBound)
     }
 }
 
@@ -65,18 +79,52 @@ private struct WriteStream {
     }
 }
 
-/// The segments of one space: `spaces/I/NNNNNN.seg`, addressed by linear sector.
+/// Large reads one behind the other, in about their order, of a file that the kernel is not to read ahead by itself.
+private struct ReadStream {
+    /// Where the last read ended.
+    private var last: UInt64 = 0
+    /// Up to where the kernel was asked to read.
+    private var asked: UInt64 = 0
+
+    private static let largeBytes = 64 << 10
+    private static let windowBytes: UInt64 = 2 << 20
+
+    /// What to read for the reads to come; nil where nothing is foreseen, or all that is was asked for.
+    mutating func toReadAhead(of read: Range<UInt64>, end: UInt64) -> Range<UInt64>? {
+        guard read.count >= Self.largeBytes else { return nil }
+        let isNext = read.lowerBound <= last + Self.windowBytes && last <= read.upperBound + Self.windowBytes
+        last = read.upperBound
+        guard isNext else {
+            asked = last
+            return nil
+        }
+        guard asked < last + Self.windowBytes / 2 else { return nil }
+        let start = max(asked, last)
+        asked = min(start + Self.windowBytes, end)
+        return start < asked ? start..<asked : nil
+    }
+}
+
+/// The segments of one space, addressed by linear sector.
+///
+/// Files are known by their keys: in a vault of one space a segment's number; else 0, as there is one file.
 ///
 /// Unchecked Sendable: everything mutable is guarded by `lock`, which is never held during I/O on a segment.
 final class SegmentFiles: @unchecked Sendable {
-    let segmentBytes: UInt64
+    let layout: SegmentLayout
+    let space: Int
     let sectorsPerSegment: Int
     let calls: any FileSystemCalls
+    /// The directory that the files are in.
     let directory: Int32
     /// Told of an error with which the host refuses writing as such. Set by the space.
     var noteRefusal: @Sendable (Errno) -> Void = { _ in }
-    /// What every segment has at least: all its bytes in a vault that does not grow. Set by the space.
-    var leastBytes: UInt64 = 0
+    /// What every file has at least: in a vault that does not grow all that it was seen to have. Set by the space.
+    var leastBytes: UInt64 {
+        get { least.load(ordering: .relaxed) }
+        set { least.store(newValue, ordering: .relaxed) }
+    }
+    private let least = Atomic<UInt64>(0)
     /// The numbers in the names of segments whose files have another's name; see `SegmentExchange`. Only for reading,
     /// and set before anything is opened.
     var exchanged: [Int: Int] = [:]
@@ -96,33 +144,22 @@ final class SegmentFiles: @unchecked Sendable {
 
     private let openMax: Int
 
-    /// Takes over `directory`, a descriptor of `spaces/I`.
+    /// Takes over `directory`, a descriptor of that of the segments' files.
     init(
-        directory: Int32, segmentBytes: UInt64, calls: any FileSystemCalls,
+        directory: Int32, layout: SegmentLayout, space: Int, calls: any FileSystemCalls,
         openMax: Int = Limits.production.openSegments
     ) {
         self.openMax = openMax
         self.directory = directory
-        self.segmentBytes = segmentBytes
+        self.layout = layout
+        self.space = space
         self.calls = calls
-        sectorsPerSegment = Int(segmentBytes) / Geometry.sectorBytes
+        sectorsPerSegment = Int(layout.segmentBytes) / Geometry.sectorBytes
     }
+
+    var segmentBytes: UInt64 { layout.segmentBytes }
 
     deinit { calls.close(directory) }
-
-    static func name(_ segment: Int) -> String {
-        let digits = String(segment)
-        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits + ".seg"
-    }
-
-    /// The number in a segment's file name; nil for any other name, and for a number that no segment has.
-    static func number(_ name: String) -> Int? {
-        guard name.hasSuffix(".seg"),
-            let number = Quantity(digits: name.dropLast(4), in: 0...UInt64(Geometry.segmentsMax - 1))?.int,
-            Self.name(number) == name
-        else { return nil }
-        return number
-    }
 
     /// What a segment is opened for. All are opened for writing where the host lets them be.
     enum Use {
@@ -133,7 +170,8 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// A segment's file. For writing it throws `segmentMissing` where there is none; for reading, `damaged`.
     func segment(_ number: Int, for use: Use = .reading) throws(StoreError) -> OpenSegment {
-        if let found = lock.withLock({ open[number] }), found.isWritable || use == .reading { return found }
+        let key = key(number)
+        if let found = lock.withLock({ open[key] }), found.isWritable || use == .reading { return found }
         let descriptor: Int32
         do throws(Errno) {
             let flags = O_RDWR | (use == .creating ? O_CREAT : 0)
@@ -143,15 +181,20 @@ final class SegmentFiles: @unchecked Sendable {
             if error.refusesWriting { return try readOnlySegment(number) }
             throw error == .noEntry ? .damaged : StoreError(error)
         }
-        return remember(number, OpenSegment(descriptor: descriptor, calls: calls))
+        return remember(key, opened(descriptor, isWritable: true))
+    }
+
+    /// Behind the end of a segment there may be another space's: that must not be in memory for having been read ahead.
+    private func opened(_ descriptor: Int32, isWritable: Bool) -> OpenSegment {
+        if layout.isShared { calls.readNothingAhead(descriptor) }
+        return OpenSegment(descriptor: descriptor, isWritable: isWritable, calls: calls)
     }
 
     private func readOnlySegment(_ number: Int) throws(StoreError) -> OpenSegment {
         do throws(Errno) {
             let descriptor = try calls.openRegular(
                 directory, fileName(number), flags: O_RDONLY, mode: 0)
-            return remember(
-                number, OpenSegment(descriptor: descriptor, isWritable: false, calls: calls))
+            return remember(key(number), opened(descriptor, isWritable: false))
         } catch {
             throw error == .noEntry ? .damaged : StoreError(error)
         }
@@ -172,39 +215,45 @@ final class SegmentFiles: @unchecked Sendable {
         }
     }
 
-    func fileName(_ number: Int) -> String { Self.name(exchanged[number] ?? number) }
+    private func key(_ number: Int) -> Int { layout.isShared ? 0 : number }
 
-    private func remember(_ number: Int, _ segment: OpenSegment) -> OpenSegment {
+    func fileName(_ number: Int) -> String { layout.fileName(exchanged[number] ?? number) }
+
+    /// Where a segment begins in its file.
+    func start(_ number: Int) -> UInt64 { layout.start(SegmentPlace(space: space, number: number)) }
+
+    private func remember(_ key: Int, _ segment: OpenSegment) -> OpenSegment {
         let (kept, unsyncedOne) = lock.withLock { () -> (OpenSegment, (Int, OpenSegment)?) in
-            if let found = open[number] {
+            if let found = open[key] {
                 if found.isWritable || !segment.isWritable { return (found, nil) }
-                open[number] = segment
+                open[key] = segment
                 return (segment, nil)
             }
-            open[number] = segment
-            order.append(number)
+            open[key] = segment
+            order.append(key)
             guard order.count > openMax else { return (segment, nil) }
             // A descriptor that is closed before its sync may never tell of a failed write: those go last.
-            let closed = order.remove(at: order.firstIndex { $0 != number && !awaitsSync($0) } ?? 0)
+            let closed = order.remove(at: order.firstIndex { $0 != key && !awaitsSync($0) } ?? 0)
             let isUnsynced = awaitsSync(closed)
             let closing = open.removeValue(forKey: closed)
             return (segment, isUnsynced ? closing.map { (closed, $0) } : nil)
         }
-        if let (number, segment) = unsyncedOne { syncBeforeClosing(number, segment) }
+        if let (key, segment) = unsyncedOne { syncBeforeClosing(key, segment) }
         return kept
     }
 
-    private func awaitsSync(_ number: Int) -> Bool { unsynced.contains(number) || syncing.contains(number) }
+    private func awaitsSync(_ key: Int) -> Bool { unsynced.contains(key) || syncing.contains(key) }
 
-    private func syncBeforeClosing(_ number: Int, _ segment: OpenSegment) {
-        do throws(StoreError) { try sync(number, segment) } catch {
+    private func syncBeforeClosing(_ key: Int, _ segment: OpenSegment) {
+        do throws(StoreError) { try sync(key, segment) } catch {
             lock.withLock { failedSync = error }
         }
     }
 
-    private func sync(_ number: Int, _ segment: OpenSegment) throws(StoreError) {
+    private func sync(_ key: Int, _ segment: OpenSegment) throws(StoreError) {
         do throws(Errno) { try calls.dataSync(segment.descriptor) } catch { throw StoreError(error) }
-        try checkPresence(of: number, segment)
+        if layout.isShared { calls.forget(segment.descriptor, offset: 0, length: 0) }
+        try checkPresence(of: key, segment)
     }
 
     /// Lets go of all files, which are opened again by their names when they are needed.
@@ -216,7 +265,7 @@ final class SegmentFiles: @unchecked Sendable {
         }
     }
 
-    /// Makes an empty segment (a vault of one space grows by them).
+    /// Makes an empty segment, by which a vault of one space grows.
     func create(_ number: Int) throws(StoreError) {
         do throws(StoreError) { _ = try segment(number, for: .creating) } catch {
             // What is in its place is nobody's to remove.
@@ -229,20 +278,29 @@ final class SegmentFiles: @unchecked Sendable {
     func preallocate(_ number: Int, bytes: UInt64) throws(StoreError) {
         let segment = try segment(number, for: .writing)
         do throws(Errno) {
-            try calls.allocate(segment.descriptor, offset: 0, length: bytes)
+            try calls.allocate(segment.descriptor, offset: start(number), length: bytes)
         } catch  where error == .notSupported {
         } catch { throw StoreError(error) }
     }
 
-    /// Sectors of a segment from its first to the end of its file: what lies beyond has never been written.
+    /// Sectors of a segment from its first to the end of its file: what lies beyond has never been written. Throws
+    /// `damaged` where there is none.
     func writtenSectors(_ number: Int) throws(StoreError) -> Int {
         let segment = try segment(number)
+        let bytes = try self.bytes(number, segment)
+        if layout.isShared && bytes == 0 { throw .damaged }
+        return Int(bytes) / Geometry.sectorBytes
+    }
+
+    /// How many bytes of a segment its file has.
+    func bytes(_ number: Int, _ segment: OpenSegment) throws(StoreError) -> UInt64 {
         do throws(Errno) {
-            return Int(min(try calls.status(segment.descriptor).size, segmentBytes)) / Geometry.sectorBytes
+            let size = try calls.status(segment.descriptor).size
+            return layout.bytes(SegmentPlace(space: space, number: number), ofFile: size)
         } catch { throw StoreError(error) }
     }
 
-    /// Disk that the host holds for a segment, in bytes; 0 where it does not tell.
+    /// Disk that the host holds for a segment of a vault of one space, in bytes; 0 where it does not tell.
     func blockBytes(_ number: Int) -> UInt64 {
         guard let segment = try? segment(number), let status = try? calls.status(segment.descriptor) else {
             return 0
@@ -279,7 +337,7 @@ final class SegmentFiles: @unchecked Sendable {
     /// Removes a segment's file; false where the host refuses.
     func remove(_ number: Int) -> Bool {
         guard isStillOurs() else { return false }
-        do throws(Errno) { try calls.unlink(directory, Self.name(number)) } catch {
+        do throws(Errno) { try calls.unlink(directory, fileName(number)) } catch {
             guard error == .noEntry else { return false }
         }
         lock.withLock {
@@ -294,7 +352,7 @@ final class SegmentFiles: @unchecked Sendable {
     /// Ends a segment's file earlier; false where the host refuses.
     func shorten(_ number: Int, to bytes: UInt64) -> Bool {
         guard let segment = try? segment(number), isStillOurs() else { return false }
-        lock.withLock { _ = unsynced.insert(number) }
+        lock.withLock { _ = unsynced.insert(key(number)) }
         segment.willEnd(at: bytes)
         return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
     }
@@ -303,6 +361,9 @@ final class SegmentFiles: @unchecked Sendable {
     func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number)
+        if layout.isShared {
+            segment.willRead(offset..<offset + UInt64(bytes.count), end: start(number) + segmentBytes)
+        }
         do throws(Errno) {
             let count = try calls.readFully(segment.descriptor, bytes, at: offset)
             if count < bytes.count { bytes.slice(count, bytes.count - count).zero() }
@@ -311,12 +372,13 @@ final class SegmentFiles: @unchecked Sendable {
 
     func write(_ sector: UInt64, _ bytes: UnsafeRawBufferPointer) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)
-        let segment = try segment(number, for: .writing)
-        lock.withLock { _ = unsynced.insert(number) }
+        let (segment, key) = (try segment(number, for: .writing), key(number))
+        lock.withLock { _ = unsynced.insert(key) }
         // Once more behind it: a sync that took the mark meanwhile may have come before the bytes.
-        defer { lock.withLock { _ = unsynced.insert(number) } }
+        defer { lock.withLock { _ = unsynced.insert(key) } }
         let range = offset..<offset + UInt64(bytes.count)
-        segment.willWrite(range)
+        if layout.isShared && range.upperBound > leastBytes { try checkEnd(range, number, segment) }
+        segment.willWrite(range, end: start(number) + segmentBytes)
         try willWrite()
         do throws(Errno) {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
@@ -324,17 +386,23 @@ final class SegmentFiles: @unchecked Sendable {
         segment.didWrite(range)
     }
 
-    /// Says that others have made segments, and may not have synced the directory.
-    func noteNewFiles() { lock.withLock { hasNewFiles = true } }
+    /// Of a file that all spaces share only `grow` moves the end: a write behind it would leave a hole in other spaces.
+    private func checkEnd(
+        _ range: Range<UInt64>, _ number: Int, _ segment: OpenSegment
+    ) throws(StoreError) {
+        let found = try bytes(number, segment)
+        if found == 0 { throw .segmentMissing(number) }
+        if range.upperBound > start(number) + found { throw .segmentShort(number) }
+    }
 
     /// Says that a segment was written by an earlier mount and must be part of the next sync.
     func markUnsynced(_ sector: UInt64) {
-        lock.withLock { _ = unsynced.insert(Int(sector / UInt64(sectorsPerSegment))) }
+        lock.withLock { _ = unsynced.insert(key(Int(sector / UInt64(sectorsPerSegment)))) }
     }
 
     /// fdatasync of everything written since the last one that succeeded.
     func sync() throws(StoreError) {
-        let (numbers, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
+        let (keys, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
             defer {
                 (syncing, unsynced) = (unsynced, [])
                 hasNewFiles = false
@@ -343,9 +411,9 @@ final class SegmentFiles: @unchecked Sendable {
             return (unsynced.sorted(), hasNewFiles, failedSync)
         }
         var failure = failedBefore
-        for number in numbers {
+        for key in keys {
             do throws(StoreError) {
-                try sync(number, segment(number, for: .writing))
+                try sync(key, segment(key, for: .writing))
             } catch { failure = error }
         }
         if isDirectoryNew {
@@ -359,7 +427,7 @@ final class SegmentFiles: @unchecked Sendable {
         }
         guard let failure else { return }
         lock.withLock {
-            unsynced.formUnion(numbers)
+            unsynced.formUnion(keys)
             hasNewFiles = hasNewFiles || isDirectoryNew
         }
         throw failure
@@ -370,13 +438,14 @@ final class SegmentFiles: @unchecked Sendable {
         do throws(Errno) { return try calls.hostStatus(directory) } catch { throw StoreError(error) }
     }
 
-    /// Where sectors lie; `damaged` where a row has them cross the end of a segment, which no extent does.
+    /// Where sectors lie in the file of their segment; `damaged` where a row has them cross a segment's end, which no
+    /// extent does.
     private func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
         let (number, index) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))
         let offset = index * UInt64(Geometry.sectorBytes)
         guard number < UInt64(Geometry.segmentsMax), offset + UInt64(count) <= segmentBytes else {
             throw .damaged
         }
-        return (Int(number), offset)
+        return (Int(number), start(Int(number)) + offset)
     }
 }

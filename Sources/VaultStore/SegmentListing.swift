@@ -1,7 +1,7 @@
 public import LinuxIO
 import VaultFormat
 
-/// The names in a space's directory, told apart: its segments, and what others put there.
+/// The names in the directory of segments, told apart: segments, and what others put there.
 struct SegmentListing: Sendable, Equatable {
     /// In their order.
     private(set) var numbers: [Int] = []
@@ -17,7 +17,7 @@ struct SegmentListing: Sendable, Equatable {
     init(_ names: [String]) {
         var found: [Int] = []
         for name in names {
-            if let number = SegmentFiles.number(name) { found.append(number) } else { others.append(name) }
+            if let number = SegmentLayout.number(name) { found.append(number) } else { others.append(name) }
         }
         found.sort()
         for number in found {
@@ -33,25 +33,24 @@ struct SegmentListing: Sendable, Equatable {
 }
 
 extension VaultDirectory {
-    /// The files of a space, by their names.
-    func listing(space: Int) throws(VaultError) -> SegmentListing {
-        let directory = try openSpace(space)
+    /// The files of the segments of a vault of one space, by their names.
+    func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing {
+        let directory = try openSegments(layout)
         defer { calls.close(directory) }
         do throws(Errno) { return SegmentListing(try calls.list(directory)) } catch {
             throw .system(error, "cannot list the vault's segments")
         }
     }
 
-    /// The highest number that a segment of any space may have, -1 where there is none. A distant one counts where its
-    /// file has something in it.
-    func highestNumber(spaces: Int) throws(VaultError) -> Int {
-        var highest = -1
-        for space in 0..<spaces {
-            let listing = try listing(space: space)
-            let distant = listing.distant.last { (segmentBytes(space: space, number: $0) ?? 0) > 0 }
-            highest = max(highest, listing.numbers.last ?? -1, distant ?? -1)
+    /// The highest number that a segment may have, -1 where there is none. A distant one counts where its file has
+    /// something in it.
+    func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int {
+        if layout.isShared { return segmentCount(layout) - 1 }
+        let listing = try listing(layout)
+        let distant = listing.distant.last {
+            (fileBytes(layout.path(SegmentPlace(space: 0, number: $0))) ?? 0) > 0
         }
-        return highest
+        return max(listing.numbers.last ?? -1, distant ?? -1)
     }
 }
 
@@ -66,30 +65,33 @@ struct FoundSegments {
 }
 
 extension VaultDirectory {
-    /// Of several spaces only whole segments count: one that `grow` is making is not in use. Of what is longer than a
-    /// segment only that much is the vault's.
-    func segments(_ header: Header) throws(VaultError) -> FoundSegments {
+    /// Of several spaces only whole segments count: those that `grow` is making are not in use. Of a file that is
+    /// longer than a segment only that much is the vault's.
+    func segments(_ layout: SegmentLayout) throws(VaultError) -> FoundSegments {
         var found = FoundSegments()
-        var last = -1
-        for space in 0..<header.spaceCount {
-            let listing = try listing(space: space)
-            found.strays += listing.others.map { "\(Self.spacesName)/\(space)/\($0)" }
-            for number in listing.numbers + listing.distant {
-                let place = SegmentPlace(space: space, number: number)
-                let isDistant = number > listing.numbers.last ?? -1
-                let bytes = segmentBytes(space: space, number: number)
-                // No regular file, or from somewhere else.
-                if bytes == nil || isDistant { found.strays.append(place.path) }
-                guard let bytes, !isDistant || bytes > 0 else { continue }
-                if !isDistant { last = max(last, number) }
-                let isWhole = header.spaceCount == 1 || bytes == header.segmentBytes
-                if isWhole { found.segments.append((place, min(bytes, header.segmentBytes))) }
+        if layout.isShared {
+            for number in 0..<segmentCount(layout) {
+                for space in 0..<layout.spaceCount {
+                    found.segments.append((SegmentPlace(space: space, number: number), layout.segmentBytes))
+                }
             }
+            return found
         }
-        found.segments.sort { ($0.place.number, $0.place.space) < ($1.place.number, $1.place.space) }
+        let listing = try listing(layout)
+        found.strays = listing.others.map { "\(SegmentLayout.directoryName)/\($0)" }
+        var last = -1
+        for number in listing.numbers + listing.distant {
+            let place = SegmentPlace(space: 0, number: number)
+            let isDistant = number > listing.numbers.last ?? -1
+            let bytes = fileBytes(layout.path(place))
+            // No regular file, or from somewhere else.
+            if bytes == nil || isDistant { found.strays.append(layout.path(place)) }
+            guard let bytes, !isDistant || bytes > 0 else { continue }
+            if !isDistant { last = number }
+            found.segments.append((place, min(bytes, layout.segmentBytes)))
+        }
         // The last number may be one that is being made.
-        let wanted = max(0, last) * header.spaceCount
-        found.missing = wanted - found.segments.count { $0.place.number < last }
+        found.missing = max(0, last) - found.segments.count { $0.place.number < last }
         return found
     }
 }
@@ -100,8 +102,8 @@ extension Vault {
         _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> [String] {
         let (vault, header) = try open(path, calls: calls, mayRepair: false)
-        do throws(VaultError) { return try vault.segments(header).strays } catch {
-            // A space whose directory is missing is damage.
+        do throws(VaultError) { return try vault.segments(header.layout).strays } catch {
+            // A directory that is missing is damage.
             if case .damaged = error { return [] }
             throw error
         }

@@ -5,8 +5,10 @@ import VaultFormat
 /// Whether what was written to a segment can be found under its name. A file that was removed, moved away or replaced
 /// while it is open takes writes and syncs all the same, and none of them can be read once it is closed.
 extension SegmentFiles {
-    /// To be called after a segment was synced. Throws `segmentMissing` where its name is gone or is another file's,
-    /// `segmentShort` where the file was cut. What the host does not tell is no fault.
+    /// To be called after a segment's file was synced. Throws `segmentMissing` where its name is gone or is another
+    /// file's, `segmentShort` where the file was cut. What the host does not tell is no fault.
+    ///
+    /// - Parameter number: of any segment that the file has.
     func checkPresence(of number: Int, _ segment: OpenSegment) throws(StoreError) {
         let named: Int32
         do throws(Errno) {
@@ -21,7 +23,9 @@ extension SegmentFiles {
         guard let found = try? calls.status(named), let own = try? calls.status(segment.descriptor) else {
             return
         }
-        if own.size < max(min(end, segment.writtenEnd), leastBytes) { throw .segmentShort(number) }
+        if own.size < max(min(end, segment.writtenEnd), leastBytes) {
+            throw .segmentShort(layout.isShared ? layout.rows(ofFile: own.size) : number)
+        }
         if (found.device, found.inode) == (own.device, own.inode) { return }
         // Some hosts number a file anew each time it is opened.
         let last = end - min(end, UInt64(Geometry.pageBytes))..<end
@@ -42,12 +46,20 @@ extension SegmentFiles {
         return Array(bytes[..<count])
     }
 
-    /// Whether a segment has a file, or the host does not tell.
+    /// Whether a segment's file is there under its name, or the host does not tell.
     func hasFile(_ number: Int) -> Bool {
         do throws(Errno) {
             calls.close(try calls.openRegular(directory, fileName(number), flags: O_RDONLY, mode: 0))
             return true
         } catch { return error != .noEntry }
+    }
+
+    /// Whether there is something to write a segment to. Of the file of all spaces its size decides: that it is gone is
+    /// found when it is synced.
+    func hasRoom(for number: Int) -> Bool {
+        guard layout.isShared else { return hasFile(number) }
+        let found = try? bytes(number, segment(number))
+        return found.map { $0 == segmentBytes } ?? true
     }
 
     /// Makes sure that segments can be made.
@@ -58,9 +70,8 @@ extension SegmentFiles {
     /// Makes sure that a segment can be written, and is `bytes` long. Throws `segmentMissing`, `segmentShort`, or the
     /// error of the host.
     func checkWritable(_ number: Int, bytes: UInt64) throws(StoreError) {
-        let segment = try segment(number, for: .writing)
-        let size: UInt64
-        do throws(Errno) { size = try calls.status(segment.descriptor).size } catch { throw .io(error) }
-        if size < bytes { throw .segmentShort(number) }
+        let found = try self.bytes(number, segment(number, for: .writing))
+        if layout.isShared && found == 0 { throw .segmentMissing(number) }
+        if found < bytes { throw .segmentShort(number) }
     }
 }

@@ -159,7 +159,7 @@ extension Space {
             guard let (sector, count) = try takeAny(least: least, most: most, near: near, area, mayGrow)
             else { return nil }
             let segment = Int(sector / UInt64(files.sectorsPerSegment))
-            if foundSegments.contains(segment) || files.hasFile(segment) {
+            if foundSegments.contains(segment) || files.hasRoom(for: segment) {
                 foundSegments.insert(segment)
                 return (sector, count)
             }

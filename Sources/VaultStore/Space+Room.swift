@@ -69,9 +69,14 @@ extension Space {
         guard !grows else { return }
         let count = segmentCountNow()
         guard count > sectors.segmentCount else { return }
-        files.noteNewFiles()
+        noteEnd()
         sectors.addSegments(to: count)
         updateExcluded()
+    }
+
+    /// Says where the file of all spaces ends, behind which nothing is written.
+    func noteEnd() {
+        files.leastBytes = grows ? 0 : UInt64(segmentCountNow()) * files.layout.rowBytes
     }
 
     /// Page slots kept for deleting when everything else is full.

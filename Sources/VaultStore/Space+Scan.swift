@@ -103,41 +103,15 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// Those that may be made anew: as many as the vault has, though a dishonest root tells of more, and those of
-    /// pages.
-    private var replaceableSegments: [Int] {
-        let ofPages = grows ? pairs.flatMap { [Int($0.a), Int($0.b)] } : []
-        return Set(0..<min(sectors.segmentCount, segmentCountNow())).union(ofPages).sorted()
-    }
-
-    /// Puts segments where files are gone, and random bytes where these are too short in a vault that does not grow, so
-    /// that the coming state can use them.
+    /// In a vault that grows, puts segments where files are gone, so that the coming state can use them: as many as the
+    /// vault has, though a dishonest root tells of more, and those of pages.
     private func replaceMissingSegments() {
-        chunkBuffers.withBuffer { buffer in
-            let step = buffer.count / Geometry.sectorBytes
-            for number in replaceableSegments {
-                let written = try? files.writtenSectors(number)
-                if grows {
-                    // What was in it is gone, and pages go where there is a file.
-                    if written == nil { try? files.create(number) }
-                    continue
-                }
-                var done = written ?? 0
-                if done == files.sectorsPerSegment { continue }
-                do throws(StoreError) {
-                    try files.create(number)
-                    while done < files.sectorsPerSegment {
-                        let count = min(step, files.sectorsPerSegment - done)
-                        let bytes = buffer.slice(0, count * Geometry.sectorBytes)
-                        randomStream.fill(bytes)
-                        try files.write(
-                            UInt64(number * files.sectorsPerSegment + done), UnsafeRawBufferPointer(bytes))
-                        done += count
-                    }
-                } catch {
-                    // The disk is full: what is put there later fails as well, and says so.
-                }
-            }
+        guard grows else { return }
+        let ofPages = pairs.flatMap { [Int($0.a), Int($0.b)] }
+        for number in Set(0..<min(sectors.segmentCount, segmentCountNow())).union(ofPages).sorted()
+        where (try? files.writtenSectors(number)) == nil {
+            // What was in it is gone. Where the disk is full, what is put there later fails as well, and says so.
+            try? files.create(number)
         }
     }
 
@@ -235,7 +209,7 @@ extension UnlockedSpace {
     /// Opens the space for building a new state; see `Space.openBlank`.
     public func openBlankSpace() throws(VaultError) -> Space {
         var (files, keys, options) = try parts(readOnly: false)
-        let (counted, found) = (options.segmentCountNow, try vault.highestNumber(spaces: spaceCount) + 1)
+        let (counted, found) = (options.segmentCountNow, try vault.highestNumber(layout) + 1)
         // The others are counted up to the first that is missing.
         options.segmentCountNow = { max(counted(), found) }
         try begin(options.claim)

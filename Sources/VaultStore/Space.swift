@@ -186,7 +186,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         slots = SlotAllocator(slotsPerPair: slotsPerPair, pairCount: pairs.count, words: [], backed: 0)
         sectors = SectorAllocator(
             sectorsPerSegment: files.sectorsPerSegment, usedCounts: [], limits: options.limits)
-        files.leastBytes = grows ? 0 : files.segmentBytes
+        noteEnd()
         // Not where a state is read beside the one that is written.
         if !isReadOnly { files.noteRefusal = { [weak self] in self?.stopWriting(.io($0)) } }
         try loadAllocation(releaseLimit: opened.releaseLimit)

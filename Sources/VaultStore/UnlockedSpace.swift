@@ -13,6 +13,7 @@ public final class UnlockedSpace: Sendable {
     let index: Int
     public let spaceCount: Int
     let segmentBytes: UInt64
+    var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
     private let host: ClaimHost
 
     init(
@@ -27,6 +28,11 @@ public final class UnlockedSpace: Sendable {
         self.segmentBytes = segmentBytes
         self.host = host
     }
+
+    deinit { forget() }
+
+    /// Has the kernel drop what it keeps in memory of the vault's spaces; nothing in a vault of one.
+    public func forget() { Vault.forgetSpaces(vault, layout) }
 
     /// The locked descriptor of `obscura.vault`. The daemon inherits it: the lock is never let go in between.
     public var lockFD: Int32 { vault.header }
@@ -102,15 +108,12 @@ public final class UnlockedSpace: Sendable {
         readOnly: Bool, limits: Limits = .ofProcess
     ) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
         let files = SegmentFiles(
-            directory: try vault.openSpace(index), segmentBytes: segmentBytes, calls: vault.calls,
+            directory: try vault.openSegments(layout), layout: layout, space: index, calls: vault.calls,
             openMax: limits.openSegments)
-        let grows = spaceCount == 1
-        let counter = SegmentCounter(
-            vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: grows)
         let keys = SpaceKeys(key)
         var options = SpaceOptions(
-            isReadOnly: readOnly, grows: grows, bootHash: Self.bootHash(keys.boot, vault.calls),
-            segmentCountNow: { counter.now() }, limits: limits)
+            isReadOnly: readOnly, grows: !layout.isShared, bootHash: Self.bootHash(keys.boot, vault.calls),
+            segmentCountNow: { [vault, layout] in vault.segmentCount(layout) }, limits: limits)
         if !readOnly {
             options.copies = CopyKeeper(vault)
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)
@@ -121,7 +124,8 @@ public final class UnlockedSpace: Sendable {
     private func claimKeeper(_ keys: SpaceKeys, bootHash: [UInt8]) throws(VaultError) -> ClaimKeeper? {
         guard host.claims else { return nil }
         let slot = ClaimSlot(
-            directory: try vault.openSpace(index), codec: PageCodec(key: keys.page), calls: vault.calls)
+            directory: try vault.openSegments(layout), layout: layout, space: index,
+            codec: PageCodec(key: keys.page), calls: vault.calls)
         var host = host
         // Who cannot tell one boot from another cannot tell who has ended.
         if Self.bootID(vault.calls) == nil { host.machine = nil }
@@ -134,16 +138,14 @@ public final class UnlockedSpace: Sendable {
         var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
         header.clearSlot(index)
         try header.write(vault.header, calls: vault.calls)
-        Vault.levelTimes(vault, header)
+        Vault.blurTraces(vault, layout)
     }
 
-    /// Sets the times of all files of the vault alike; nothing in a vault of one space.
-    public func levelTimes() {
-        guard let header = try? Header.read(vault.header, calls: vault.calls, mayRepair: false) else {
-            return
-        }
-        Vault.levelTimes(vault, header)
-    }
+    /// Ends a session as every other one, for who looks at the vault's files; nothing in a vault of one space.
+    public func blurTraces() { Vault.blurTraces(vault, layout) }
+
+    /// To be called every few seconds of a session in which something was asked of the space.
+    public func blurTimesInUse() { Vault.blurTimesInUse(vault, layout) }
 
     /// Keyed hash of the kernel's boot id: a soft root counts only in its own boot.
     static func bootHash(_ key: SecretBytes, _ calls: any FileSystemCalls) -> [UInt8] {

@@ -7,8 +7,10 @@ public import VaultFormat
 extension Vault {
     /// What a user with so much disk is offered: an eighth of it, shared by the spaces, in whole segments.
     public static func proposedBytesPerSpace(at path: String, spaces: Int) -> UInt64 {
-        let available = host(path)?.availableBytes ?? 0
-        let bytes = available / 8 / UInt64(max(1, spaces))
+        let host = host(path)
+        var available = (host?.availableBytes ?? 0) / 8
+        if let host, host.typeMagic == fatMagic { available = min(available, fatFileBytesMax) }
+        let bytes = available / UInt64(max(1, spaces))
         let segment = Geometry.segmentBytesUsual
         return max(4 * segment, bytes / segment * segment)
     }
@@ -57,19 +59,22 @@ extension Vault {
 
     /// Makes a vault and gives `password` one of its spaces, at random.
     ///
-    /// With several spaces every segment is there from birth, full of random bytes. When this throws, what it made
-    /// is removed again.
+    /// With several spaces all segments are there from birth, full of random bytes. When this throws, what it made is
+    /// removed again.
     /// - Parameters:
     ///   - bytesPerSpace: rounded up to whole segments; nil only for one space, which grows on demand.
+    ///   - segmentBytes: a power of two, as the header may have it; chosen where nil.
     ///   - limits: the least make a vault of the smallest segments.
     ///   - progress: bytes written so far, and in all. Called every MiB and between the steps; what it throws ends
     ///     the making like any other error.
     public static func create(
         at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
-        stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared,
-        limits: Limits = .ofProcess, progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
+        segmentBytes wanted: UInt64? = nil, stretcher: any PasswordStretcher = LocalStretcher(),
+        calls: any FileSystemCalls = LinuxCalls.shared, limits: Limits = .ofProcess,
+        progress: (_ done: UInt64, _ total: UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
-        let segmentBytes = try checkedSegmentBytes(path, spaces, bytesPerSpace, isLeast: limits == .least)
+        let chosen = try checkedSegmentBytes(path, spaces, bytesPerSpace, isLeast: limits == .least)
+        let segmentBytes = wanted ?? chosen
         let segments =
             spaces == 1 ? 0 : try segmentCount(bytesPerSpace ?? 0, of: segmentBytes)
         guard KDFLimits.memoryBytes.contains(kdf.memoryBytes), KDFLimits.passes.contains(kdf.passes) else {
@@ -78,18 +83,19 @@ extension Vault {
         var made = MadeFiles(calls: calls, path: path)
         do throws(VaultError) {
             let directory = try made.openRoot()
-            try made.directory(VaultDirectory.spacesName)
-            for space in 0..<spaces { try made.directory("\(VaultDirectory.spacesName)/\(space)") }
             var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: kdf)
+            let layout = header.layout
+            if !layout.isShared { try made.directory(SegmentLayout.directoryName) }
             // First: a machine that cannot do it says so before hours of filling.
             let stretched = try header.stretched(password, by: stretcher)
-            let total = UInt64(segments * spaces) * segmentBytes
-            if total > 0 {
-                guard try made.hostStatus().availableBytes > total else { throw VaultError.noRoom }
-                try fill(directory, spaces, 0..<segments, segmentBytes, calls, progress)
+            let total = UInt64(segments) * layout.rowBytes
+            if layout.isShared {
+                try requireRoom(for: total, directory, calls)
+                made.hasSpaces = true
+                try fill(directory, layout, to: segments, calls, progress)
             }
             try progress(total, total)
-            try syncDirectories(segmentDirectories(spaces), directory, calls)
+            try syncDirectory(layout.directoryPath, directory, calls)
             let file = try made.headerFile()
             let vault = VaultDirectory(calls: calls, directory: directory, header: file, ownsHeader: true)
             try vault.lockHeader()
@@ -98,10 +104,10 @@ extension Vault {
             try formatSpace(vault, header, space, key)
             header.setSlot(space, key: key, stretched: stretched)
             try header.write(vault.header, calls: calls)
-            levelTimes(vault, header)
-            try syncDirectories([VaultDirectory.spacesName, "."], directory, calls)
+            blurTraces(vault, layout, isNew: true)
+            try syncDirectory(".", directory, calls)
             // Its own name lies in a directory that may be another's.
-            try? syncDirectories([".."], directory, calls)
+            try? syncDirectory("..", directory, calls)
             try progress(total, total)
         } catch {
             made.remove()
@@ -141,49 +147,48 @@ extension Vault {
         return count
     }
 
-    /// Writes segments full of random bytes, in random order, so that no order of inodes tells spaces apart.
+    /// Appends random bytes to the file of all spaces until each has `count` segments. What is there stays.
     ///
-    /// One number at a time: its files are made in all spaces, and the disk for all of them set aside where the host
-    /// can, before any is written. So whoever completes what a kill left needs no more room, and a mount that takes
-    /// the number into use, once all are whole, finds the files in directories that are on disk (`isInUse`).
-    ///
-    /// A segment that is there in part is completed; nothing that is there is written over. When this throws, the
-    /// files it made for the unfinished number are gone again, and so are empty ones that it found.
+    /// Disk for all of it is set aside first where the host can. When this throws, the file ends with the last number
+    /// that every space has whole: a mount may be using that already. An empty file is left to who made it.
     static func fill(
-        _ directory: Int32, _ spaces: Int, _ numbers: Range<Int>, _ segmentBytes: UInt64,
-        isInUse: Bool = false,
+        _ directory: Int32, _ layout: SegmentLayout, to count: Int,
         _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
-        let stream = RandomStream()
-        let total = UInt64(spaces * numbers.count) * segmentBytes
-        var done: UInt64 = 0
-        var (made, wholeCount) = ([String](), 0)
+        let file = try SpacesFile(directory, calls)
+        let end = UInt64(count) * layout.rowBytes
         do throws(VaultError) {
-            for number in numbers {
-                (made, wholeCount) = ([], 0)
-                var row: [Segment] = []
-                for space in randomOrder(spaces) {
-                    let path = "\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))"
-                    row.append(try Segment(directory, path, calls))
-                    if row.last?.size == 0 { made.append(path) }
-                }
-                for segment in row { try segment.reserve(segmentBytes) }
-                if isInUse { try syncDirectories(segmentDirectories(spaces), directory, calls) }
-                for segment in row {
-                    try segment.complete(segmentBytes, stream) { (bytes) throws(VaultError) in
-                        try progress(done + bytes, total)
-                    }
-                    wholeCount += 1
-                    try segment.sync()
-                    done += segmentBytes
-                }
-            }
+            try file.reserve(end)
+            try file.complete(end, progress)
         } catch {
-            // A number that every space has whole may be in use by a mount already: it stays.
-            if wholeCount < spaces { for path in made { try? calls.unlink(directory, path) } }
+            file.shorten(toWhole: layout.rowBytes)
             throw error
         }
     }
+
+    /// Throws where a file system has no room for a file of all spaces of so many bytes, or takes none.
+    static func requireRoom(
+        for size: UInt64, _ directory: Int32, _ calls: any FileSystemCalls
+    ) throws(VaultError) {
+        guard let host = try? calls.hostStatus(directory) else { return }
+        if host.typeMagic == fatMagic && size > fatFileBytesMax { throw .fileTooLarge }
+        // What a `grow` that was killed had set aside is the file's.
+        let missing = size - min(size, bytesHeld(directory, calls))
+        guard missing == 0 || host.availableBytes > missing else { throw .noRoom }
+    }
+
+    /// Bytes that the file of all spaces has, or has disk for; 0 where there is none.
+    private static func bytesHeld(_ directory: Int32, _ calls: any FileSystemCalls) -> UInt64 {
+        let name = SegmentLayout.sharedName
+        guard let file = try? calls.openRegular(directory, name, flags: O_RDONLY, mode: 0) else { return 0 }
+        defer { calls.close(file) }
+        guard let status = try? calls.status(file) else { return 0 }
+        return max(status.size, (Quantity(status.blocks) * Quantity(512)).value)
+    }
+
+    /// FAT12 to FAT32: linux/magic.h.
+    private static let fatMagic: UInt64 = 0x4D44
+    private static let fatFileBytesMax: UInt64 = 4 << 30 - 1
 
     /// The numbers below `count`, shuffled.
     static func randomOrder(_ count: Int) -> [Int] {
@@ -194,21 +199,14 @@ extension Vault {
         return order
     }
 
-    /// The directories whose entries are segments and spaces.
-    private static func segmentDirectories(_ spaces: Int) -> [String] {
-        (0..<spaces).map { "\(VaultDirectory.spacesName)/\($0)" } + [VaultDirectory.spacesName]
-    }
-
-    /// Makes the names in directories of the vault durable: a file's own fsync(2) need not.
-    private static func syncDirectories(
-        _ paths: [String], _ directory: Int32, _ calls: any FileSystemCalls
+    /// Makes the names in a directory of the vault durable: a file's own fsync(2) need not.
+    private static func syncDirectory(
+        _ path: String, _ directory: Int32, _ calls: any FileSystemCalls
     ) throws(VaultError) {
         do throws(Errno) {
-            for path in paths {
-                let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
-                defer { calls.close(descriptor) }
-                try calls.sync(descriptor)
-            }
+            let descriptor = try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+            defer { calls.close(descriptor) }
+            try calls.sync(descriptor)
         } catch {
             throw error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's directories")
         }
@@ -218,39 +216,40 @@ extension Vault {
 
     /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not; needs no password.
     ///
-    /// A mounted daemon takes new segments into use when every space has them. What an interrupted `grow` left is
-    /// evened out by the next `grow` or mount.
+    /// A mounted daemon takes new segments into use when every space has them. Killed, it leaves all spaces equally
+    /// large, and what it had begun beyond that is completed by the next `grow` or mount.
     public static func grow(
         _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) -> Void
     ) throws(VaultError) {
         let (vault, header) = try open(path, calls: calls, mayRepair: false)
-        guard header.spaceCount > 1 else {
+        let layout = header.layout
+        guard layout.isShared else {
             throw .invalidSize("this vault has one space and grows with its photos")
         }
         let lock = try lockSpaces(vault)
         defer { calls.close(lock) }
-        if let lost = try lostSegment(vault, header) { throw .notWritable(.segmentMissing(lost)) }
-        let count = try completeSegments(vault, header)
+        let count = vault.segmentCount(layout)
         let wanted = try segmentCount(bytesPerSpace, of: header.segmentBytes)
         guard wanted >= count else {
             throw .invalidSize(
                 "a space has \(UInt64(count) * header.segmentBytes >> 20)M already and never shrinks")
         }
-        let total = UInt64((wanted - count) * header.spaceCount) * header.segmentBytes
-        let available = try? calls.hostStatus(vault.directory).availableBytes
-        if let available, available < total { throw .noRoom }
-        try fill(
-            vault.directory, header.spaceCount, count..<wanted, header.segmentBytes, isInUse: true, calls,
-            progress)
-        levelTimes(vault, header)
+        let (size, end) = (vault.fileBytes(SegmentLayout.sharedName) ?? 0, UInt64(wanted) * layout.rowBytes)
+        if end > size {
+            try requireRoom(for: end, vault.directory, calls)
+            try fill(vault.directory, layout, to: wanted, calls) { (done, total) throws(VaultError) in
+                progress(done - size, total - size)
+            }
+        }
+        blurTraces(vault, layout)
     }
 
     /// One `grow` at a time; a mounted daemon does not hold this lock.
     static func lockSpaces(_ vault: VaultDirectory) throws(VaultError) -> Int32 {
         do throws(Errno) {
-            let descriptor = try vault.calls.open(
-                vault.directory, VaultDirectory.spacesName, flags: O_RDONLY | O_DIRECTORY, mode: 0)
+            let descriptor = try vault.calls.openRegular(
+                vault.directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
             do throws(Errno) { try vault.calls.lock(descriptor) } catch {
                 vault.calls.close(descriptor)
                 throw error
@@ -258,91 +257,44 @@ extension Vault {
             return descriptor
         } catch {
             if error == .wouldBlock { throw .inUse }
+            if error == .noEntry { throw .damaged("\(SegmentLayout.sharedName) is missing") }
             throw .system(error, "cannot lock the vault's segments")
         }
     }
 
-    /// Completes what an interrupted `grow` left, unless one is at work: all spaces have as many segments again.
-    static func levelSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) {
-        guard hasMore(vault, header, than: wholeSegments(vault, header)) else { return }
+    /// Completes what an interrupted `grow` began, unless one is at work.
+    static func completeSegments(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
+        guard layout.isShared, let size = vault.fileBytes(SegmentLayout.sharedName),
+            size % layout.rowBytes != 0
+        else { return }
         do throws(VaultError) {
             let lock = try lockSpaces(vault)
             defer { vault.calls.close(lock) }
-            // It may still be put back, and what a repair would do is said first.
-            if try lostSegment(vault, header) != nil { return }
-            _ = try completeSegments(vault, header)
+            try fill(vault.directory, layout, to: vault.segmentCount(layout) + 1, vault.calls) { _, _ in }
         } catch {
-            // Without room the spaces stay as large as the smallest; with another at work it will do this.
-            if error == .inUse || error == .noRoom { return }
-            // Nor where it cannot be written to at all, which who opens a space is told.
-            if case .notWritable = error { return }
-            throw error
-        }
-    }
-
-    /// Makes the segments that some spaces have and others lack; returns how many each has then. Under the lock of
-    /// `lockSpaces`.
-    ///
-    /// An interrupted `grow` leaves one number unfinished; after a power cut, directories may have lost several.
-    private static func completeSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int
-    {
-        var count = wholeSegments(vault, header)
-        while hasMore(vault, header, than: count) {
-            try fill(
-                vault.directory, header.spaceCount, count..<count + 1, header.segmentBytes, isInUse: true,
-                vault.calls
-            ) { _, _ in }
-            let now = wholeSegments(vault, header)
-            // A file longer than a segment is none, and stays what it is.
-            if now == count { break }
-            count = now
-        }
-        return count
-    }
-
-    /// The first segment that some space has lost: it is missing or short there, and a later one is whole. Growing
-    /// makes one after the other, in directories that are on the disk before it fills a file, and leaves no such.
-    private static func lostSegment(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Int? {
-        let count = wholeSegments(vault, header)
-        for space in 0..<header.spaceCount {
-            guard (vault.segmentBytes(space: space, number: count) ?? 0) < header.segmentBytes else {
-                continue
+            switch error {
+            // Without room the spaces stay as they are; another that is at work does this.
+            case .inUse, .noRoom, .fileTooLarge: return
+            // Who opens a space where nothing can be written is told so.
+            case .notWritable: return
+            default: throw error
             }
-            let later = try vault.segmentNumbers(space: space).filter {
-                $0 > count && $0 < Geometry.segmentsMax
-            }
-            let hasWhole = later.contains {
-                vault.segmentBytes(space: space, number: $0) == header.segmentBytes
-            }
-            if hasWhole { return count }
         }
-        return nil
-    }
-
-    /// How many segments every space has whole.
-    private static func wholeSegments(_ vault: VaultDirectory, _ header: Header) -> Int {
-        vault.segmentCount(
-            spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
-    }
-
-    /// Whether some space has a file, whole or not, of the number after the first `count`.
-    private static func hasMore(_ vault: VaultDirectory, _ header: Header, than count: Int) -> Bool {
-        (0..<header.spaceCount).contains { vault.segmentBytes(space: $0, number: count) != nil }
     }
 }
 
-/// A segment being filled with random bytes from where it ends.
-private final class Segment {
-    /// Bytes it had when it was opened; 0 for one made by that.
-    let size: UInt64
+/// The file of all spaces, to whose end random bytes are written.
+private final class SpacesFile {
     private let file: Int32
     private let calls: any FileSystemCalls
+    private var size: UInt64
 
     /// Opens it, made if need be.
-    init(_ directory: Int32, _ path: String, _ calls: any FileSystemCalls) throws(VaultError) {
+    init(_ directory: Int32, _ calls: any FileSystemCalls) throws(VaultError) {
         self.calls = calls
         do throws(Errno) {
-            file = try calls.openRegular(directory, path, flags: O_RDWR | O_CREAT, mode: 0o600)
+            file = try calls.openRegular(
+                directory, SegmentLayout.sharedName, flags: O_RDWR | O_CREAT, mode: 0o600)
             do throws(Errno) { size = try calls.status(file).size } catch {
                 calls.close(file)
                 throw error
@@ -352,8 +304,8 @@ private final class Segment {
 
     deinit { calls.close(file) }
 
-    /// Has the host set aside what is missing up to `bytes`; nothing where it cannot. The size stays: what is whole
-    /// is known by it.
+    /// Has the host set aside what is missing up to `bytes`; nothing where it cannot. The size stays: how much can be
+    /// used is known by it.
     func reserve(_ bytes: UInt64) throws(VaultError) {
         if size >= bytes { return }
         do throws(Errno) { try calls.reserve(file, bytes: bytes) } catch {
@@ -361,29 +313,33 @@ private final class Segment {
         }
     }
 
-    /// Fills it up to `bytes`. `progress` is told before every MiB how far it has come.
+    /// Fills it up to `bytes`, and makes sure of that. `progress` is told before every MiB how far it has come.
     func complete(
-        _ bytes: UInt64, _ stream: RandomStream, _ progress: (UInt64) throws(VaultError) -> Void
+        _ bytes: UInt64, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
+        let stream = RandomStream()
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { block.deallocate() }
-        var offset = size
-        while offset < bytes {
-            try progress(offset)
+        while size < bytes {
+            try progress(size, bytes)
             stream.fill(block)
-            let count = Int(min(bytes - offset, UInt64(block.count)))
+            let count = Int(min(bytes - size, UInt64(block.count)))
             do throws(Errno) {
-                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: offset)
+                try calls.writeFully(file, UnsafeRawBufferPointer(block.slice(0, count)), at: size)
             } catch { throw Self.failure(error) }
-            offset += UInt64(count)
+            size += UInt64(count)
         }
-    }
-
-    func sync() throws(VaultError) {
         do throws(Errno) { try calls.dataSync(file) } catch { throw Self.failure(error) }
     }
 
+    /// Ends it with the last whole row, and gives back what was set aside behind that. Best effort.
+    func shorten(toWhole rowBytes: UInt64) {
+        guard let found = try? calls.status(file).size else { return }
+        try? calls.truncate(file, to: found / rowBytes * rowBytes)
+    }
+
     private static func failure(_ error: Errno) -> VaultError {
+        if error == .fileTooLarge { return .fileTooLarge }
         if error.refusesWriting { return .notWritable(.io(error)) }
         return error.meansNoRoom ? .noRoom : .system(error, "cannot write the vault's segments")
     }
@@ -393,7 +349,10 @@ private final class Segment {
 private struct MadeFiles {
     let calls: any FileSystemCalls
     let path: String
+    /// Whether there may be a file of all spaces.
+    var hasSpaces = false
     private var directories: [String] = []
+    private var hasHeader = false
     private var madeRoot = false
     private var root: Int32 = -1
 
@@ -425,14 +384,9 @@ private struct MadeFiles {
         } catch { throw .system(error, "cannot make \(path)/\(name)") }
     }
 
-    func hostStatus() throws(VaultError) -> HostStatus {
-        do throws(Errno) { return try calls.hostStatus(root) } catch {
-            throw .system(error, "cannot ask for the free disk")
-        }
-    }
-
     /// The header's file, full of random bytes.
-    func headerFile() throws(VaultError) -> Int32 {
+    mutating func headerFile() throws(VaultError) -> Int32 {
+        hasHeader = true
         do throws(Errno) {
             let flags = O_RDWR | O_CREAT | O_EXCL
             let file = try calls.openRegular(root, VaultDirectory.headerName, flags: flags, mode: 0o600)
@@ -460,6 +414,7 @@ private struct MadeFiles {
             }
             _ = unlinkat(again, name, Int32(AT_REMOVEDIR))
         }
-        if !directories.isEmpty { try? calls.unlink(again, VaultDirectory.headerName) }
+        if hasSpaces { try? calls.unlink(again, SegmentLayout.sharedName) }
+        if hasHeader { try? calls.unlink(again, VaultDirectory.headerName) }
     }
 }

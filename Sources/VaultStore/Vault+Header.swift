@@ -70,7 +70,7 @@ public final class HeaderRestoration {
         do throws(Errno) { try calls.sync(vault.directory) } catch {
             throw .system(error, "cannot write the vault")
         }
-        Vault.levelTimes(vault, header)
+        Vault.blurTraces(vault, header.layout)
     }
 
     private static func judge(_ vault: VaultDirectory, _ header: Header) throws(VaultError) -> Present {
@@ -87,37 +87,35 @@ public final class HeaderRestoration {
         }
     }
 
-    /// Whether the vault has the spaces that the header speaks of, and segments of its size. Some may be missing or
+    /// Whether the vault has segments for the spaces that the header speaks of, of its size. Some may be missing or
     /// damaged.
     private static func checkSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) {
-        let names = Set(try list(vault, VaultDirectory.spacesName).filter { Int($0) != nil })
-        guard names == Set((0..<header.spaceCount).map(String.init)) else {
-            throw .foreignHeader("it speaks of \(header.spaceCount) spaces, the vault has \(names.count)")
+        let layout = header.layout
+        if layout.isShared { return try checkSpaces(vault, layout) }
+        if vault.fileBytes(SegmentLayout.sharedName) != nil {
+            throw .foreignHeader("it speaks of one space, the vault has several")
         }
-        var hasWhole = false
-        for space in 0..<header.spaceCount {
-            for name in try list(vault, "\(VaultDirectory.spacesName)/\(space)") {
-                guard let number = SegmentFiles.number(name),
-                    let bytes = vault.segmentBytes(space: space, number: number)
-                else { continue }
-                guard bytes <= header.segmentBytes else {
-                    throw .foreignHeader("it speaks of smaller segments than the vault has")
-                }
-                hasWhole = hasWhole || bytes == header.segmentBytes
+        let listing = try vault.listing(layout)
+        for number in listing.numbers + listing.distant {
+            // Each is as long as what was written to it.
+            let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
+            guard bytes <= header.segmentBytes else {
+                throw .foreignHeader("it speaks of smaller segments than the vault has")
             }
-        }
-        // In a vault that grows each is as long as what was written to it.
-        guard hasWhole || header.spaceCount == 1 else {
-            throw .foreignHeader("it speaks of larger segments than the vault has")
         }
     }
 
-    private static func list(_ vault: VaultDirectory, _ path: String) throws(VaultError) -> [String] {
-        do throws(Errno) {
-            let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-            let descriptor = try vault.calls.open(vault.directory, path, flags: flags, mode: 0)
-            defer { vault.calls.close(descriptor) }
-            return try vault.calls.list(descriptor)
-        } catch { throw .system(error, "cannot look into the vault") }
+    private static func checkSpaces(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
+        guard let size = vault.fileBytes(SegmentLayout.sharedName) else {
+            throw .foreignHeader("it speaks of \(layout.spaceCount) spaces, the vault has one")
+        }
+        guard size >= layout.rowBytes else {
+            throw .foreignHeader("it speaks of larger segments than the vault has, or more spaces")
+        }
+        guard size % layout.rowBytes == 0 else {
+            throw .foreignHeader(
+                "it speaks of other spaces than the vault has (or growing the vault was interrupted: then cut its file "
+                    + "\(SegmentLayout.sharedName) to \(size / layout.rowBytes * layout.rowBytes) bytes)")
+        }
     }
 }

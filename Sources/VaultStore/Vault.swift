@@ -33,13 +33,14 @@ public enum Vault {
     /// What the header and the file names tell.
     public static func info(_ path: String) throws(VaultError) -> VaultInfo {
         let (vault, header) = try open(path, calls: LinuxCalls.shared, mayRepair: false)
-        let grows = header.spaceCount == 1
-        let count = vault.segmentCount(
-            spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: grows)
+        let layout = header.layout
+        let count = vault.segmentCount(layout)
         var onDisk = Quantity(HeaderLayout.fileBytes)
-        for space in 0..<header.spaceCount {
+        if layout.isShared {
+            onDisk += Quantity(UInt64(count) * layout.rowBytes)
+        } else {
             for number in 0..<count {
-                let bytes = vault.segmentBytes(space: space, number: number) ?? 0
+                let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
                 onDisk += Quantity(min(bytes, header.segmentBytes))
             }
         }
@@ -47,7 +48,7 @@ public enum Vault {
             formatVersion: Int(formatVersion), spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes, segmentsPerSpace: count,
             bytesPerSpace: UInt64(count) * header.segmentBytes, bytesOnDisk: onDisk.value, kdf: header.kdf,
-            grows: grows)
+            grows: !layout.isShared)
     }
 
     /// Opens a vault and its header, without a lock.
@@ -89,7 +90,8 @@ public enum Vault {
         }
         let stretched = try header.stretched(password, by: stretcher)
         guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
-        if !readOnly && header.spaceCount > 1 { try levelSegments(vault, header) }
+        if !readOnly { try completeSegments(vault, header.layout) }
+        forgetSpaces(vault, header.layout, ofKilled: true)
         return UnlockedSpace(
             path: path, vault: vault, key: key, index: space, spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes)
@@ -110,7 +112,7 @@ public enum Vault {
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         header.setSlot(space, key: key, stretched: stretched)
         try header.write(vault.header, calls: calls)
-        levelTimes(vault, header)
+        blurTraces(vault, header.layout)
     }
 
     /// Gives a space that none of `surviving` opens the password `new`: one of them, at random. Whatever such a
@@ -144,7 +146,7 @@ public enum Vault {
         try formatSpace(vault, header, space, key)
         header.setSlot(space, key: key, stretched: stretched)
         try header.write(vault.header, calls: calls)
-        levelTimes(vault, header)
+        blurTraces(vault, header.layout)
     }
 
     /// Destroys the space that `password` opens: see `UnlockedSpace.destroy`.
@@ -185,52 +187,59 @@ public enum Vault {
         _ vault: VaultDirectory, _ header: Header, _ space: Int, _ key: SecretBytes
     ) throws(VaultError) {
         let files = SegmentFiles(
-            directory: try vault.openSpace(space), segmentBytes: header.segmentBytes, calls: vault.calls)
+            directory: try vault.openSegments(header.layout), layout: header.layout, space: space,
+            calls: vault.calls)
         do throws(StoreError) {
             try Space.format(files: files, keys: SpaceKeys(key), grows: header.spaceCount == 1)
         } catch { throw VaultError(error, doing: "cannot prepare the space") }
     }
 
-    // MARK: Times
+    // MARK: Traces
 
-    /// A vault of more files gets its times in several ticks of the host's clock, however often they are set.
-    private static let filesAtOnceMax = 1024
-    private static let roundsMax = 8
-
-    /// Sets the times of every file and directory of the vault alike, in random order: they tell when the vault
-    /// was last open and not which space. Best effort, as a vault on read-only media has nothing to hide.
+    /// Leaves on the host what every session leaves, of a vault of several spaces: one that only looked at pictures the
+    /// same as one that wrote, in whichever space. Best effort, as a vault on read-only media has nothing to hide.
     ///
-    /// The host's change times, which nobody can set, are to tell nothing either. A file that was just written, read
-    /// or looked at may be dated more exactly than others (Linux 6.13, multigrain timestamps), be in memory already,
-    /// or wait for the host's journal: so the first round only makes all files alike. Of those after it, in which
-    /// nothing else is done, the last is one that began and ended in the same tick of the clock, where there are not
-    /// too many files for that.
-    static func levelTimes(_ vault: VaultDirectory, _ header: Header) {
-        guard header.spaceCount > 1 else { return }
-        let calls = vault.calls
-        let paths = allPaths(vault, header)
-        let order = randomOrder(paths.count)
-        for round in 0..<roundsMax {
-            let start = calls.changeTime()
-            let now = Timestamp(seconds: Timestamp.now().seconds)
-            for index in order { try? calls.setTimes(vault.directory, paths[index], now) }
-            let isLevel = paths.count > filesAtOnceMax || calls.changeTime() == start
-            if round > 0 && isLevel { return }
+    /// The files' times are set to now. Hosts count the changes of each file (ext4, XFS: the inode's version), setting
+    /// its times among them. So that their number does not tell how much was changed, times are set at random many
+    /// times: at the beginning so often that what some sessions change is little beside it. And the kernel keeps
+    /// nothing of the spaces in memory.
+    static func blurTraces(_ vault: VaultDirectory, _ layout: SegmentLayout, isNew: Bool = false) {
+        guard layout.isShared else { return }
+        for path in [SegmentLayout.sharedName, VaultDirectory.headerName] {
+            touch(vault, path, powers: isNew ? 12..<16 : 4..<11)
         }
+        forgetSpaces(vault, layout)
     }
 
-    /// The vault's directory, and every file and directory in it, as paths from there.
-    private static func allPaths(_ vault: VaultDirectory, _ header: Header) -> [String] {
-        let count = vault.segmentCount(
-            spaces: 0..<header.spaceCount, segmentBytes: header.segmentBytes, from: 0, isGrowing: false)
-        var paths = [VaultDirectory.headerName, VaultDirectory.spacesName, "."]
-        for space in 0..<header.spaceCount {
-            paths.append("\(VaultDirectory.spacesName)/\(space)")
-            for number in 0..<count {
-                paths.append("\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))")
-            }
-        }
-        return paths
+    /// Has the kernel drop what it keeps in memory of the file of all spaces: fincore(1) tells everybody who may read
+    /// the vault which parts of it were used.
+    ///
+    /// - Parameter ofKilled: also what a session that was killed may have left, which is not on the disk yet.
+    static func forgetSpaces(
+        _ vault: VaultDirectory, _ layout: SegmentLayout, ofKilled: Bool = false
+    ) {
+        guard layout.isShared,
+            let file = try? vault.calls.openRegular(
+                vault.directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
+        else { return }
+        defer { vault.calls.close(file) }
+        if ofKilled { try? vault.calls.dataSync(file) }
+        vault.calls.forget(file, offset: 0, length: 0)
+    }
+
+    /// Sets times now and then while a space is in use, whatever for: a host's journal keeps older states of its files,
+    /// and so when they changed, and how much in between. So a session that only looks at pictures leaves as many
+    /// states as one that writes. Those of the header are more or fewer by chance, which hides when it was written.
+    static func blurTimesInUse(_ vault: VaultDirectory, _ layout: SegmentLayout) {
+        guard layout.isShared else { return }
+        touch(vault, SegmentLayout.sharedName, powers: 0..<11)
+        if randomNumber(below: 2) == 0 { touch(vault, VaultDirectory.headerName, powers: 0..<11) }
+    }
+
+    private static func touch(_ vault: VaultDirectory, _ path: String, powers: Range<UInt32>) {
+        let power = powers.lowerBound + randomNumber(below: UInt32(powers.count))
+        let count = (1 << power) + randomNumber(below: 1 << power)
+        try? vault.calls.touch(vault.directory, path, count: Int(count))
     }
 }
 

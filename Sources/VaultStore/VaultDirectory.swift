@@ -11,7 +11,6 @@ final class VaultDirectory: Sendable {
     private let ownsHeader: Bool
 
     static let headerName = "obscura.vault"
-    static let spacesName = "spaces"
 
     /// Opens a vault's directory and header; read-only where the host allows no more.
     static func open(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> VaultDirectory {
@@ -43,8 +42,7 @@ final class VaultDirectory: Sendable {
         let directory = try openDirectory(path, calls)
         do throws(Errno) {
             // What has no segments is no vault, and nothing is made in it.
-            calls.close(
-                try calls.open(directory, spacesName, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, mode: 0))
+            try requireSegments(directory, calls)
             var (header, isMade) = (Int32(-1), false)
             do throws(Errno) {
                 header = try calls.openRegular(directory, headerName, flags: O_RDWR, mode: 0)
@@ -61,6 +59,17 @@ final class VaultDirectory: Sendable {
             if error == .noEntry || error == .notDirectory { throw .notAVault(path) }
             if error.refusesWriting { throw .notWritable(.io(error)) }
             throw .system(error, "cannot open \(path)/\(headerName)")
+        }
+    }
+
+    /// Throws `noEntry` where there is neither what a vault of one space has nor what one of several has.
+    private static func requireSegments(_ directory: Int32, _ calls: any FileSystemCalls) throws(Errno) {
+        do throws(Errno) {
+            let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+            calls.close(try calls.open(directory, SegmentLayout.directoryName, flags: flags, mode: 0))
+        } catch {
+            calls.close(
+                try calls.openRegular(directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0))
         }
     }
 
@@ -114,20 +123,20 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    func openSpace(_ index: Int) throws(VaultError) -> Int32 {
+    /// Opens the directory that the segments' files are in.
+    func openSegments(_ layout: SegmentLayout) throws(VaultError) -> Int32 {
         do throws(Errno) {
-            let path = "\(Self.spacesName)/\(index)"
-            return try calls.open(directory, path, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW, mode: 0)
+            let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+            return try calls.open(directory, layout.directoryPath, flags: flags, mode: 0)
         } catch {
-            if error == .noEntry { throw .damaged("a directory of segments is missing") }
+            if error == .noEntry { throw .damaged("the directory of segments is missing") }
             throw .system(error, "cannot open the vault's segments")
         }
     }
 
-    /// The size of a segment, nil where there is no such file.
-    func segmentBytes(space: Int, number: Int) -> UInt64? {
+    /// The size in bytes of a regular file, nil where there is none.
+    func fileBytes(_ path: String) -> UInt64? {
         do throws(Errno) {
-            let path = "\(Self.spacesName)/\(space)/\(SegmentFiles.name(number))"
             let descriptor = try calls.openRegular(directory, path, flags: O_RDONLY, mode: 0)
             defer { calls.close(descriptor) }
             return try calls.status(descriptor).size
@@ -136,58 +145,15 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// How many segments, from 0 on without a gap, every given space has whole. Of one that grows the names tell. Else
-    /// looks from `start` on, which is known to be there, in ever longer steps and then by halves: few calls for any
-    /// number.
-    func segmentCount(spaces: Range<Int>, segmentBytes: UInt64, from start: Int, isGrowing: Bool) -> Int {
-        if isGrowing { return spaces.map { grownCount(space: $0) }.min() ?? 0 }
-        func exists(_ number: Int) -> Bool {
-            number < Geometry.segmentsMax
-                && spaces.allSatisfy { self.segmentBytes(space: $0, number: number) == segmentBytes }
-        }
-        var step = 1
-        var known = start
-        while exists(known + step - 1) {
-            known += step
-            step *= 2
-        }
-        while step > 1 {
-            step /= 2
-            if exists(known + step - 1) { known += step }
-        }
-        return known
-    }
-
-    /// How many segments a space that grows has without a gap. What is no file at its end is no segment.
-    private func grownCount(space: Int) -> Int {
-        let numbers = (try? listing(space: space).numbers) ?? []
+    /// How many segments, from 0 on without a gap, every space has whole.
+    func segmentCount(_ layout: SegmentLayout) -> Int {
+        if layout.isShared { return layout.rows(ofFile: fileBytes(SegmentLayout.sharedName) ?? 0) }
+        // What is no file at the end of a vault that grows is no segment.
+        let numbers = (try? listing(layout).numbers) ?? []
         var count = zip(numbers, 0...).prefix { $0 == $1 }.count
-        while count > 0, segmentBytes(space: space, number: count - 1) == nil { count -= 1 }
-        return count
-    }
-}
-
-/// How many segments a space has now; asked anew when `grow` may have added some.
-final class SegmentCounter: @unchecked Sendable {
-    private let vault: VaultDirectory
-    private let spaces: Range<Int>
-    private let segmentBytes: UInt64
-    private let isGrowing: Bool
-    private let lock = Lock()
-    private var known = 0
-
-    init(vault: VaultDirectory, spaces: Range<Int>, segmentBytes: UInt64, isGrowing: Bool) {
-        self.vault = vault
-        self.spaces = spaces
-        self.segmentBytes = segmentBytes
-        self.isGrowing = isGrowing
-    }
-
-    func now() -> Int {
-        lock.withLock {
-            known = vault.segmentCount(
-                spaces: spaces, segmentBytes: segmentBytes, from: known, isGrowing: isGrowing)
-            return known
+        while count > 0, fileBytes(layout.path(SegmentPlace(space: 0, number: count - 1))) == nil {
+            count -= 1
         }
+        return count
     }
 }

@@ -32,22 +32,41 @@ int game_status(const char *path, struct game_status *status) {
     return 0;
 }
 
-int game_extents(int descriptor, struct game_extents *extents) {
+int game_extents(int descriptor, long long start, long long length, struct game_extents *extents) {
     enum { count_max = 512 };
     struct fiemap *map = calloc(1, sizeof *map + count_max * sizeof map->fm_extents[0]);
     if (!map) return -1;
-    map->fm_length = FIEMAP_MAX_OFFSET;
+    map->fm_start = (unsigned long long)start;
+    map->fm_length = (unsigned long long)length;
     map->fm_flags = FIEMAP_FLAG_SYNC;
     map->fm_extent_count = count_max;
     int result = ioctl(descriptor, FS_IOC_FIEMAP, map);
     if (result == 0) {
         extents->count = map->fm_mapped_extents;
-        extents->physical = map->fm_mapped_extents ? (long long)map->fm_extents[0].fe_physical : 0;
+        struct fiemap_extent first = map->fm_extents[0];
+        long long before = start > (long long)first.fe_logical ? start - (long long)first.fe_logical : 0;
+        extents->physical = map->fm_mapped_extents ? (long long)first.fe_physical + before : 0;
         extents->flags = 0;
         for (unsigned i = 0; i < map->fm_mapped_extents; i++) extents->flags |= map->fm_extents[i].fe_flags;
     }
     free(map);
     return result;
+}
+
+int game_cache(int descriptor, long long start, long long length, struct game_cache *cache) {
+    enum { call = 451 };
+    struct {
+        unsigned long long offset, length;
+    } range = {(unsigned long long)start, (unsigned long long)length};
+    struct {
+        unsigned long long cached, dirty, writeback, evicted, recently_evicted;
+    } found;
+    if (syscall(call, descriptor, &range, &found, 0) != 0) return -1;
+    cache->cached = (long long)found.cached;
+    cache->dirty = (long long)(found.dirty + found.writeback);
+    cache->evicted = (long long)found.evicted;
+    cache->recently_evicted = (long long)found.recently_evicted;
+    return 0;
 }
 
 long long game_entries(int descriptor, void *bytes, unsigned long size) {

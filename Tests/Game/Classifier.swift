@@ -28,6 +28,11 @@ struct Examples: Sendable {
 
     var featureCount: Int { order.count }
 
+    /// Those of some features.
+    func only(_ features: [Int]) -> Examples {
+        Examples(values.map { row in features.map { row[$0] } }, isHidden)
+    }
+
     /// The stump of a feature that is right most often, each vault counting by its weight; and how much is right.
     func bestStump(_ feature: Int, _ weights: [Double]) -> (stump: Stump, right: Double) {
         let hidden = zip(weights, isHidden).reduce(0) { $0 + ($1.1 ? $1.0 : 0) }

@@ -7,26 +7,70 @@ import Synchronization
 /// In each directory the library plays PAIRS pairs; in the first also TIMED-PAIRS, each answer to a password being
 /// timed 200 times with the derivation and 200 times without, and the program MOUNTED-PAIRS. SIGINT and SIGTERM have
 /// the pairs judged that are done by then.
+///
+/// `disks PAIRS DIRECTORY`: as many pairs on each kind of file system that this machine can mount from a file, each
+/// vault on a disk of its own; then some with spaces in files of their own, which must be found.
 public func playFromCommandLine(_ arguments: [String]) -> Int32 {
+    if arguments.count == 3, arguments[0] == "disks", let pairs = Int(arguments[1]), pairs >= 20 {
+        return whileInterruptible { try playOnDisks(pairs, in: arguments[2]) }
+    }
     let counts = arguments.prefix(3).compactMap { Int($0) }
     guard arguments.count >= 5, counts.count == 3, counts.allSatisfy({ $0 == 0 || $0 >= 20 }) else {
         FileHandle.standardError.write(
-            Data("usage: obscura-game PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…\n".utf8))
+            Data(
+                """
+                usage: obscura-game PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…
+                       obscura-game disks PAIRS DIRECTORY
+
+                """.utf8))
         return 2
     }
-    for number in [SIGINT, SIGTERM] { signal(number) { _ in isInterrupted.store(true, ordering: .relaxed) } }
-    var isHonest = true
-    do {
+    return whileInterruptible {
+        var isHonest = true
         for (what, game) in plays(counts, program: arguments[3], in: Array(arguments[4...]))
         where game.pairs > 0 && !isInterrupted.load(ordering: .relaxed) {
-            isHonest = try play(game, what) && isHonest
+            isHonest = try play(game, what).isHonest && isHonest
         }
-    } catch {
+        return isHonest
+    }
+}
+
+/// Returns the status to exit with.
+private func whileInterruptible(_ body: () throws -> Bool) -> Int32 {
+    for number in [SIGINT, SIGTERM] { signal(number) { _ in isInterrupted.store(true, ordering: .relaxed) } }
+    let isHonest: Bool
+    do { isHonest = try body() } catch {
         say("the game broke off: \(error)")
         return 1
     }
     if isInterrupted.load(ordering: .relaxed) { return 130 }
     return isHonest ? 0 : 1
+}
+
+/// Returns whether nothing told but what was to be found.
+private func playOnDisks(_ pairs: Int, in directory: String) throws -> Bool {
+    var isRight = true
+    for (number, kind) in HostImage.Kind.allCases.enumerated() where !isInterrupted.load(ordering: .relaxed) {
+        if let obstacle = HostImage.obstacle(kind, in: directory) {
+            say("NOT PLAYED: \(kind.rawValue) (\(obstacle))\n")
+            continue
+        }
+        let seed = UInt64.random(in: 0..<1 << 32) &+ UInt64(number)
+        var game = Game(pairs: pairs, seed: seed, directory: directory, limit: .standardErrors(4.5))
+        game.disk = kind
+        game.last = .hidden
+        game.sectorsPerSegment = 512
+        isRight = try play(game, "by the library, on disks of \(kind.rawValue)").isHonest && isRight
+        let leak = Leak.filesOfTheirOwnLevelled
+        guard kind != .exfat, !isInterrupted.load(ordering: .relaxed) else { continue }
+        (game.pairs, game.fittedPairs, game.leaks) = (30, 10, [leak])
+        let told = try play(game, "with files of their own, on disks of \(kind.rawValue)").failures.map(
+            \.name)
+        let isFound = leak.finders.contains { told.contains($0) }
+        say("\(isFound ? "PASSED: that must fail" : "FAILED: that must be found by \(leak.finders)")\n")
+        isRight = isRight && isFound
+    }
+    return isRight
 }
 
 /// What is to be played, and how. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
@@ -47,8 +91,8 @@ private func plays(_ counts: [Int], program: String, in directories: [String]) -
 
 private let isInterrupted = Atomic(false)
 
-/// Plays, and says how it went. Returns whether nothing told.
-private func play(_ game: Game, _ what: String) throws -> Bool {
+/// Plays, and says how it went.
+private func play(_ game: Game, _ what: String) throws -> Judgement {
     let name = "\(what), in \(game.directory) (\(hostName(game.directory)))"
     say("\(game.pairs) pairs \(name), seed \(game.seed)")
     var game = game
@@ -62,7 +106,7 @@ private func play(_ game: Game, _ what: String) throws -> Bool {
     say(judgement.text)
     let count = done.withLock { $0 }
     say("\(judgement.isHonest ? "PASSED" : "FAILED"): \(count) pairs \(name)\n")
-    return judgement.isHonest
+    return judgement
 }
 
 private func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }

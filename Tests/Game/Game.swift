@@ -21,6 +21,10 @@ public struct Game: Sendable {
     public var runsPerSlots = 20
     /// The built program, to play by it and real mounts; nil: by the library.
     public var program: String?
+    /// What each vault has a disk of its own of, which is looked at as well; nil: all are in `directory`.
+    public var disk: HostImage.Kind?
+    /// How long an action takes at least, on a disk of its own: so that a session's length tells nothing.
+    public var actionMilliseconds = 60
     /// Told how many pairs are done.
     public var progress: @Sendable (Int) -> Void = { _ in }
     /// Whether the pairs that are not begun shall not be played: those that are done are judged.
@@ -88,20 +92,51 @@ public struct Game: Sendable {
             return sample
         }
         let stretcher = RememberingStretcher()
+        if let disk { return try sample(on: disk, path, history, world, stretcher) }
         try Player(vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher).play()
         return try look(vault, history, stretcher)
     }
 
-    /// Looks at a vault, files first: what comes later may change their times.
-    private func look(
-        _ vault: String, _ history: History, _ stretcher: RememberingStretcher
+    /// As `sample`, the vault having a disk of its own.
+    private func sample(
+        on kind: HostImage.Kind, _ path: String, _ history: History, _ world: World,
+        _ stretcher: RememberingStretcher
     ) throws -> Sample {
+        let host = try HostImage(kind, in: path)
+        defer { host.leave() }
+        let vault = host.mountPoint + "/vault"
+        let player = Player(
+            vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher)
+        player.pause = { host.sync() }
+        player.actionMilliseconds = actionMilliseconds
+        // A stick that is taken along: what a session finds in memory is its own.
+        player.interval = { _ in
+            usleep(.random(in: 0...1500 * UInt32(actionMilliseconds)))
+            try host.unmount()
+            try host.mount()
+        }
+        try player.play()
         var sample = Sample()
         let attacker = try Attacker(vault, Player.password(of: 0))
-        let segments = try sample.addFiles(vault, spaceCount: attacker.spaceCount, decoy: attacker.space)
-        try sample.addBytes(segments, decoy: attacker.space)
+        let files = try VaultFiles(vault, attacker)
+        try sample.addMemory(files, decoy: attacker.space)
+        try host.unmount()
+        try sample.addDisk(host, files, decoy: attacker.space)
+        try host.mount()
+        return try look(vault, history, stretcher, sample)
+    }
+
+    /// Looks at a vault, files first: what comes later may change their times.
+    private func look(
+        _ vault: String, _ history: History, _ stretcher: RememberingStretcher, _ sample: Sample = Sample()
+    ) throws -> Sample {
+        var sample = sample
+        let attacker = try Attacker(vault, Player.password(of: 0))
+        let files = try VaultFiles(vault, attacker)
+        try sample.addFiles(files, decoy: attacker.space)
+        try sample.addBytes(files.segments, decoy: attacker.space)
         sample.addHeader(attacker)
-        try sample.addOpening(attacker, segments, sectorsPerSegment: sectorsPerSegment)
+        try sample.addOpening(attacker, files.segments, sectorsPerSegment: sectorsPerSegment)
         try sample.addAnswers(
             vault, history, stretcher, runs: runsPerAnswer, slotRuns: runsPerSlots)
         return sample

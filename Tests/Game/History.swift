@@ -60,6 +60,9 @@ public struct History: Sendable {
             }
         }
         sessions.shuffle(using: &generator)
+        // A space shows inside when it was first mounted, and so whether that was before photos were put into it: who
+        // wants other sessions to pass for looks at the decoy has put something into that first.
+        if let index = sessions.firstIndex(where: { $0.space == 0 }) { sessions.swapAt(0, index) }
         if last == .hidden, let index = sessions.firstIndex(where: { $0.space > 0 }) {
             sessions.append(sessions.remove(at: index))
         }

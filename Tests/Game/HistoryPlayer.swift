@@ -20,24 +20,28 @@ protocol HistoryPlayer {
     func grow(_ growth: History.Growth) throws
     /// Mounts, acts and ends as the session says. What fails after a kill is no failure.
     func visit(_ session: History.Session) throws
-    /// Looks at all that the decoy holds, and changes nothing.
-    func look() throws
+    /// Mounts the decoy instead, looks at all that it holds and changes nothing.
+    func look(_ session: History.Session) throws
+    /// Between two sessions.
+    func pass(before session: Int) throws
 }
 
 extension HistoryPlayer {
     func play() throws {
         try makeSpaces()
-        let last = history.sessions.count - 1
         for (number, session) in history.sessions.enumerated() {
             if let growth = history.growth, growth.session == number { try grow(growth) }
+            try pass(before: number)
             if session.space == 0 || world == .hidden {
                 try visit(session)
-            } else if number == last {
-                // Where the other vault was last open for a hidden space, this one was for a look at the decoy.
-                try look()
+            } else {
+                // Who hides something says of each of those sessions that it was a look at the decoy.
+                try look(session)
             }
         }
     }
+
+    func pass(before session: Int) throws {}
 
     private func makeSpaces() throws {
         let isDecoyAdded = history.isDecoyAdded && world == .hidden

@@ -14,6 +14,8 @@ public struct Judgement: Sendable {
         public var isTold: Bool { right > limit }
         /// One for the feature: it took the same value in every vault.
         public var isConstant: Bool
+        /// The middle value where the decoy is alone, and where it is not; nil for what has none.
+        public var middles: (alone: Double, hidden: Double)?
     }
     public private(set) var lines: [Line] = []
     /// Answers that were not the same in both vaults of a pair.
@@ -40,17 +42,33 @@ public struct Judgement: Sendable {
         }
         let (fitted, held) = (examples(pairs[..<fittedCount]), examples(pairs[fittedCount...]))
         let count = held.values.count
-        // With the classifier over all.
-        let most = limit.mostRight(of: count, tests: names.count + 1, isWorst: false)
+        // With the classifiers over each group and over all.
+        let most = limit.mostRight(
+            of: count, tests: names.count + FeatureGroup.allCases.count + 1, isWorst: false)
         func right(_ votesHidden: ([Double]) -> Bool) -> Int {
             zip(held.values, held.isHidden).filter { votesHidden($0) == $1 }.count
         }
         for (stump, (name, group)) in zip(fitted.stumps(), zip(names, groups)) {
             let all = (fitted.values + held.values).map { $0[stump.feature] }
+            func middle(_ isHidden: Bool) -> Double {
+                let some = zip(all, fitted.isHidden + held.isHidden).filter { $0.1 == isHidden }.map(\.0)
+                return some.sorted()[some.count / 2]
+            }
             lines.append(
                 Line(
                     group: group, name: name, right: right(stump.votesHidden), count: count, limit: most,
-                    isConstant: all.allSatisfy { $0 == all[0] }))
+                    isConstant: all.allSatisfy { $0 == all[0] },
+                    middles: all.isEmpty ? nil : (middle(false), middle(true))))
+        }
+        for group in FeatureGroup.allCases {
+            let some = groups.indices.filter { groups[$0] == group }
+            if some.isEmpty { continue }
+            let boosted = BoostedStumps(fitted.only(some))
+            lines.append(
+                Line(
+                    group: group, name: "all together",
+                    right: right { values in boosted.votesHidden(some.map { values[$0] }) }, count: count,
+                    limit: most, isConstant: false))
         }
         let boosted = BoostedStumps(fitted)
         lines.append(
@@ -103,16 +121,18 @@ public struct Judgement: Sendable {
         return found.values.sorted()
     }
 
-    /// The table, the most telling feature first, and what each failure means.
+    /// The table, the most telling feature first, with its middle values; and what each failure means.
     public var text: String {
-        var rows = ["  right  limit  feature (of \(lines.first?.count ?? 0) vaults held out)"]
+        let count = lines.first?.count ?? 0
+        var rows = ["  right  limit  feature of \(count) vaults held out (middle value alone, with others)"]
         let constant = lines.filter { $0.isConstant && !$0.isTold }
         for line in lines.filter({ !$0.isConstant || $0.isTold }).sorted(by: { $0.right > $1.right }) {
             let percent = 100 / Double(max(1, line.count))
             let numbers = String(
                 format: "%6.2f%% %5.2f%%", Double(line.right) * percent, Double(line.limit) * percent)
             let group = line.group.map { "\($0.rawValue): " } ?? ""
-            rows.append("\(line.isTold ? "!" : " ")\(numbers)  \(group)\(line.name)")
+            let middles = line.middles.map { String(format: " (%.6g, %.6g)", $0.alone, $0.hidden) } ?? ""
+            rows.append("\(line.isTold ? "!" : " ")\(numbers)  \(group)\(line.name)\(middles)")
         }
         rows.append("\(constant.count) more took one value in every vault")
         for group in Set(failures.compactMap(\.group)).sorted(by: { $0.rawValue < $1.rawValue }) {

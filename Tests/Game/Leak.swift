@@ -2,13 +2,15 @@
 ///
 /// Each is made where tests may meddle: in the system calls (`GameCalls`), or by the player. None is in the program.
 public enum Leak: String, CaseIterable, Sendable {
-    /// Files keep the times of their last write.
-    case timesNotTouched
-    /// All get the same times, but those of the space that was written get them last.
-    case timesInOrder
+    /// A session that wrote nothing leaves the files' times as they were.
+    case looksNotTouched
+    /// Each space has a file of its own, whose time is that of its last write.
+    case filesOfTheirOwn
+    /// Each space has a file of its own. Their times are set alike at the end of each session.
+    case filesOfTheirOwnLevelled
     /// The first password gets the first slot, the next one the next.
     case slotsInOrder
-    /// A space that is in use gets another segment, the others do not.
+    /// A space that is in use gets another segment at the end of the file, the others do not.
     case growsAlone
     /// New segments begin with zeros.
     case zerosInNewSegments
@@ -22,12 +24,21 @@ public enum Leak: String, CaseIterable, Sendable {
     /// The features of which at least one must find it.
     public var finders: [String] {
         switch self {
-        case .timesNotTouched: ["mtime rank: decoy - others"]
-        case .timesInOrder: ["ctime: files of one other space at the end"]
+        case .looksNotTouched: ["mtime: header - spaces"]
+        case .filesOfTheirOwn: ["mtime rank of own files: decoy - others"]
+        // Only a host's counters and its journal tell of it.
+        case .filesOfTheirOwnLevelled:
+            [
+                "ext4: Version of own files: decoy - others",
+                "ext4: Version of own files: mean of others",
+                "ext4: most changes between states of own files: decoy - others",
+                "xfs: v3.change_count of own files: decoy - others",
+                "xfs: times of own files: decoy - others",
+            ]
         case .slotsInOrder: ["slot of the decoy"]
-        case .growsAlone: ["segments: others apart", "segments: decoy - others"]
+        case .growsAlone: ["bytes behind the last row"]
         case .zerosInNewSegments: ["zero sectors: mean of others"]
-        case .holesInNewSegments: ["blocks: mean of others"]
+        case .holesInNewSegments: ["bytes in holes: mean of others"]
         case .repeatedFill: ["pages as in the same segment: mean of others"]
         case .counterInHeader: [headerBytesFeature]
         }

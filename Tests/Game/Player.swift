@@ -13,6 +13,12 @@ final class Player: HistoryPlayer {
     private let pattern: [UInt8]
     private let stretcher: RememberingStretcher
     private var visitors: [Int: Visitor] = [:]
+    /// What passes between two actions of a session.
+    var pause: @Sendable () -> Void = {}
+    /// How long an action takes at least: sessions are as long as people like, whatever they do in them.
+    var actionMilliseconds = 0
+    /// What happens to the host before a session, once everybody has closed the vault; told the session's number.
+    var interval: (Int) throws -> Void = { _ in }
 
     static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
 
@@ -70,7 +76,7 @@ final class Player: HistoryPlayer {
     }
 
     func grow(_ growth: History.Growth) throws {
-        let calls = GameCalls(leaks: leaks, pattern: pattern)
+        let calls = self.calls()
         defer { calls.end() }
         calls.setFilling(true)
         if let count = growth.killedAfter { calls.kill(afterChanges: count) }
@@ -81,12 +87,17 @@ final class Player: HistoryPlayer {
 
     // MARK: Sessions
 
+    func pass(before session: Int) throws { try interval(session) }
+
     func visit(_ session: History.Session) throws {
         try withCalls { calls in
             let library = try open(session.space, calls)
             library.didGoLive()
-            try visitors[session.space, default: Visitor()].act(
-                library, seed: session.seed, count: session.actionCount)
+            var visitor = visitor(session.space)
+            defer { visitors[session.space] = visitor }
+            let start = ContinuousClock.now
+            try visitor.act(library, seed: session.seed, count: session.actionCount)
+            linger(since: start, session)
             switch session.ending {
             case .unmount:
                 try library.close()
@@ -101,27 +112,41 @@ final class Player: HistoryPlayer {
             }
             try? library.close()
         }
-        if leaks.contains(.growsAlone) && session.space > 0 { try addSegment(to: session.space) }
+        if leaks.contains(.growsAlone) && session.space > 0 { try addSegment() }
     }
 
-    /// The leak: gives one space another segment, like its last one and as old as its first.
-    private func addSegment(to space: Int) throws {
-        let directory = "\(vault)/spaces/\(try Attacker(vault, Self.password(of: space)).space)"
-        let files = FileManager.default
-        let count = try files.contentsOfDirectory(atPath: directory).count
-        let path = "\(directory)/00000\(count).seg"
-        try files.copyItem(atPath: "\(directory)/00000\(count - 1).seg", toPath: path)
-        let times = try files.attributesOfItem(atPath: directory + "/000000.seg")
-        try files.setAttributes([.modificationDate: times[.modificationDate] ?? Date()], ofItemAtPath: path)
+    /// The leak: gives one space another segment.
+    private func addSegment() throws {
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: vault + "/spaces"))
+        defer { try? file.close() }
+        try file.seekToEnd()
+        try file.write(contentsOf: randomBytes(Int(GameCalls.segmentBytes)))
     }
 
-    func look() throws {
+    func look(_ session: History.Session) throws {
         try withCalls { calls in
+            if leaks.contains(.looksNotTouched) { calls.forbidTouching() }
             let library = try open(0, calls)
             library.didGoLive()
-            try visitors[0, default: Visitor()].look(library)
+            let start = ContinuousClock.now
+            try visitor(0).look(library, count: session.actionCount)
+            linger(since: start, session)
             try library.close()
         }
+    }
+
+    /// Waits until a session has been as long as it is to be, and by chance some more.
+    private func linger(since start: ContinuousClock.Instant, _ session: History.Session) {
+        guard actionMilliseconds > 0 else { return }
+        let least = (session.actionCount + 1) * actionMilliseconds
+        let end = start + .milliseconds(least + Int.random(in: 0..<2 * actionMilliseconds))
+        while ContinuousClock.now < end { usleep(1000) }
+    }
+
+    private func visitor(_ space: Int) -> Visitor {
+        var visitor = visitors[space] ?? Visitor()
+        visitor.pause = pause
+        return visitor
     }
 
     private func open(_ space: Int, _ calls: GameCalls) throws -> Library {
@@ -141,9 +166,13 @@ final class Player: HistoryPlayer {
     }
 
     private func withCalls(_ body: (GameCalls) throws -> Void) rethrows {
-        let calls = GameCalls(leaks: leaks, pattern: pattern)
+        let calls = self.calls()
         defer { calls.end() }
         try body(calls)
+    }
+
+    private func calls() -> GameCalls {
+        GameCalls(leaks: leaks, pattern: pattern, spaceCount: history.spaceCount)
     }
 }
 

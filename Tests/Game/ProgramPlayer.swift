@@ -89,7 +89,7 @@ final class ProgramPlayer: HistoryPlayer {
         leave()
     }
 
-    func look() throws {
+    func look(_ session: History.Session) throws {
         try mount(0)
         for photo in shelves[0]?.photos ?? [] { _ = try? bytes("moments/" + photo) }
         try unmount()

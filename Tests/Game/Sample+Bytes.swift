@@ -17,16 +17,16 @@ extension Sample {
         var high: UInt64
     }
 
-    mutating func addBytes(_ segments: [[String]], decoy: Int) throws {
+    mutating func addBytes(_ segments: [[SegmentRange]], decoy: Int) throws {
         var seen: [Start: Int] = [:]
         var (counts, number) = ([[Count]](), 0)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
         defer { buffer.deallocate() }
-        for paths in segments {
+        for ranges in segments {
             counts.append(
-                try paths.map { path in
+                try ranges.map { range in
                     number += 1
-                    return try Self.count(path, segment: number, buffer, &seen)
+                    return try Self.count(range, segment: number, buffer, &seen)
                 })
         }
         func add(_ group: FeatureGroup, _ name: String, _ value: (Count) -> Double) {
@@ -42,18 +42,21 @@ extension Sample {
     }
 
     private static func count(
-        _ path: String, segment: Int, _ buffer: UnsafeMutableRawBufferPointer, _ seen: inout [Start: Int]
+        _ range: SegmentRange, segment: Int, _ buffer: UnsafeMutableRawBufferPointer,
+        _ seen: inout [Start: Int]
     ) throws -> Count {
         let calls = LinuxCalls.shared
-        let file = try calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0)
+        let file = try calls.open(AT_FDCWD, range.path, flags: O_RDONLY, mode: 0)
         defer { calls.close(file) }
         var (count, offset) = (Count(), UInt64(0))
-        while true {
-            let length = try calls.readFully(file, buffer, at: offset)
-            if length == 0 { return count }
+        // Segments are a multiple of the buffer's size.
+        while offset < range.bytes {
+            let length = try calls.readFully(file, buffer, at: range.start + offset)
+            if length == 0 { break }
             add(UnsafeRawBufferPointer(buffer.slice(0, length)), segment: segment, to: &count, &seen)
             offset += UInt64(length)
         }
+        return count
     }
 
     /// Counts what is in some pages of a segment.

@@ -1,92 +1,116 @@
 import CGame
 import Foundation
+import VaultFormat
+
+/// A segment: a range of the file of all spaces.
+struct SegmentRange {
+    var path: String
+    var start: UInt64
+    var bytes: UInt64
+}
+
+/// The files of a vault of several spaces.
+struct VaultFiles {
+    var vault: String
+    /// By name. "": the vault's directory.
+    var inodes: [String: UInt64]
+    /// The names of a space's own files, by space; empty in a vault as it should be.
+    var own: [String]
+    /// By space, then by number.
+    var segments: [[SegmentRange]]
+
+    /// Of every vault: the file of all spaces, the header's, and the directory.
+    static let names = ["spaces", "obscura.vault", ""]
+    /// What they are called in a feature.
+    static func word(_ name: String) -> String {
+        switch name {
+        case "": "vault"
+        case "obscura.vault": "header"
+        default: name
+        }
+    }
+
+    init(_ vault: String, _ attacker: Attacker) throws {
+        self.vault = vault
+        let path = vault + "/spaces"
+        own = (0..<attacker.spaceCount).map(GameCalls.ownFile).filter { access("\(vault)/\($0)", F_OK) == 0 }
+        inodes = [:]
+        for name in Self.names + own { inodes[name] = UInt64(try Sample.status("\(vault)/\(name)").inode) }
+        let (count, bytes) = (UInt64(attacker.spaceCount), UInt64(attacker.segmentBytes))
+        let rows = UInt64(try Sample.status(path).size) / (count * bytes)
+        segments = (0..<count).map { space in
+            (0..<rows).map { SegmentRange(path: path, start: ($0 * count + space) * bytes, bytes: bytes) }
+        }
+    }
+}
 
 /// What the host tells of a vault's files.
 extension Sample {
-    /// - Returns: the paths of segments, by space, then by number.
-    mutating func addFiles(_ vault: String, spaceCount: Int, decoy: Int) throws -> [[String]] {
-        let spaces = (0..<spaceCount).map { "\(vault)/spaces/\($0)" }
-        let listed = try spaces.map { try listing($0) }
-        let segments = zip(spaces, listed).map { path, names in names.sorted().map { "\(path)/\($0)" } }
+    mutating func addFiles(_ files: VaultFiles, decoy: Int) throws {
+        let vault = files.vault
         // Before anything else is done: what reads them may change their times.
-        let found = try segments.map { try $0.map { try Self.status($0) } }
-        let directories = try spaces.map { [try Self.status($0)] }
-        let single = try ["/obscura.vault", "/spaces", ""].map { try Self.status(vault + $0) }
-        addStatus(found, decoy)
-        addTimes(found, directories, single, decoy)
-        addLastRun(found, directories, single, decoy)
-        addOrder(found, listed, try listing(vault + "/spaces"), try listing(vault), decoy)
-        try addExtents(segments, decoy)
-        return segments
+        let found = try VaultFiles.names.map { try Self.status("\(vault)/\($0)") }
+        let own = try files.own.map { try Self.status("\(vault)/\($0)") }
+        for (name, status) in zip(VaultFiles.names, found) { addStatus(VaultFiles.word(name), status) }
+        let rowBytes = files.segments.compactMap { $0.first?.bytes }.reduce(0, +)
+        add(.files, "segments", files.segments.map { [Double($0.count)] }, decoy: decoy)
+        add(.files, "bytes behind the last row", UInt64(found[0].size) % max(1, rowBytes))
+        addTimes(found, own, decoy)
+        addOrder(found, own, try listing(vault), decoy)
+        try addExtents(files.segments, decoy)
     }
 
-    private static func status(_ path: String) throws -> game_status {
+    static func status(_ path: String) throws -> game_status {
         var status = game_status()
         guard game_status(path, &status) == 0 else { throw Attacker.Surprise(what: "statx \(path)") }
         return status
     }
 
-    private mutating func addStatus(_ found: [[game_status]], _ decoy: Int) {
-        add(.files, "segments", found.map { [Double($0.count)] }, decoy: decoy)
+    private mutating func addStatus(_ file: String, _ status: game_status) {
         let fields: [(String, KeyPath<game_status, Int64>)] = [
             ("size", \.size), ("mode", \.mode), ("links", \.links), ("owner", \.owner), ("group", \.group),
             ("attributes", \.attributes),
         ]
-        for (name, field) in fields {
-            add(.files, name, found.map { $0.map { Double($0[keyPath: field]) } }, decoy: decoy)
-        }
-        add(.extents, "blocks", found.map { $0.map { Double($0.blocks) } }, decoy: decoy)
+        for (name, field) in fields { add(.files, "\(name) of \(file)", status[keyPath: field]) }
+        add(.extents, "blocks of \(file)", status.blocks)
     }
 
-    /// Times as distances from the first: how long ago a vault was open is no secret.
-    private mutating func addTimes(
-        _ found: [[game_status]], _ directories: [[game_status]], _ single: [game_status], _ decoy: Int
-    ) {
+    /// Times as distances from each other, those of the first day from those of the first day and those of the last
+    /// session from those of the last session: how long ago a vault was made and open is no secret.
+    private mutating func addTimes(_ found: [game_status], _ own: [game_status], _ decoy: Int) {
         let fields: [(String, KeyPath<game_status, Int64>)] = [
             ("mtime", \.modified), ("atime", \.accessed), ("ctime", \.changed), ("btime", \.birth),
         ]
+        let (spaces, header, vault) = (found[0], found[1], found[2])
         for (name, field) in fields {
-            func values(_ list: [[game_status]], from first: Int64) -> [[Double]] {
-                list.map { $0.map { Double($0[keyPath: field] - first) } }
+            add(.times, "\(name): header - spaces", header[keyPath: field] - spaces[keyPath: field])
+            add(
+                .times, "\(name): vault - its btime",
+                vault.birth == 0 ? 0 : vault[keyPath: field] - vault.birth)
+            add(
+                .times, "\(name): is the header's later",
+                header[keyPath: field] > spaces[keyPath: field] ? 1 : 0)
+            for (file, status) in zip(VaultFiles.names.map(VaultFiles.word), found) {
+                let time = status[keyPath: field]
+                add(.times, "\(name) of \(file): parts of a second", time % 1_000_000_000)
+                if field != \.modified && field != \.birth && file != VaultFiles.word("") {
+                    add(.times, "\(name) of \(file) - mtime", time - status.modified)
+                }
             }
-            let first = (found + directories).flatMap { $0 }.map { $0[keyPath: field] }.min() ?? 0
-            let segments = values(found, from: first)
-            add(.times, name, segments, decoy: decoy)
-            add(.times, "\(name) rank", ranks(segments), decoy: decoy)
-            add(.times, "\(name) of directories", values(directories, from: first), decoy: decoy)
-            for (what, status) in zip(["header", "spaces", "vault"], single) {
-                // Making takes its time, which is no secret; the order is told by ranks.
-                let distance = Double(status[keyPath: field] - first)
-                if field != \.birth { add(.times, "\(name) of \(what)", distance) }
-                let count = found.flatMap { $0 }.filter { $0[keyPath: field] < status[keyPath: field] }.count
-                add(.times, "\(name) of \(what): segments before", count)
-            }
-            let below = segments.flatMap { $0 }.map { Int64($0) % 1_000_000_000 == 0 ? 0.0 : 1 }.reduce(0, +)
-            if field != \.birth { add(.times, "\(name): files apart by parts of a second", below) }
+            guard !own.isEmpty else { continue }
+            let times = own.map { [Double($0[keyPath: field] - spaces[keyPath: field])] }
+            add(.times, "\(name) of own files", times, decoy: decoy)
+            add(.times, "\(name) rank of own files", ranks(times), decoy: decoy)
         }
     }
 
-    /// How many files of one space, not the decoy, were the last to be changed, all files being looked at.
-    private mutating func addLastRun(
-        _ found: [[game_status]], _ directories: [[game_status]], _ single: [game_status], _ decoy: Int
-    ) {
-        let named = found.enumerated().flatMap { space, list in list.map { (space, $0.changed) } }
-        let others = (directories.flatMap { $0 } + single).map { (decoy, $0.changed) }
-        let order = (named + others).sorted { $0.1 < $1.1 }.map(\.0)
-        let last = order.last ?? decoy
-        add(
-            .times, "ctime: files of one other space at the end",
-            last == decoy ? 0 : order.reversed().prefix { $0 == last }.count)
-    }
-
     private mutating func addOrder(
-        _ found: [[game_status]], _ listed: [[String]], _ spaces: [String], _ vault: [String], _ decoy: Int
+        _ found: [game_status], _ own: [game_status], _ listed: [String], _ decoy: Int
     ) {
-        add(.order, "inode rank", ranks(found.map { $0.map { Double($0.inode) } }), decoy: decoy)
-        add(.order, "listing of segments", listed.map { [Double(Self.inversions($0))] }, decoy: decoy)
-        add(.order, "listing of spaces", Self.inversions(spaces))
-        add(.order, "listing of the vault", Self.inversions(vault))
-        add(.order, "names in the vault", vault.count)
+        add(.order, "inodes of files", ranks(found.map { [Double($0.inode)] }), decoy: 0)
+        add(.order, "listing of the vault", Self.inversions(listed))
+        add(.order, "names in the vault", listed.count)
+        if !own.isEmpty { add(.order, "inodes of own files", own.map { [Double($0.inode)] }, decoy: decoy) }
     }
 
     /// How many pairs of names stand in the wrong order.
@@ -96,33 +120,50 @@ extension Sample {
         }
     }
 
-    private mutating func addExtents(_ segments: [[String]], _ decoy: Int) throws {
-        var (counts, flags, physical, holes) = ([[Double]](), [[Double]](), [[Double]](), [[Double]]())
-        for paths in segments {
-            var found: [(game_extents, Double)] = []
-            for path in paths {
-                let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-                guard descriptor >= 0 else { throw Attacker.Surprise(what: path) }
+    private mutating func addExtents(_ segments: [[SegmentRange]], _ decoy: Int) throws {
+        struct Found {
+            var extents: game_extents
+            var holes: [Range<Int>]
+        }
+        let found = try segments.map { ranges in
+            try ranges.map { range in
+                let descriptor = open(range.path, O_RDONLY | O_CLOEXEC)
+                guard descriptor >= 0 else { throw Attacker.Surprise(what: range.path) }
                 defer { close(descriptor) }
                 var extents = game_extents(count: -1, flags: 0, physical: 0)
                 // A host without extents, as tmpfs is, tells of holes all the same.
-                _ = game_extents(descriptor, &extents)
-                let end = lseek(descriptor, 0, SEEK_END)
-                found.append((extents, Double(end - lseek(descriptor, 0, Self.seekHole))))
+                _ = game_extents(descriptor, Int64(range.start), Int64(range.bytes), &extents)
+                return Found(extents: extents, holes: Self.holes(descriptor, range))
             }
-            counts.append(found.map { Double($0.0.count) })
-            flags.append(found.map { Double($0.0.flags) })
-            physical.append(found.map { Double($0.0.physical) })
-            holes.append(found.map(\.1))
         }
-        add(.extents, "extents", counts, decoy: decoy)
-        add(.extents, "extent flags", flags, decoy: decoy)
-        add(.extents, "physical rank", ranks(physical), decoy: decoy)
-        add(.extents, "bytes behind the first hole", holes, decoy: decoy)
+        func add(_ name: String, _ value: (Found) -> Double) {
+            self.add(.extents, name, found.map { $0.map(value) }, decoy: decoy)
+        }
+        add("extents") { Double($0.extents.count) }
+        add("extent flags") { Double($0.extents.flags) }
+        self.add(
+            .extents, "physical rank", ranks(found.map { $0.map { Double($0.extents.physical) } }),
+            decoy: decoy)
+        add("holes") { Double($0.holes.count) }
+        add("bytes in holes") { Double($0.holes.reduce(0) { $0 + $1.count }) }
     }
 
-    /// SEEK_HOLE of lseek(2).
-    private static let seekHole: Int32 = 4
+    /// The holes within a range of a file.
+    private static func holes(_ descriptor: Int32, _ range: SegmentRange) -> [Range<Int>] {
+        let end = Int(range.start + range.bytes)
+        var (place, found) = (Int(range.start), [Range<Int>]())
+        while place < end {
+            let hole = lseek(descriptor, place, seekHole)
+            guard hole >= 0 && hole < end else { break }
+            let data = lseek(descriptor, hole, seekData)
+            place = data < 0 ? end : min(end, data)
+            found.append(hole..<place)
+        }
+        return found
+    }
+
+    /// SEEK_DATA and SEEK_HOLE of lseek(2).
+    private static let (seekData, seekHole): (Int32, Int32) = (3, 4)
 }
 
 /// The names in a directory as the kernel lists them.

@@ -8,10 +8,12 @@ extension Sample {
     /// Roots and sectors.
     ///
     /// - Parameter sectorsPerSegment: how many of the decoy's segments are tried, from the first; each try costs 1 µs.
-    mutating func addOpening(_ attacker: Attacker, _ segments: [[String]], sectorsPerSegment: Int) throws {
+    mutating func addOpening(
+        _ attacker: Attacker, _ segments: [[SegmentRange]], sectorsPerSegment: Int
+    ) throws {
         let decoy = attacker.space
-        let heads = try segments.map { paths in
-            try paths.prefix(2).map { try Self.head($0, RootLayout.rootSlots * Geometry.pageBytes) }
+        let heads = try segments.map { ranges in
+            try ranges.prefix(2).map { try Self.head($0, RootLayout.rootSlots * Geometry.pageBytes) }
         }
         let roots = heads.map { copies in
             copies.enumerated().flatMap { copy, head in
@@ -69,8 +71,8 @@ extension Sample {
         add(.inside, "root: ones", newest.plain[..<named].reduce(0) { $0 + $1.nonzeroBitCount })
     }
 
-    private mutating func addSectors(_ attacker: Attacker, _ paths: [String], count: Int) throws {
-        let open = try paths.map { try Self.openSectors(attacker, $0, count: count) }
+    private mutating func addSectors(_ attacker: Attacker, _ ranges: [SegmentRange], count: Int) throws {
+        let open = try ranges.map { try Self.openSectors(attacker, $0, count: count) }
         let all = open.enumerated().flatMap { segment, list in
             list.map { segment * attacker.segmentBytes / Geometry.sectorBytes + $0 }
         }
@@ -81,8 +83,8 @@ extension Sample {
     }
 
     /// The first sectors of a segment at which extents begin.
-    private static func openSectors(_ attacker: Attacker, _ path: String, count: Int) throws -> [Int] {
-        let bytes = try head(path, min(count * Geometry.sectorBytes, attacker.segmentBytes))
+    private static func openSectors(_ attacker: Attacker, _ range: SegmentRange, count: Int) throws -> [Int] {
+        let bytes = try head(range, min(count * Geometry.sectorBytes, attacker.segmentBytes))
         return bytes.withUnsafeBytes { bytes in
             (0..<bytes.count / Geometry.sectorBytes).filter {
                 attacker.opensAsExtent(bytes.slice($0 * Geometry.sectorBytes, Geometry.sectorBytes))
@@ -90,9 +92,10 @@ extension Sample {
         }
     }
 
-    private static func head(_ path: String, _ count: Int) throws -> Data {
-        let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+    private static func head(_ range: SegmentRange, _ count: Int) throws -> Data {
+        let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: range.path))
         defer { try? handle.close() }
+        try handle.seek(toOffset: range.start)
         return try handle.read(upToCount: count) ?? Data()
     }
 

@@ -1,11 +1,15 @@
 /// What a feature is about, and so what it would mean that it tells the two vaults apart.
 public enum FeatureGroup: String, CaseIterable, Sendable {
     case times, files, order, extents, bytes, repeats, header, inside, opens, answers
+    case memory, counters, journal
+
+    /// Those that are looked at where each vault has a disk of its own.
+    public static let ofDisks: Set<FeatureGroup> = [.memory, .counters, .journal]
 
     public var meaning: String {
         switch self {
         case .times:
-            "times of files show which spaces were written: they are not set alike, or in a telling order"
+            "times of files show which spaces were written, or whether anything was"
         case .files: "sizes, modes or numbers of files differ between used and unused spaces"
         case .order:
             "the order in which files were made, or stand in directories, shows which spaces are in use"
@@ -17,6 +21,11 @@ public enum FeatureGroup: String, CaseIterable, Sendable {
         case .inside: "the decoy's own tables, roots or counts know of other sessions or spaces"
         case .opens:
             "sectors open under the decoy's key that should not, or the decoy writes elsewhere when not alone"
+        case .memory: "the kernel's memory of files shows which parts of them were used"
+        case .counters:
+            "the file system counts changes of files, and so tells which spaces were written, or how much"
+        case .journal:
+            "the file system's journal keeps older states of files, which tell when and how often they changed"
         case .answers: "the program answers, counts or works otherwise when other spaces are in use"
         }
     }

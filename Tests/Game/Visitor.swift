@@ -11,6 +11,8 @@ struct Visitor {
     private var photos: [Photo] = []
     private var made = 0
     private let caller = Caller(uid: getuid(), gid: getgid())
+    /// Called some seconds after each action.
+    var pause: @Sendable () -> Void = {}
 
     /// Imports, edits, deletes, writes notes, syncs and waits for commits, by the dice of `seed`. The first action of
     /// a space is an import.
@@ -27,18 +29,26 @@ struct Visitor {
             case 7: awaitCommit(of: library)
             default: try addPhoto(library, number)
             }
+            pass(library)
         }
         if made == 0 { try addPhoto(library, 7) }
     }
 
-    /// Looks at everything and changes nothing.
-    func look(_ library: Library) throws {
+    /// Looks at everything and changes nothing, and takes the time of so many actions.
+    func look(_ library: Library, count: Int) throws {
+        for _ in 0..<count { pass(library) }
         for photo in photos {
             guard let ino = try? find(library, photo) else { continue }
             let handle = try library.open(ino, flags: O_RDONLY, caller)
             defer { library.release(handle) }
             _ = try library.read(handle, offset: 0, count: 4096) { $0.count }
         }
+    }
+
+    /// What happens every few seconds.
+    private func pass(_ library: Library) {
+        library.blurTimesInUse()
+        pause()
     }
 
     private mutating func addPhoto(_ library: Library, _ number: Int) throws {

@@ -72,8 +72,11 @@ import Testing
             var copy = try Data(contentsOf: url(place, copy, file))
             #expect(copy.count >= vault.count, "\(file)")
             copy = copy.prefix(vault.count)
-            if file.hasSuffix("/000000.seg") || file.hasSuffix("/000001.seg") {
-                let range = claim.clamped(to: 0..<vault.count)
+            for (space, number) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                let segment = try SegmentFile(place.vault, space: space, number)
+                guard segment.path.hasSuffix(file.dropFirst()) else { continue }
+                let start = Int(segment.start)
+                let range = (start + claim.lowerBound..<start + claim.upperBound).clamped(to: 0..<vault.count)
                 vault.replaceSubrange(range, with: Data(count: range.count))
                 copy.replaceSubrange(range, with: Data(count: range.count))
             }

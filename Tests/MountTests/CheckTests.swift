@@ -29,7 +29,7 @@ import Testing
 
     /// When each segment was read last, by the host.
     private func readTimes(_ place: Place) throws -> String {
-        try place.shell("cd V; find . -name '*.seg' -printf '%p %A@\\n' | sort")
+        try place.shell("cd V; find segments spaces -type f -printf '%p %A@\\n' 2>/dev/null | sort")
     }
 
     @Test(arguments: [1, 2]) func `a whole vault is left as it is`(spaces: Int) throws {
@@ -56,10 +56,11 @@ import Testing
         var told: [String] = []
         for slot in 0..<4 {
             try place.shell("rm -rf C; cp -a V C")
-            for segment in ["0/000000", "0/000001", "1/000000", "1/000001"] {
-                let file = "C/spaces/\(segment).seg"
-                try place.shell(
-                    "printf XXXXXXXX | dd of=\(file) bs=1 seek=\(slot * 4096 + 50) conv=notrunc status=none")
+            for space in 0..<2 {
+                for number in 0..<2 {
+                    try SegmentFile("\(place.root)/C", space: space, number)
+                        .write(Data("XXXXXXXX".utf8), at: UInt64(slot * 4096 + 50))
+                }
             }
             let mounted = try place.run([obscura, "mount", "C", "D", "--password-stdin"], "one\n")
             #expect(mounted.status == 0)
@@ -110,7 +111,7 @@ import Testing
         try place.shell("cp -a V whole")
         // All content lies in the third segment. More bytes than fill the end of a chunk's last sector.
         try place.shell(
-            "head -c 600 /dev/urandom | dd of=V/spaces/0/000002.seg bs=1 seek=300000 conv=notrunc status=none"
+            "head -c 600 /dev/urandom | dd of=V/segments/000002.seg bs=1 seek=300000 conv=notrunc status=none"
         )
         let ended = try check(place)
         #expect(ended.status == 6)
@@ -128,11 +129,11 @@ import Testing
         #expect(mounted.status == 6 && mounted.output == ended.output)
         try place.unmount()
         // A segment that is gone.
-        try place.shell("mv V/spaces/0/000002.seg .")
+        try place.shell("mv V/segments/000002.seg .")
         let gone = try check(place)
         #expect(gone.status == 6)
         #expect(
-            gone.lines.prefix(2) == ["spaces: 000002.seg is missing", "segment 000002: is missing"]
+            gone.lines.prefix(2) == ["segments: 000002.seg is missing", "segment 000002: is missing"]
                 || gone.lines.contains("segment 000002: is missing"))
         #expect(gone.output.contains("albums/Trip/a.jpg: bytes 0 to "))
         try place.mount()
@@ -143,7 +144,7 @@ import Testing
         let place = try filled()
         // Copy A of the pages behind the roots.
         try place.shell(
-            "head -c 200000 /dev/urandom | dd of=V/spaces/0/000000.seg bs=65536 seek=1 conv=notrunc status=none"
+            "head -c 200000 /dev/urandom | dd of=V/segments/000000.seg bs=65536 seek=1 conv=notrunc status=none"
         )
         try place.shell("printf X | dd of=V/obscura.vault bs=1 seek=66000 conv=notrunc status=none")
         let found = try check(place)

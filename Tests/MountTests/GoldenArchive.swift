@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultCatalogue
 import VaultCrypto
@@ -33,7 +34,7 @@ struct GoldenArchive {
 
     private struct Contents: Codable {
         var regions: [SealedRegion]
-        /// BLAKE2b of each segment of the space, by its file's name.
+        /// BLAKE2b of each segment of the space, by its number.
         var sums: [String: [UInt8]]
     }
 
@@ -46,8 +47,8 @@ struct GoldenArchive {
 
     private var list: String { vault + "/regions.json" }
 
-    private func path(_ segment: Int) -> String {
-        "\(vault)/spaces/\(unlocked.index)/\(SegmentFiles.name(segment))"
+    private func file(_ segment: Int) throws -> SegmentFile {
+        try SegmentFile(vault, space: unlocked.index, segment)
     }
 
     // MARK: Packing
@@ -56,14 +57,12 @@ struct GoldenArchive {
     func pack() throws {
         let regions = try regions()
         var sums: [String: [UInt8]] = [:]
-        for space in 0..<unlocked.spaceCount {
-            let directory = "\(vault)/spaces/\(space)"
-            for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
-                let path = directory + "/" + name
-                let old = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
+        for number in 0..<(try Vault.info(vault).segmentsPerSpace) {
+            for space in 0..<unlocked.spaceCount {
+                let file = try SegmentFile(vault, space: space, number)
+                let old = try [UInt8](file.read())
                 var kept = [UInt8](repeating: 0, count: old.count)
-                let own =
-                    space == unlocked.index ? regions.filter { SegmentFiles.name($0.segment) == name } : []
+                let own = space == unlocked.index ? regions.filter { $0.segment == number } : []
                 for region in own {
                     for part in [
                         region.nonce..<region.nonce + 24, region.start..<region.start + region.count + 16,
@@ -71,9 +70,9 @@ struct GoldenArchive {
                         kept.replaceSubrange(part, with: old[part])
                     }
                 }
-                if space == unlocked.index { sums[name] = sum(kept) }
+                if space == unlocked.index { sums[String(number)] = sum(kept) }
                 for region in own { try open(region, &kept) }
-                try Data(kept).write(to: URL(fileURLWithPath: path))
+                try file.write(Data(kept))
             }
         }
         try JSONEncoder().encode(Contents(regions: regions, sums: sums)).write(to: URL(fileURLWithPath: list))
@@ -98,13 +97,11 @@ struct GoldenArchive {
         let contents = try JSONDecoder().decode(
             Contents.self, from: Data(contentsOf: URL(fileURLWithPath: list)))
         for (name, sum) in contents.sums {
-            let file = URL(fileURLWithPath: "\(vault)/spaces/\(unlocked.index)/\(name)")
-            var bytes = try [UInt8](Data(contentsOf: file))
-            for region in contents.regions where SegmentFiles.name(region.segment) == name {
-                seal(region, &bytes)
-            }
-            try #require(self.sum(bytes) == sum, "\(name) is not what it was")
-            try Data(bytes).write(to: file)
+            let file = try file(#require(Int(name)))
+            var bytes = try [UInt8](file.read())
+            for region in contents.regions where String(region.segment) == name { seal(region, &bytes) }
+            try #require(self.sum(bytes) == sum, "segment \(name) is not what it was")
+            try file.write(Data(bytes))
         }
         try FileManager.default.removeItem(atPath: list)
     }
@@ -151,7 +148,7 @@ struct GoldenArchive {
         let sector = Int(checked.run.sector(ofChunk: chunk))
         let segment = sector / space.sectorsPerSegment
         let offset = sector % space.sectorsPerSegment * Geometry.sectorBytes
-        let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path(segment))))
+        let bytes = try [UInt8](file(segment).read())
         let found = bytes[offset..<offset + Geometry.sectorBytes].withUnsafeBytes { space.openDescriptor($0) }
         let descriptor = try #require(found)
         var associated = [UInt8](repeating: 0, count: Descriptor.associatedBytes)

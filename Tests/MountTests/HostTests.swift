@@ -27,7 +27,7 @@ import Testing
         Set(try place.shell("findmnt -no OPTIONS D").dropLast().split(separator: ","))
     }
 
-    private func segment(_ number: Int) -> String { "\(place.vault)/spaces/0/00000\(number).seg" }
+    private func segment(_ number: Int) -> String { "\(place.vault)/segments/00000\(number).seg" }
 
     /// The mount at D says that it is read-only, shows what there was, and ends without ado.
     private func expectReadOnlyMount(_ place: Place, _ reason: String) throws {
@@ -95,7 +95,7 @@ import Testing
         #expect(try obscura("backup", "disk/V", "copy", in: place).status == 0)
     }
 
-    @Test(arguments: ["chmod -R a-w V", "chmod a-w V/spaces/0", "chmod a-w V/spaces/0/000001.seg"])
+    @Test(arguments: ["chmod -R a-w V", "chmod a-w V/segments", "chmod a-w V/segments/000001.seg"])
     func `a vault that its user may not write`(line: String) throws {
         let place = try Place()
         try writeOld(place)
@@ -131,7 +131,7 @@ import Testing
 
     @Test(arguments: [0, 1]) func `a segment of pages is missing`(number: Int) throws {
         try writeOld(place)
-        try place.shell("mv V/spaces/0/00000\(number).seg kept")
+        try place.shell("mv V/segments/00000\(number).seg kept")
         let reason =
             "segment 00000\(number) is missing: unmount it, then run obscura check \(place.vault) --repair"
         expectLine(
@@ -144,15 +144,15 @@ import Testing
             try obscura("import", "V", "pw", "--password-stdin"), 6,
             "V: cannot be written: segment 00000\(number) is missing: run obscura check V --repair")
         // Put back, it is as it was; lost, it is made anew.
-        try place.shell("mv kept V/spaces/0/00000\(number).seg")
+        try place.shell("mv kept V/segments/00000\(number).seg")
         try place.mount()
         try place.unmount()
-        try place.shell("rm V/spaces/0/00000\(number).seg")
+        try place.shell("rm V/segments/00000\(number).seg")
         #expect(try obscura("check", "V", "--repair", "--password-stdin").status == 0)
         try place.mount()
         #expect(try place.shell("cat D/albums/old") == "old\n")
         try place.unmount()
-        try place.shell("rm V/spaces/0/00000[01].seg")
+        try place.shell("rm V/segments/00000[01].seg")
         expectLine(
             try obscura("mount", "V", "D", "--password-stdin"), 6,
             "damage found: no state of the space can be read")
@@ -160,7 +160,7 @@ import Testing
 
     @Test func `a segment is removed under a mount`() throws {
         try place.mount()
-        try place.shell("echo old >D/albums/old; sync D/albums/old; rm V/spaces/0/000000.seg")
+        try place.shell("echo old >D/albums/old; sync D/albums/old; rm V/segments/000000.seg")
         try place.shell("echo new >D/albums/new")
         let sync = try place.run(["sync", "D/albums/new"])
         #expect(sync.errors.contains("Read-only file system"), "\(sync.errors)")
@@ -201,11 +201,11 @@ import Testing
 
     @Test func `what comes back is written after all`() throws {
         try place.mount()
-        try place.shell("echo old >D/albums/old; sync D/albums/old; mv V/spaces/0/000001.seg kept")
+        try place.shell("echo old >D/albums/old; sync D/albums/old; mv V/segments/000001.seg kept")
         try place.shell("echo new >D/albums/new")
         #expect(try obscura("unmount", "D").status == 1)
         #expect(try place.run(["/bin/sh", "-c", "echo more >D/albums/more"]).status != 0)
-        try place.shell("mv kept V/spaces/0/000001.seg")
+        try place.shell("mv kept V/segments/000001.seg")
         try place.unmount()
         try place.mount()
         #expect(try place.shell("cat D/albums/old D/albums/new") == "old\nnew\n")
@@ -216,7 +216,7 @@ import Testing
     @Test func `umount(8) waits for nothing, and the process ends`() throws {
         guard geteuid() == 0 else { return }
         try place.mount()
-        try place.shell("echo old >D/albums/old; sync D/albums/old; rm V/spaces/0/00000[01].seg")
+        try place.shell("echo old >D/albums/old; sync D/albums/old; rm V/segments/00000[01].seg")
         try place.shell("echo new >D/albums/new; umount D")
         #expect(eventually { place.daemon == nil })
     }
@@ -234,7 +234,7 @@ import Testing
     @Test func `files that are open when all is given up`() throws {
         try place.mount()
         try place.shell(
-            "echo old >D/albums/old; sync D/albums/old; rm V/spaces/0/000000.seg; echo new >D/albums/new")
+            "echo old >D/albums/old; sync D/albums/old; rm V/segments/000000.seg; echo new >D/albums/new")
         #expect(try place.run(["sync", "D/albums/new"]).status != 0)
         let open = open(place.albums + "/new", O_RDONLY)
         defer { close(open) }

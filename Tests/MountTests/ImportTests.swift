@@ -356,8 +356,8 @@ extension Place {
     /// The bytes of every segment.
     fileprivate func segments() throws -> [String: Data] {
         var found: [String: Data] = [:]
-        for file in try files(vault + "/spaces") {
-            let path = vault + "/spaces/" + file
+        for file in try files(vault + "/segments") {
+            let path = vault + "/segments/" + file
             found[path] = try Data(contentsOf: URL(fileURLWithPath: path))
         }
         return found

@@ -15,7 +15,7 @@ import VaultFormat
     private final class Target {
         let rig: Rig
         private let space: Int
-        private let segments: [(path: String, bytes: Data)]
+        private let segments: [(file: SegmentFile, bytes: Data)]
         private let header: (path: String, bytes: Data)
 
         init() throws {
@@ -38,10 +38,9 @@ import VaultFormat
             _ = try rig.get("albums/Trip/.thumbs/p0.jpg")
             space = try #require(rig.library.unlocked).index
             try rig.close()
-            let directory = "\(rig.vault.path)/spaces/\(space)"
-            segments = try FileManager.default.contentsOfDirectory(atPath: directory).map {
-                let path = "\(directory)/\($0)"
-                return (path, try Data(contentsOf: URL(fileURLWithPath: path)))
+            segments = try (0..<Vault.info(rig.vault.path).segmentsPerSpace).map { [rig, space] in
+                let file = try SegmentFile(rig.vault.path, space: space, $0)
+                return (file, try file.read())
             }
             let path = rig.vault.path + "/obscura.vault"
             header = (path, try Data(contentsOf: URL(fileURLWithPath: path)))
@@ -49,7 +48,7 @@ import VaultFormat
 
         /// Puts the vault back as it was made.
         func reset() throws {
-            for segment in segments { try segment.bytes.write(to: URL(fileURLWithPath: segment.path)) }
+            for segment in segments { try segment.file.write(segment.bytes) }
         }
 
         /// Makes the vault's lock free: a library that could not be closed in order may be kept by its open files.

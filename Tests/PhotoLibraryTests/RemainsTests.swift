@@ -13,7 +13,7 @@ import VaultFormat
     /// 40 photos and 3 albums, with something of everything that rows say. The vault and its segments as they are.
     private struct Subject {
         let rig: Rig
-        let segments: [String: Data]
+        let segments: [(file: SegmentFile, bytes: Data)]
         let before: [String: Seen]
         /// Numbers of the inodes that rows of a page are of, by page.
         let touched: [Int: Set<UInt64>]
@@ -58,18 +58,13 @@ import VaultFormat
         }
         try rig.close()
         let (pages, touched) = try look(rig)
-        var segments: [String: Data] = [:]
-        for number in 0..<4 {
-            let path = path(rig, index, number)
-            segments[path] = try Data(contentsOf: URL(fileURLWithPath: path))
+        let segments = try (0..<4).map {
+            let file = try SegmentFile(rig.vault.path, space: index, $0)
+            return (file: file, bytes: try file.read())
         }
         return Subject(
             rig: rig, segments: segments, before: before, touched: touched, pages: pages, records: records,
             index: index)
-    }
-
-    private func path(_ rig: Rig, _ index: Int, _ segment: Int) -> String {
-        rig.vault.path + "/spaces/\(index)/" + SegmentFiles.name(segment)
     }
 
     /// Where the pages lie, and which inodes the rows of each page of the catalogue are of.
@@ -129,11 +124,8 @@ import VaultFormat
     // MARK: Damage
 
     private func destroy(_ sector: UInt64, _ subject: Subject) throws {
-        let path = path(subject.rig, subject.index, Int(sector) / 8192)
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-        defer { try? handle.close() }
-        try handle.seek(toOffset: sector % 8192 * 512)
-        try handle.write(contentsOf: Data(noise(512, seed: Int(sector))))
+        try SegmentFile(subject.rig.vault.path, space: subject.index, Int(sector) / 8192)
+            .write(Data(noise(512, seed: Int(sector))), at: sector % 8192 * 512)
     }
 
     private func destroy(_ page: SlotPlace, _ subject: Subject) throws {
@@ -141,7 +133,7 @@ import VaultFormat
     }
 
     private func restore(_ subject: Subject) throws {
-        for (path, bytes) in subject.segments { try bytes.write(to: URL(fileURLWithPath: path)) }
+        for (file, bytes) in subject.segments { try file.write(bytes) }
     }
 
     /// Catalogue pages and map nodes, each range of `count` in the order of their places.

@@ -57,9 +57,9 @@ final class Rig: LibraryUser, @unchecked Sendable {
     ///   - limits: the least make a vault of the smallest segments.
     init(
         bytes: UInt64 = 64 << 20, byRoot: Bool = true, uid: UInt32 = 0, isFragmented: Bool = false,
-        trashDays: Int = 0, clocks: Clocks = Clocks(), limits: Limits = .production
+        trashDays: Int = 0, clocks: Clocks = Clocks(), limits: Limits = .production, spaces: Int = 2
     ) throws {
-        vault = try TestVault(bytesPerSpace: bytes, limits: limits)
+        vault = try TestVault(bytesPerSpace: bytes, limits: limits, spaces: spaces)
         var options = LibraryOptions(owner: (uid, uid), mountedByRoot: byRoot)
         options.workerPath = workerPath
         // No test is to depend on what is made while nothing is asked.

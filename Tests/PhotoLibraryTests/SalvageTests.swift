@@ -267,10 +267,7 @@ import VaultFormat
         try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
         let other = 1 - (try #require(rig.library.unlocked).index)
         func bytes() throws -> [Data] {
-            let directory = "\(rig.vault.path)/spaces/\(other)"
-            return try FileManager.default.contentsOfDirectory(atPath: directory).sorted().map {
-                try Data(contentsOf: URL(fileURLWithPath: directory + "/" + $0))
-            }
+            try (0..<16).map { try SegmentFile(rig.vault.path, space: other, $0).read() }
         }
         try rig.destroyCatalogue()
         let before = try bytes()

@@ -246,37 +246,6 @@ private final class StillClock: Sendable {
         rig.closeAnyhow()
     }
 
-    @Test(arguments: [0, 1]) func `a segment of pages that is removed under a live library`(number: Int)
-        throws
-    {
-        let rig = try makeRig()
-        let index = try #require(rig.library.unlocked).index
-        let path = "\(rig.vault.path)/spaces/\(index)/" + SegmentFiles.name(number)
-        try loseAndFind(path, number, rig)
-        try rig.remount()
-        #expect(try rig.get("albums/new") == noise(70_000) + [9])
-    }
-
-    private func loseAndFind(_ path: String, _ number: Int, _ rig: Rig) throws {
-        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
-        let handle = try rig.createOpen("albums/new")
-        try rig.write(handle, noise(70_000))
-        expectError(.readOnly) { try rig.library.fsync(handle, dataOnly: false) }
-        #expect(rig.library.writeStop == .segmentMissing(number))
-        expectError(.readOnly) { try rig.write(handle, [1]) }
-        #expect(try rig.get("albums/old") == noise(300_000, seed: 1))
-        let found = try status(rig)
-        #expect(found["reason"] == "segment 00000\(number) is missing")
-        #expect(found["advice"] == "unmount it, then run obscura check \(rig.vault.path) --repair")
-        // Not yet; and then it is there again, and nothing is lost.
-        #expect(try control("settle", rig)["written"] == "no")
-        try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
-        #expect(try control("settle", rig) == ["written": "yes"])
-        #expect(rig.library.writeStop == nil)
-        try rig.write(handle, [9], at: 70_000)
-        try rig.close(handle)
-    }
-
     // MARK: What is not written
 
     @Test func `files are named that are not written`() throws {

@@ -4,6 +4,9 @@
 import os
 import sys
 
+import nacl.bindings
+import nacl.exceptions
+
 import vault_format
 import vault_space
 from vault_format import Damaged, Kind, Record, Reference, RetiredBlock
@@ -65,6 +68,14 @@ def slot(vector: dict) -> dict:
     if key is None:
         raise Damaged
     return {"key": key}
+
+
+def seal(vector: dict) -> dict:
+    try:
+        return {"plaintext": nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            vector["bytes"], data_of(vector["associated"]), data_of(vector["nonce"]), data_of(vector["key"]))}
+    except nacl.exceptions.CryptoError:
+        raise Damaged from None
 
 
 def descriptor(vector: dict) -> dict:
@@ -132,7 +143,8 @@ def record(vector: dict) -> dict:
 
 
 CHECKS = {
-    check.__name__: check for check in (stretch, header, slot, descriptor, extent, page, node, root, delta, record)}
+    check.__name__: check for check in (
+        stretch, header, slot, seal, descriptor, extent, page, node, root, delta, record)}
 
 
 def is_equal(expected: str, found) -> bool:

@@ -434,5 +434,6 @@ def record() -> None:
     file.write()
 
 
-for make in (stretch, header, slot, descriptor, extent, page, node, root, delta, record):
-    make()
+if __name__ == "__main__":
+    for make in (stretch, header, slot, descriptor, extent, page, node, root, delta, record):
+        make()

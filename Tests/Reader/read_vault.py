@@ -9,7 +9,8 @@ The password is the first line of standard input. Every seal of the newest state
 identity records too. Exit status: 0 all is whole, 1 something is damaged or could not be written (a line each on
 standard error), 2 no space opens with this password.
 
-Needs PyNaCl (Debian: python3-nacl) and Python 3.11, which opens a database that is nowhere but in memory.
+Needs PyNaCl and Python 3.11, which opens a database that is nowhere but in memory. With Debian's python3-nacl call it
+by `/usr/bin/python3`: another python3 that comes first in PATH does not find the package.
 """
 
 import argparse

@@ -65,7 +65,10 @@ def unlock(header: Header, password: bytes, key_file: bytes | None) -> tuple[int
 
 def segment_place(header: Header, space: int, segment: int) -> tuple[str, int]:
     """File, within the vault, and offset at which a segment begins. Nothing else knows where segments are."""
-    return f"spaces/{space}/{segment:06}.seg", 0
+    spaces = len(header.slots)
+    if spaces == 1:
+        return f"segments/{segment:06}.seg", 0
+    return "spaces", (segment * spaces + space) * header.segment_bytes
 
 
 class Segments:

@@ -278,8 +278,10 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
             let inode = try opened(d).inode
             guard let file = current.live.files[inode] else { return }
             let first = Int(offset) / DiskPage.bytes
-            let pages = first..<min(Int(offset + length) / DiskPage.bytes, file.pages.count)
-            guard !pages.isEmpty else { return }
+            let end = min(Int(offset + length) / DiskPage.bytes, file.pages.count)
+            // Behind the last page that was written there is nothing to punch.
+            guard first < end else { return }
+            let pages = first..<end
             usedPages -= pages.count { file.page($0) != nil && $0 >= file.preallocated }
             note(.punched(file: inode, pages: pages))
         }
@@ -307,15 +309,12 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         }
     }
 
-    public func setTimes(_ d: Int32, _ path: String, _ time: Timestamp) throws(Errno) {
+    public func touch(_ d: Int32, _ path: String, count: Int) throws(Errno) {
         try lock.withLock { () throws(Errno) in
             let (directory, name) = try parent(d, path)
             if name != "." && current.live.directories[directory]?[name] == nil { throw .noEntry }
         }
     }
-
-    /// Nobody looks at times here.
-    public func changeTime() -> Timestamp { Timestamp(seconds: 0) }
 
     public func makeDirectory(_ d: Int32, _ path: String, mode: UInt32) throws(Errno) {
         try lock.withLock { () throws(Errno) in

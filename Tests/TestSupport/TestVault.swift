@@ -4,10 +4,10 @@ public import VaultCrypto
 public import VaultFormat
 public import VaultStore
 
-/// A vault of two spaces for one test, removed when the object goes.
+/// A vault of two spaces, or one, for one test, removed when the object goes.
 ///
 /// It is a copy of one that each process makes once. Only the roots are copied: what nobody has written yet
-/// is a hole in the copies of segments, which no more opens than the random bytes of a real vault do. So a
+/// is a hole in the copy, which no more opens than the random bytes of a real vault do. So a
 /// test has as large a vault as it likes, at no cost.
 public final class TestVault: Sendable {
     public let path: String
@@ -20,8 +20,10 @@ public final class TestVault: Sendable {
     /// - Parameters:
     ///   - bytesPerSpace: rounded up to whole segments of 4 MiB, or the smallest where `limits` are the least.
     ///   - limits: what the vault is to be opened with.
-    public init(bytesPerSpace: UInt64 = 64 << 20, limits: Limits = .production) throws {
-        let template = try (limits == .least ? Template.least : Template.shared).get()
+    ///   - spaces: 2 or 1; one has segments of 4 MiB, as many as it needs.
+    public init(bytesPerSpace: UInt64 = 64 << 20, limits: Limits = .production, spaces: Int = 2) throws {
+        let template = try
+            (spaces == 1 ? Template.single : limits == .least ? Template.least : Template.shared).get()
         directory = try makeTemporaryDirectory()
         path = directory + "/vault"
         try template.copy(to: path, bytesPerSpace: bytesPerSpace)
@@ -48,25 +50,15 @@ public final class TestVault: Sendable {
 
     /// Fills a segment of a closed space with random bytes.
     public func scramble(spaceIndex: Int, segment: Int) throws {
-        let file = URL(fileURLWithPath: "\(path)/spaces/\(spaceIndex)/\(String(format: "%06d", segment)).seg")
-        let handle = try FileHandle(forUpdating: file)
-        defer { try? handle.close() }
-        let count = Int(try handle.seekToEnd())
-        try handle.seek(toOffset: 0)
-        try handle.write(contentsOf: Data(noise(count, seed: segment)))
+        let file = try SegmentFile(path, space: spaceIndex, segment)
+        try file.write(Data(noise(Int(file.length), seed: segment)))
     }
 
     /// Flips one bit of a sector of the open space, in its file.
     public func damage(spaceIndex: Int, segment: Int, offset: UInt64) throws {
-        let digits = String(segment)
-        let name = String(repeating: "0", count: 6 - digits.count) + digits + ".seg"
-        let file = URL(fileURLWithPath: "\(path)/spaces/\(spaceIndex)/\(name)")
-        let handle = try FileHandle(forUpdating: file)
-        defer { try? handle.close() }
-        try handle.seek(toOffset: offset)
-        let byte = try handle.read(upToCount: 1) ?? Data()
-        try handle.seek(toOffset: offset)
-        try handle.write(contentsOf: byte.map { $0 ^ 1 })
+        try SegmentFile(path, space: spaceIndex, segment).change(at: offset, count: 1) {
+            Data($0.map { $0 ^ 1 })
+        }
     }
 }
 
@@ -103,10 +95,11 @@ public func patiently<R>(_ body: () throws -> R) throws -> R {
 
 /// What of an empty vault is worth copying.
 private struct Template: Sendable {
-    static let shared = Result { try Template(.production) }
-    static let least = Result { try Template(.least) }
+    static let shared = Result { try Template(.production, spaces: 2) }
+    static let least = Result { try Template(.least, spaces: 2) }
+    static let single = Result { try Template(.production, spaces: 1) }
 
-    private static let spaceCount = 2
+    private let spaceCount: Int
     private static let bytesPerSpace: UInt64 = 16 << 20
     /// The roots are at the start of segments 0 and 1.
     private static let headBytes = 128 << 10
@@ -116,40 +109,45 @@ private struct Template: Sendable {
     /// By space, then by segment.
     private let heads: [[Data]]
 
-    private init(_ limits: Limits) throws {
+    private init(_ limits: Limits, spaces: Int) throws {
+        spaceCount = spaces
         let directory = try makeTemporaryDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let path = directory + "/vault"
         try Vault.create(
-            at: path, spaces: Self.spaceCount, bytesPerSpace: Self.bytesPerSpace,
-            kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password, limits: limits
+            at: path, spaces: spaces, bytesPerSpace: spaces == 1 ? nil : Self.bytesPerSpace,
+            kdf: KDFParameters(memoryBytes: 8 << 20, passes: 1), password: TestVault.password,
+            segmentBytes: spaces == 1 ? Geometry.segmentBytesMin : nil, limits: limits
         ) { _, _ in }
         segmentBytes = try Vault.info(path).segmentBytes
         header = try Data(contentsOf: URL(fileURLWithPath: path + "/obscura.vault"))
-        heads = try (0..<Self.spaceCount).map { space in
+        heads = try (0..<spaces).map { space in
             try (0..<2).map { segment in
-                let file = URL(fileURLWithPath: "\(path)/spaces/\(space)/00000\(segment).seg")
-                return try Data(contentsOf: file).prefix(Self.headBytes)
+                try SegmentFile(path, space: space, segment).read(count: Self.headBytes)
             }
         }
     }
 
     func copy(to path: String, bytesPerSpace: UInt64) throws {
-        let segments = Int((bytesPerSpace + segmentBytes - 1) / segmentBytes)
-        for (space, heads) in heads.enumerated() {
-            let directory = "\(path)/spaces/\(space)"
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-            for segment in 0..<segments {
-                let name = directory + String(format: "/%06d.seg", segment)
-                let handle = try makeFile(name)
-                try handle.write(contentsOf: segment < heads.count ? heads[segment] : Data())
-                try handle.truncate(atOffset: segmentBytes)
-                try handle.close()
-            }
-        }
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         let handle = try makeFile(path + "/obscura.vault")
         try handle.write(contentsOf: header)
         try handle.close()
+        if spaceCount > 1 {
+            let segments = (bytesPerSpace + segmentBytes - 1) / segmentBytes
+            let spaces = try makeFile(path + "/spaces")
+            try spaces.truncate(atOffset: segments * UInt64(spaceCount) * segmentBytes)
+            try spaces.close()
+        } else {
+            try FileManager.default.createDirectory(
+                atPath: path + "/segments", withIntermediateDirectories: false)
+            for number in heads[0].indices { try makeFile(SegmentFile(path, space: 0, number).path).close() }
+        }
+        for (space, heads) in heads.enumerated() {
+            for (number, head) in heads.enumerated() {
+                try SegmentFile(path, space: space, number).write(head)
+            }
+        }
     }
 
     private func makeFile(_ path: String) throws -> FileHandle {

@@ -16,7 +16,6 @@ import VaultFormat
     /// A vault with some pages, and content in all of its segments but one.
     private struct Vaulted {
         var path: String
-        var index: Int
         var data: [UInt8]
         var runs: [ExtentRun]
 
@@ -32,7 +31,7 @@ import VaultFormat
             }
         }
 
-        func name(_ number: Int) -> String { "\(path)/spaces/\(index)/" + SegmentFiles.name(number) }
+        func name(_ number: Int) -> String { "\(path)/segments/" + SegmentLayout.name(number) }
 
         /// Gives files new names at once: number to number.
         func rename(_ names: [Int: Int]) throws {
@@ -49,17 +48,17 @@ import VaultFormat
         }
     }
 
-    private func make(spaces: Int) throws -> Vaulted {
-        let path = try makeVault(directory, spaces: spaces, bytes: spaces == 1 ? nil : 32 << 20)
+    private func make() throws -> Vaulted {
+        let path = try makeVault(directory)
         let unlocked = try Vault.unlock(path, password: secret("one"))
         let space = try unlocked.openSpace(.writing)
         for page in 0..<300 { space.stage(UInt32(page), 7) }
-        let data = bytes(spaces == 1 ? 50 << 20 : 18 << 20, seed: 3)
+        let data = bytes(50 << 20, seed: 3)
         let runs = try space.writeAll(Self.content, data)
         space.adopt(runs)
         try space.commit(durable: true)
         try space.close()
-        return Vaulted(path: path, index: unlocked.index, data: data, runs: runs)
+        return Vaulted(path: path, data: data, runs: runs)
     }
 
     private func expectWhole(_ vault: Vaulted, location: SourceLocation = #_sourceLocation) throws {
@@ -82,11 +81,10 @@ import VaultFormat
         return exchange
     }
 
-    @Test(arguments: [1, 2]) func `any two are found and get their own names again`(spaces: Int) throws {
-        let vault = try make(spaces: spaces)
+    @Test func `any two are found and get their own names again`() throws {
+        let vault = try make()
         try expectWhole(vault)
-        let used = Set(vault.runs.map { Int($0.sector / (spaces == 1 ? 32_768 : 8192)) }).union([0, 1])
-            .sorted()
+        let used = Set(vault.runs.map { Int($0.sector / 32_768) }).union([0, 1]).sorted()
         #expect(used.count >= 5)
         for (first, second) in [(0, 1), (0, used[3]), (1, used[2]), (used[2], used[3]), (used[3], used[4])] {
             try vault.rename([first: second, second: first])
@@ -97,7 +95,7 @@ import VaultFormat
     }
 
     @Test func `rings, several at once, and names of no segment`() throws {
-        let vault = try make(spaces: 1)
+        let vault = try make()
         try vault.rename([0: 2, 2: 3, 3: 0, 1: 4, 4: 1])
         let exchange = try expectFound(
             ["segments 0, 2 and 3 are exchanged", "segments 1 and 4 are exchanged"], vault)
@@ -111,7 +109,7 @@ import VaultFormat
 
     /// The bytes of one are gone: the others get their names, and nothing is lost by it.
     @Test func `a file that took the place of another`() throws {
-        let vault = try make(spaces: 1)
+        let vault = try make()
         try FileManager.default.removeItem(atPath: vault.name(3))
         try vault.rename([2: 3])
         let exchange = try #require(try vault.unlock().findExchange(vault.samples))
@@ -122,7 +120,7 @@ import VaultFormat
     }
 
     @Test func `damage and copies are no exchange`() throws {
-        let vault = try make(spaces: 1)
+        let vault = try make()
         let old = try Data(contentsOf: URL(fileURLWithPath: vault.name(2)))
         try Data(bytes(1 << 20, seed: 8)).write(to: URL(fileURLWithPath: vault.name(2)))
         #expect(try vault.unlock().findExchange(vault.samples) == nil)
@@ -133,8 +131,8 @@ import VaultFormat
         #expect(try vault.unlock().findExchange(vault.samples) == nil)
     }
 
-    @Test(arguments: [1, 2]) func `a mount shows what there is and writes nothing`(spaces: Int) throws {
-        let vault = try make(spaces: spaces)
+    @Test func `a mount shows what there is and writes nothing`() throws {
+        let vault = try make()
         for other in [1, 3] {
             try vault.rename([0: other, other: 0])
             let stop = WriteStop.segmentsExchanged([0, other])
@@ -166,7 +164,7 @@ import VaultFormat
                 try real.rename(d, from, to, isExchange: false)
             }
         }
-        let vault = try make(spaces: 1)
+        let vault = try make()
         for count in 0...6 {
             try vault.rename([0: 1, 1: 0, 2: 3, 3: 2])
             let exchange = try #require(try vault.unlock().findExchange(vault.samples))

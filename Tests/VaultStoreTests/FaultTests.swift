@@ -162,7 +162,7 @@ final class RefusingCalls: ForwardingCalls {
             let segment = Int(sector) / space.files.sectorsPerSegment
             let start = UInt64(Int(sector) % space.files.sectorsPerSegment * Geometry.sectorBytes)
             return BadPlace(
-                inode: try inode("\(path)/spaces/0/\(SegmentFiles.name(segment))"),
+                inode: try inode("\(path)/segments/\(SegmentLayout.name(segment))"),
                 bytes: start..<start + UInt64(Geometry.pageBytes), isDirty: true)
         }
     }
@@ -175,7 +175,7 @@ final class RefusingCalls: ForwardingCalls {
 
     private func overwrite(_ place: BadPlace, _ path: String) throws {
         for segment in 0..<2 {
-            let file = "\(path)/spaces/0/\(SegmentFiles.name(segment))"
+            let file = "\(path)/segments/\(SegmentLayout.name(segment))"
             guard try inode(file) == place.inode else { continue }
             let descriptor = try LinuxCalls.shared.open(AT_FDCWD, file, flags: O_RDWR, mode: 0)
             defer { LinuxCalls.shared.close(descriptor) }

@@ -7,44 +7,43 @@ import Testing
 @Suite struct FileCheckTests {
     let directory = TemporaryDirectory()
 
-    private func path(_ vault: String, _ space: Int, _ number: Int) -> String {
-        "\(vault)/spaces/\(space)/" + SegmentFiles.name(number)
+    private func path(_ vault: String, _ number: Int) -> String {
+        "\(vault)/segments/" + SegmentLayout.name(number)
     }
 
     private func found(_ vault: String) throws -> [String] {
         try Vault.checkFiles(vault).map { "\($0.file): \($0.cause)" }
     }
 
-    @Test func segmentsOfSeveralSpaces() throws {
+    @Test func theFileOfAllSpaces() throws {
         let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         #expect(try found(vault) == [])
-        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path(vault, 1, 2)))
-        try file.truncate(atOffset: 5)
-        #expect(
-            try found(vault) == [
-                "spaces/1/000002.seg: is too short: it was cut, or growing the vault was interrupted"
-            ])
-        try file.truncate(atOffset: 5 << 20)
-        #expect(try found(vault) == ["spaces/1/000002.seg: is longer than a segment"])
-        try FileManager.default.removeItem(atPath: path(vault, 1, 2))
-        #expect(
-            try found(vault) == [
-                "spaces/1/000002.seg: is missing: it was lost, or growing the vault was interrupted"
-            ])
-        try FileManager.default.removeItem(atPath: path(vault, 0, 2))
-        #expect(try found(vault) == ["spaces: 000002.seg is missing"])
-        // What lies there beside the segments is nobody's business.
-        try Data().write(to: URL(fileURLWithPath: vault + "/spaces/0/7.seg"))
-        #expect(try found(vault).count == 1)
-        try Data().write(to: URL(fileURLWithPath: path(vault, 0, 99_999_999)))
-        #expect(try found(vault).count == 1)
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: vault + "/spaces"))
+        for size in [5, 12 << 20, 32 << 20 + 1] as [UInt64] {
+            try file.truncate(atOffset: size)
+            #expect(
+                try found(vault) == [
+                    "spaces: does not end with whole segments: it was cut, or growing the vault was interrupted"
+                ])
+        }
+        try FileManager.default.removeItem(atPath: vault + "/spaces")
+        #expect(try found(vault) == ["spaces: is missing"])
     }
 
     @Test func segmentsOfOneSpace() throws {
         let vault = try makeVault(directory)
         #expect(try found(vault) == [])
-        try FileManager.default.removeItem(atPath: path(vault, 0, 0))
-        #expect(try found(vault) == ["spaces: 000000.seg is missing"])
+        // What lies there beside the segments is nobody's business.
+        try Data().write(to: URL(fileURLWithPath: vault + "/segments/7.seg"))
+        try Data().write(to: URL(fileURLWithPath: path(vault, 99_999_999)))
+        #expect(try found(vault) == [])
+        #expect(truncate(path(vault, 1), 17 << 20) == 0)
+        #expect(try found(vault) == ["segments/000001.seg: is longer than a segment"])
+        #expect(truncate(path(vault, 1), 16 << 20) == 0)
+        try FileManager.default.removeItem(atPath: path(vault, 0))
+        #expect(try found(vault) == ["segments: 000000.seg is missing"])
+        try FileManager.default.removeItem(atPath: vault + "/segments")
+        #expect(try found(vault) == ["segments: is missing"])
     }
 
     @Test func theHeader() throws {
@@ -61,12 +60,14 @@ import Testing
         }
     }
 
-    @Test func aRepairMakesALostSegmentAnew() throws {
+    @Test func aRepairEndsTheFileOfAllSpacesWithWholeSegments() throws {
         let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         let unlocked = try Vault.unlock(vault, password: secret("one"), readOnly: true)
-        try FileManager.default.removeItem(atPath: path(vault, 0, 1))
-        try FileManager.default.removeItem(atPath: path(vault, 1, 3))
+        #expect(truncate(vault + "/spaces", 20 << 20) == 0)
         try unlocked.repairFiles()
         #expect(try found(vault) == [])
+        #expect(try Vault.info(vault).segmentsPerSpace == 3)
+        try unlocked.repairFiles(segmentCount: 5)
+        #expect(try Vault.info(vault).segmentsPerSpace == 5)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import TestSupport
 import Testing
 import VaultFormat
 
@@ -10,34 +11,18 @@ import VaultFormat
     private let directory = TemporaryDirectory()
     private let calls = TracedCalls()
 
-    /// Sizes of the segments of each space.
-    private func segments(_ path: String) throws -> [[String: UInt64]] {
-        try (0..<2).map { space in
-            var sizes: [String: UInt64] = [:]
-            let place = "\(path)/spaces/\(space)"
-            for name in try FileManager.default.contentsOfDirectory(atPath: place) {
-                let attributes = try FileManager.default.attributesOfItem(atPath: place + "/" + name)
-                sizes[name] = attributes[.size] as? UInt64
-            }
-            return sizes
-        }
+    private static let row: UInt64 = 2 * 4 << 20
+
+    private func size(_ path: String) throws -> UInt64 {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path + "/spaces")
+        return try #require(attributes[.size] as? UInt64)
     }
 
-    private func isEven(_ path: String) throws -> Bool {
-        let sizes = try segments(path)
-        return sizes[0] == sizes[1] && sizes[0].values.allSatisfy { $0 == 4 << 20 }
-    }
+    private func isEven(_ path: String) throws -> Bool { try size(path) % Self.row == 0 }
 
     private func shrink(_ path: String) throws {
         calls.forgetReservations()
-        for space in 0..<2 {
-            for number in 4..<6 {
-                let name = "\(path)/spaces/\(space)/" + SegmentFiles.name(number)
-                if FileManager.default.fileExists(atPath: name) {
-                    try FileManager.default.removeItem(atPath: name)
-                }
-            }
-        }
+        #expect(truncate(path + "/spaces", off_t(4 * Self.row)) == 0)
     }
 
     private func grow(_ path: String) throws {
@@ -45,7 +30,7 @@ import VaultFormat
     }
 
     /// Killed before or in each call that changes something; then mounted, on a disk with room and on one without.
-    @Test(arguments: [false, true]) func killedAnywhereItIsEvenedOutByTheNextMount(isFull: Bool) throws {
+    @Test(arguments: [false, true]) func killedAnywhereSpacesStayEven(isFull: Bool) throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         calls.leaveHoles()
         var (changes, ended) = (0, false)
@@ -57,27 +42,32 @@ import VaultFormat
                 ended = true
             } catch { #expect(calls.isDead) }
             calls.revive()
+            let before = try Vault.info(path).segmentsPerSpace
             calls.setFull(isFull)
             _ = try openSpace(path, calls: calls)
             calls.setFull(false)
+            let count = try Vault.info(path).segmentsPerSpace
+            // What was begun is completed; without room for it the spaces are as large as they were.
             #expect(try isEven(path), "after \(changes) changes")
-            counts.insert(try segments(path)[0].count)
+            #expect(count == before || count == before + 1)
+            counts.insert(count)
             // The same command goes on.
             if changes % 5 == 0 {
                 try grow(path)
-                #expect(try isEven(path) && segments(path)[0].count == 6)
+                #expect(try size(path) == 6 * Self.row)
             }
             try shrink(path)
             changes += 1
         }
-        #expect(changes > 30)
+        #expect(changes > 15)
         #expect(counts == [4, 5, 6])
     }
 
     /// The disk is full from some point on, though `grow` looked before: others write too.
-    @Test func outOfDiskAnywhereLeavesSpacesAlike() throws {
+    @Test func outOfDiskAnywhereLeavesWholeSegments() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
-        for after in stride(from: 0, to: 16 << 20, by: 1 << 20) {
+        calls.reserveNothing()
+        for after in stride(from: 0, to: 16 << 20, by: 1 << 20) as StrideTo<UInt64> {
             var isTold = false
             var failure: VaultError?
             do throws(VaultError) {
@@ -88,27 +78,65 @@ import VaultFormat
                     }
                 }
             } catch { failure = error }
-            // What was set aside for the row that was begun is enough for it.
-            #expect(failure == (after < 8 << 20 ? .noRoom : nil))
-            #expect(try isEven(path) && segments(path)[0].count == (after < 8 << 20 ? 5 : 6))
+            #expect(failure == .noRoom)
+            #expect(try size(path) == (after < Self.row ? 4 : 5) * Self.row)
             calls.setFull(false)
             try shrink(path)
         }
         calls.setFull(true)
         #expect(throws: VaultError.noRoom) { try grow(path) }
-        #expect(try isEven(path) && segments(path)[0].count == 4)
+        #expect(try size(path) == 4 * Self.row)
     }
 
-    @Test func theNamesOfNewSegmentsAreOnDiskBeforeAnyIsWhole() throws {
+    @Test func diskThatWasSetAsideIsEnough() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
-        for space in 0..<2 {
-            try calls.trace("\(path)/spaces/\(space)")
-            var syncsAtFirstByte: Int?
-            try Vault.grow(path, bytesPerSpace: 20 << 20, calls: calls) { _, _ in
-                syncsAtFirstByte = syncsAtFirstByte ?? calls.events.count
-            }
-            #expect(syncsAtFirstByte == 1)
-            try shrink(path)
+        var isTold = false
+        try Vault.grow(path, bytesPerSpace: 24 << 20, calls: calls) { _, _ in
+            if !isTold { calls.setFull(true) }
+            isTold = true
         }
+        #expect(try size(path) == 6 * Self.row)
+    }
+
+    @Test func onFATASpaceOfMoreThanFourGigabytesIsRefusedAtOnce() throws {
+        final class Calls: ForwardingCalls {
+            func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus {
+                HostStatus(totalBytes: 1 << 40, availableBytes: 1 << 40, typeMagic: 0x4D44)
+            }
+        }
+        let path = directory.path + "/fat"
+        #expect(throws: VaultError.fileTooLarge) {
+            try Vault.create(
+                at: path, spaces: 2, bytesPerSpace: 2 << 30, kdf: quickKDF, password: secret("one"),
+                calls: Calls()
+            ) { _, _ in }
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try Vault.create(
+            at: path, spaces: 2, bytesPerSpace: 16 << 20, kdf: quickKDF, password: secret("one"),
+            calls: Calls()
+        ) { _, _ in }
+        #expect(throws: VaultError.fileTooLarge) {
+            try Vault.grow(path, bytesPerSpace: 2 << 30, calls: Calls()) { _, _ in }
+        }
+        #expect(try Vault.info(path).segmentsPerSpace == 4)
+    }
+
+    /// Whatever a host of that kind calls itself.
+    @Test func aFileThatIsTooLargeIsToldSo() throws {
+        final class Calls: ForwardingCalls {
+            func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
+                if case .allocate = call { throw .notSupported }
+            }
+            func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+                if offset >= 36 << 20 { throw .fileTooLarge }
+                return try real.pwrite(d, bytes, at: offset)
+            }
+        }
+        let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        #expect(throws: VaultError.fileTooLarge) {
+            try Vault.grow(path, bytesPerSpace: 24 << 20, calls: Calls()) { _, _ in }
+        }
+        #expect(try size(path) == 4 * Self.row)
     }
 }

@@ -34,7 +34,7 @@ import VaultFormat
     }
 
     private func restore(_ path: String, _ image: [UInt8]) throws -> HeaderRestoration.Present {
-        let restoration = try HeaderRestoration(path, image: image, calls: calls)
+        let restoration = try patiently { try HeaderRestoration(path, image: image, calls: calls) }
         try restoration.write()
         return restoration.present
     }
@@ -44,8 +44,12 @@ import VaultFormat
         let image = try Vault.headerImage(path)
         #expect(image.count == 131_072 && image[0..<4096] == image[65_536..<69_632])
         #expect(try restore(path, image) == .same)
-        try Vault.changePassword(path, old: secret("one"), new: secret("uno"), calls: calls)
-        try Vault.addSpace(path, new: secret("two"), surviving: [secret("uno")], calls: calls)
+        try patiently {
+            try Vault.changePassword(path, old: secret("one"), new: secret("uno"), calls: calls)
+        }
+        try patiently {
+            try Vault.addSpace(path, new: secret("two"), surviving: [secret("uno")], calls: calls)
+        }
         try calls.trace(path + "/obscura.vault")
         #expect(try restore(path, image) == .other)
         #expect(
@@ -112,11 +116,11 @@ import VaultFormat
         // Without a header there is nothing left that tells vaults of one shape apart.
         let own = try Vault.headerImage(path)
         try FileManager.default.removeItem(at: header(path))
-        for other in others.dropFirst() {
+        for other in [others[1], others[3]] {
             #expect(refusal(try Vault.headerImage(other), path) != nil, "\(other)")
             #expect(!FileManager.default.fileExists(atPath: header(path).path))
         }
-        #expect(refusal(own, others[2])?.contains("smaller segments") == true)
+        #expect(refusal(own, others[3])?.contains("the vault has one") == true)
         #expect(try restore(path, own) == .none)
         let empty = directory.path + "/empty"
         try FileManager.default.createDirectory(atPath: empty, withIntermediateDirectories: false)

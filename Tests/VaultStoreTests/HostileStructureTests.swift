@@ -30,7 +30,7 @@ import VaultFormat
                 if round < 6 { try space.close() }
             }
             files = try FileManager.default.subpathsOfDirectory(atPath: path).filter {
-                $0.hasSuffix(".seg")
+                $0.hasSuffix(".seg") || $0 == "spaces"
             }.map { ("\(path)/\($0)", try Data(contentsOf: URL(fileURLWithPath: "\(path)/\($0)"))) }
         }
 

@@ -169,7 +169,10 @@ import VaultFormat
     private func segments(_ calls: InterruptedCalls, openMax: Int) throws -> SegmentFiles {
         let descriptor = try calls.open(AT_FDCWD, directory.path, flags: O_RDONLY | O_DIRECTORY, mode: 0)
         let files = SegmentFiles(
-            directory: descriptor, segmentBytes: Geometry.segmentBytesMin, calls: calls, openMax: openMax)
+            directory: descriptor,
+            layout: SegmentLayout(spaceCount: 1, segmentBytes: Geometry.segmentBytesMin), space: 0,
+            calls: calls,
+            openMax: openMax)
         for number in 0..<4 { try files.create(number) }
         try files.sync()
         calls.synced = []

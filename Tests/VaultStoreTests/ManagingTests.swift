@@ -199,7 +199,7 @@ import VaultFormat
         let own = try unlock(path, "one").index
         func bytes() throws -> [Data] {
             try (0..<4).map {
-                try Data(contentsOf: URL(fileURLWithPath: "\(path)/spaces/\(own)/" + SegmentFiles.name($0)))
+                try SegmentFile(path, space: own, $0).read()
             }
         }
         let before = try bytes()

@@ -59,7 +59,7 @@ import VaultFormat
         }
         let unlocked = try Vault.unlock(path, password: secret("one"))
         let files = SegmentFiles(
-            directory: try unlocked.vault.openSpace(0), segmentBytes: unlocked.segmentBytes,
+            directory: try unlocked.vault.openSegments(unlocked.layout), layout: unlocked.layout, space: 0,
             calls: LinuxCalls.shared)
         let options = SpaceOptions(
             isReadOnly: true, grows: true, bootHash: [UInt8](repeating: 9, count: 32), segmentCountNow: { 2 })
@@ -83,7 +83,7 @@ import VaultFormat
         #expect(try openSpace(path, readOnly: true).page(0) == 2)
         let sector = try #require(run).sector
         let segment = FileHandle(
-            forUpdatingAtPath: path + "/spaces/0/" + SegmentFiles.name(Int(sector) / 32768))
+            forUpdatingAtPath: path + "/segments/" + SegmentLayout.name(Int(sector) / 32768))
         let handle = try #require(segment)
         try handle.seek(toOffset: (sector % 32768) * 512 + 1000)
         try handle.write(contentsOf: Data([1, 2, 3, 4]))
@@ -161,7 +161,7 @@ import VaultFormat
             try space.commit(durable: true)
             try space.close()
         }
-        let file = path + "/spaces/0/" + SegmentFiles.name(lost)
+        let file = path + "/segments/" + SegmentLayout.name(lost)
         let size = try Data(contentsOf: URL(fileURLWithPath: file)).count
         try Data(bytes(size, seed: 5)).write(to: URL(fileURLWithPath: file))
         do {
@@ -185,7 +185,7 @@ import VaultFormat
         space.adopt(runs + other)
         try space.commit(durable: true)
         let sector = Int(try #require(runs.first).sector)
-        let file = path + "/spaces/0/" + SegmentFiles.name(sector / 32768)
+        let file = path + "/segments/" + SegmentLayout.name(sector / 32768)
         var generator = SeededGenerator(77)
         for _ in 0..<40 {
             let offset = UInt64((sector % 32768) * 512) + UInt64.random(in: 0..<590_000, using: &generator)
@@ -222,7 +222,7 @@ import VaultFormat
             try space.commit(durable: true)
             try space.close()
         }
-        try FileManager.default.removeItem(atPath: path + "/spaces/0/" + SegmentFiles.name(3))
+        try FileManager.default.removeItem(atPath: path + "/segments/" + SegmentLayout.name(3))
         let space = try openSpace(path)
         for content in 100..<130 {
             let runs = try space.writeAll(UInt64(content), data)

@@ -19,8 +19,9 @@ import VaultFormat
         "000001.SEG", ".seg", "seg", "٠٠٠٠٠٠.seg", "new\nline", "\u{1B}[2J",
     ]
 
-    private func place(_ vault: String, _ name: String, _ space: Int = 0) -> String {
-        "\(vault)/spaces/\(space)/\(name)"
+    /// Where those of one space are taken for segments; beside the file of several nothing is.
+    private func place(_ vault: String, _ name: String, spaces: Int = 1) -> String {
+        spaces == 1 ? "\(vault)/segments/\(name)" : "\(vault)/\(name)"
     }
 
     private func makeFile(_ path: String, _ text: String = "") throws {
@@ -51,64 +52,77 @@ import VaultFormat
     @Test(arguments: [1, 2]) func `names of others count for nothing`(spaces: Int) throws {
         let vault = try makeVault(directory, spaces: spaces, bytes: spaces > 1 ? 16 << 20 : nil)
         for (index, name) in Self.names.enumerated() {
-            try makeFile(place(vault, name, index % spaces), index % 3 == 0 ? "not of the vault" : "")
+            try makeFile(place(vault, name, spaces: spaces), index % 3 == 0 ? "not of the vault" : "")
         }
-        try makeFile(vault + "/spaces/readme", "")
+        let strayCount = spaces == 1 ? Self.names.count : 0
         let before = try Vault.info(vault)
         #expect(before.segmentsPerSpace == (spaces == 1 ? 2 : 4))
         #expect(try Vault.checkFiles(vault) == [])
-        #expect(try Vault.strayFiles(vault).count == Self.names.count)
+        #expect(try Vault.strayFiles(vault).count == strayCount)
         let report = try useAll(vault, spaces: spaces)
-        #expect(report.missingSegments == 0 && report.strays.count == Self.names.count)
+        #expect(report.missingSegments == 0 && report.strays.count == strayCount)
         for (index, name) in Self.names.enumerated() {
-            let text = try String(contentsOfFile: place(vault, name, index % spaces), encoding: .utf8)
+            let text = try String(contentsOfFile: place(vault, name, spaces: spaces), encoding: .utf8)
             #expect(text == (index % 3 == 0 ? "not of the vault" : ""))
         }
     }
 
     @Test(arguments: [mode_t(S_IFIFO), mode_t(S_IFSOCK), mode_t(S_IFLNK), mode_t(S_IFDIR)])
     func `what is no file is no segment, and lets nobody wait`(kind: mode_t) throws {
-        for spaces in [1, 2] {
-            try? FileManager.default.removeItem(atPath: directory.path + "/vault")
-            try? FileManager.default.removeItem(atPath: copy)
-            let vault = try makeVault(directory, spaces: spaces, bytes: spaces > 1 ? 16 << 20 : nil)
-            let outside = directory.path + "/outside"
-            try makeFile(outside, "not of the vault")
-            // Not the next that a vault of one space makes.
-            let numbers = [7, 8, 9, 1000]
-            for number in numbers {
-                let path = place(vault, SegmentFiles.name(number), spaces - 1)
-                switch kind {
-                case mode_t(S_IFIFO): #expect(mkfifo(path, 0o600) == 0)
-                case mode_t(S_IFSOCK): #expect(mknod(path, mode_t(S_IFSOCK | 0o600), 0) == 0)
-                case mode_t(S_IFLNK): #expect(symlink(outside, path) == 0)
-                default: #expect(mkdir(path, 0o700) == 0)
-                }
-            }
-            #expect(try Vault.info(vault).segmentsPerSpace == (spaces == 1 ? 2 : 4))
-            #expect(try Vault.strayFiles(vault).count == numbers.count)
-            let report = try useAll(vault, spaces: spaces)
-            #expect(report.strays.count == numbers.count)
-            #expect(report.missingSegments == 0)
-            var found = stat()
-            for number in numbers {
-                #expect(lstat(place(vault, SegmentFiles.name(number), spaces - 1), &found) == 0)
-                #expect(found.st_mode & mode_t(S_IFMT) == kind)
-            }
-            #expect(try String(contentsOfFile: outside, encoding: .utf8) == "not of the vault")
+        let vault = try makeVault(directory)
+        let outside = directory.path + "/outside"
+        try makeFile(outside, "not of the vault")
+        // Not the next that a vault of one space makes.
+        let numbers = [7, 8, 9, 1000]
+        for number in numbers { make(kind, place(vault, SegmentLayout.name(number)), outside) }
+        #expect(try Vault.info(vault).segmentsPerSpace == 2)
+        #expect(try Vault.strayFiles(vault).count == numbers.count)
+        let report = try useAll(vault, spaces: 1)
+        #expect(report.strays.count == numbers.count)
+        #expect(report.missingSegments == 0)
+        var found = stat()
+        for number in numbers {
+            #expect(lstat(place(vault, SegmentLayout.name(number)), &found) == 0)
+            #expect(found.st_mode & mode_t(S_IFMT) == kind)
         }
+        #expect(try String(contentsOfFile: outside, encoding: .utf8) == "not of the vault")
+    }
+
+    private func make(_ kind: mode_t, _ path: String, _ outside: String) {
+        switch kind {
+        case mode_t(S_IFIFO): #expect(mkfifo(path, 0o600) == 0)
+        case mode_t(S_IFSOCK): #expect(mknod(path, mode_t(S_IFSOCK | 0o600), 0) == 0)
+        case mode_t(S_IFLNK): #expect(symlink(outside, path) == 0)
+        default: #expect(mkdir(path, 0o700) == 0)
+        }
+    }
+
+    @Test(arguments: [mode_t(S_IFIFO), mode_t(S_IFSOCK), mode_t(S_IFLNK), mode_t(S_IFDIR)])
+    func `what is no file is not the file of all spaces`(kind: mode_t) throws {
+        let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
+        let outside = directory.path + "/outside"
+        try FileManager.default.moveItem(atPath: vault + "/spaces", toPath: outside)
+        make(kind, vault + "/spaces", outside)
+        #expect(try Vault.info(vault).segmentsPerSpace == 0)
+        #expect(try Vault.checkFiles(vault).map(\.cause) == ["is missing"])
+        #expect(throws: VaultError.self) { _ = try openSpace(vault) }
+        #expect(throws: VaultError.self) { try Vault.grow(vault, bytesPerSpace: 20 << 20) { _, _ in } }
+        #expect(throws: BackupError.self) { _ = try Vault.backup(vault, to: copy) { _, _ in } }
+        #expect(Glibc.remove(vault + "/spaces") == 0)
+        try FileManager.default.moveItem(atPath: outside, toPath: vault + "/spaces")
+        _ = try useAll(vault, spaces: 2)
     }
 
     @Test func `what stands where a vault is to grow leaves it without room`() throws {
         let vault = try makeVault(directory)
-        #expect(mkfifo(place(vault, SegmentFiles.name(2)), 0o600) == 0)
+        #expect(mkfifo(place(vault, SegmentLayout.name(2)), 0o600) == 0)
         func fill() throws {
             let space = try openSpace(vault)
             #expect(throws: StoreError.noRoom) { _ = try space.writeAll(1, bytes(5 << 20, seed: 1)) }
             try space.close()
         }
         try fill()
-        #expect(unlink(place(vault, SegmentFiles.name(2))) == 0)
+        #expect(unlink(place(vault, SegmentLayout.name(2))) == 0)
         let again = try openSpace(vault)
         let runs = try again.writeAll(1, bytes(5 << 20, seed: 1))
         #expect(try again.readAll(1, runs) == bytes(5 << 20, seed: 1))
@@ -136,7 +150,7 @@ import VaultFormat
     @Test func `files that say to be of any size are counted as segments at most`() throws {
         let vault = try makeVault(directory)
         for number in 2..<6 {
-            let path = place(vault, SegmentFiles.name(number))
+            let path = place(vault, SegmentLayout.name(number))
             try makeFile(path)
             // As large as the host lets a file be.
             for size in [off_t.max, 1 << 44, 1 << 40] where Glibc.truncate(path, size) == 0 { break }
@@ -148,14 +162,14 @@ import VaultFormat
     }
 
     @Test func `numbers that are far behind all others are no segments`() {
-        let names = (0..<5).map { SegmentFiles.name($0) }
-        #expect(SegmentListing(names + [SegmentFiles.name(4100)]).numbers == [0, 1, 2, 3, 4, 4100])
-        #expect(SegmentListing(names + [SegmentFiles.name(4102)]).distant == [4102])
+        let names = (0..<5).map { SegmentLayout.name($0) }
+        #expect(SegmentListing(names + [SegmentLayout.name(4100)]).numbers == [0, 1, 2, 3, 4, 4100])
+        #expect(SegmentListing(names + [SegmentLayout.name(4102)]).distant == [4102])
         // What may have been lost of a large vault is missed.
-        let many = (0..<1000).map { SegmentFiles.name($0) }
-        #expect(SegmentListing(many + [SegmentFiles.name(17_000)]).numbers.last == 17_000)
-        #expect(SegmentListing(many + [SegmentFiles.name(17_001)]).distant == [17_001])
-        #expect(SegmentListing([SegmentFiles.name(5)]).numbers == [5])
+        let many = (0..<1000).map { SegmentLayout.name($0) }
+        #expect(SegmentListing(many + [SegmentLayout.name(17_000)]).numbers.last == 17_000)
+        #expect(SegmentListing(many + [SegmentLayout.name(17_001)]).distant == [17_001])
+        #expect(SegmentListing([SegmentLayout.name(5)]).numbers == [5])
         for name in Self.names { #expect(SegmentListing([name]).numbers.isEmpty, "\(name)") }
     }
 

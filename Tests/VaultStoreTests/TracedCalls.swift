@@ -24,6 +24,7 @@ final class TracedCalls: ForwardingCalls {
         var reserved: Set<UInt64> = []
         /// Writes of whole MiB, as those that fill segments, leave holes.
         var leavesHoles = false
+        var reservesNothing = false
     }
     private let state = Mutex(State())
 
@@ -42,6 +43,8 @@ final class TracedCalls: ForwardingCalls {
     /// Files have been removed, and others may get their inodes.
     func forgetReservations() { state.withLock { $0.reserved = [] } }
     func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
+    /// A host that sets no disk aside.
+    func reserveNothing() { state.withLock { $0.reservesNothing = true } }
     func leaveHoles() { state.withLock { $0.leavesHoles = true } }
 
     private enum Life {
@@ -94,6 +97,7 @@ final class TracedCalls: ForwardingCalls {
     }
     func reserve(_ d: Int32, bytes: UInt64) throws(Errno) {
         try willCall(.allocate, d)
+        if state.withLock({ $0.reservesNothing }) { throw .notSupported }
         let inode = try real.status(d).inode
         let isRefused = state.withLock { state in
             if state.isFull { return !state.reserved.contains(inode) }

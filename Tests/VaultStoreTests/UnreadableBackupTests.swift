@@ -71,8 +71,8 @@ private final class BadSectorCalls: ForwardingCalls {
 
     private func segment(_ run: ExtentRun) -> (path: String, offset: UInt64) {
         let perSegment = Geometry.segmentBytesUsual / UInt64(Geometry.sectorBytes)
-        let name = SegmentFiles.name(Int(run.sector / perSegment))
-        return ("spaces/0/" + name, run.sector % perSegment * UInt64(Geometry.sectorBytes))
+        let name = SegmentLayout.name(Int(run.sector / perSegment))
+        return ("segments/" + name, run.sector % perSegment * UInt64(Geometry.sectorBytes))
     }
 
     /// Loses a sector in the second chunk of a run; returns the page it lies in, as the backup tells it.
@@ -129,7 +129,7 @@ private final class BadSectorCalls: ForwardingCalls {
     /// Of roots and the header the other copy serves; the newest state comes across.
     @Test(arguments: [0, 1]) func rootsAndHeaderHaveAnotherCopy(number: Int) throws {
         let vault = try makeVault()
-        let segment = "spaces/0/" + SegmentFiles.name(number)
+        let segment = "segments/" + SegmentLayout.name(number)
         let page = UInt64(Geometry.pageBytes)
         for slot in UInt64(0)..<3 {
             try calls.lose(slot * page..<slot * page + 512, of: "\(vault.path)/\(segment)")

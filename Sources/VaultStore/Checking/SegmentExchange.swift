@@ -57,10 +57,10 @@ extension UnlockedSpace {
     /// Gives the files of exchanged segments their own names. Killed at any moment, it leaves every file with some
     /// segment's name, and the next search finds what is left to do. Under the vault's lock.
     public func undo(_ exchange: SegmentExchange) throws(VaultError) {
-        let directory = try vault.openSpace(index)
+        let directory = try vault.openSegments(layout)
         defer { vault.calls.close(directory) }
         do throws(Errno) {
-            let spare = (try vault.calls.list(directory).compactMap(SegmentFiles.number).max() ?? 0) + 1
+            let spare = (try vault.calls.list(directory).compactMap(SegmentLayout.number).max() ?? 0) + 1
             for (place, segment) in exchange.steps {
                 try exchangeNames(directory, place, segment, spare: spare)
             }
@@ -73,7 +73,7 @@ extension UnlockedSpace {
 
     /// - Parameter spare: a number that no file has, for hosts that cannot exchange names in one step.
     private func exchangeNames(_ directory: Int32, _ first: Int, _ second: Int, spare: Int) throws(Errno) {
-        let (first, second) = (SegmentFiles.name(first), SegmentFiles.name(second))
+        let (first, second) = (SegmentLayout.name(first), SegmentLayout.name(second))
         do throws(Errno) {
             return try vault.calls.rename(directory, first, second, isExchange: true)
         } catch {
@@ -84,7 +84,7 @@ extension UnlockedSpace {
             default: throw error
             }
         }
-        let spare = SegmentFiles.name(spare)
+        let spare = SegmentLayout.name(spare)
         try vault.calls.rename(directory, second, spare, isExchange: false)
         try vault.calls.rename(directory, first, second, isExchange: false)
         try vault.calls.rename(directory, spare, first, isExchange: false)

@@ -214,9 +214,10 @@ extension UnlockedSpace {
     /// Looks for exchanged segments among those of roots and pages, and among those that `samples` lie in: some extents
     /// of every segment with content. Nil where there are none.
     public func findExchange(_ samples: [CheckedRun] = []) throws(VaultError) -> SegmentExchange? {
+        // In a file of all spaces no name is that of a segment.
+        if layout.isShared { return nil }
         let (files, keys, _) = try parts(readOnly: true)
-        var search = SegmentSearch(
-            files: files, keys: keys, numbers: try vault.segmentNumbers(space: index))
+        var search = SegmentSearch(files: files, keys: keys, numbers: try vault.listing(layout).numbers)
         guard let root = search.findRoots() else { return nil }
         search.findPages(of: root)
         search.findContent(samples)

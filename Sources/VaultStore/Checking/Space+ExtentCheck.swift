@@ -36,6 +36,8 @@ public struct ContentKey: Sendable, Hashable {
 public enum ExtentFault: Sendable, Hashable {
     /// Its bytes are not what was sealed.
     case unauthentic
+    /// Another extent lies there, by its descriptor.
+    case another
     /// Its segment's file is missing, or ends before it.
     case segment(SegmentFault)
     /// The disk does not give its bytes.
@@ -142,12 +144,25 @@ extension Space {
         }
     }
 
-    /// The extents of a run that open as those of a content, each as a run of its own: as many, and as long, as they
-    /// say of themselves, whatever the run says of that.
+    /// Whether the first extent of a run is another one by its descriptor, so that nothing of it can be there.
+    public func holdsAnother(_ run: ExtentRun, _ role: ExtentRole, content: UInt64) -> Bool {
+        chunkBuffers.withBuffer { buffer in
+            let sector = buffer.slice(0, Geometry.sectorBytes)
+            guard isPossible(run), (try? files.read(run.sector, into: sector)) != nil,
+                let found = openDescriptor(UnsafeRawBufferPointer(sector))
+            else { return false }
+            return found != descriptor(role, content, run, 0)
+        }
+    }
+
+    /// The extents of a run that open as those of a content, each as a run of its own: as many, where, and as long, as
+    /// they say of themselves, whatever the run says of that. They are of the commit that the run is of.
     public func openingExtents(of run: ExtentRun, _ role: ExtentRole, content: UInt64) -> [ExtentRun] {
         let perSegment = UInt64(files.sectorsPerSegment)
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment
-        guard run.length > 0, run.offset < Geometry.numberMax, run.sector < sectorsMax else { return [] }
+        guard run.length > 0, run.sector < sectorsMax else { return [] }
+        var run = run
+        run.offset = min(run.offset, Geometry.numberMax)
         // No run reaches into more than two segments.
         let room = min(sectorsMax - run.sector, 2 * perSegment) / UInt64(Geometry.sectorsPerChunk) + 1
         return (0..<min(run.chunkCount, Int(room))).compactMap { number in
@@ -157,17 +172,17 @@ extension Space {
         }
     }
 
-    /// - Parameter meant: what the extent is by the row; it may be of another length.
+    /// - Parameter meant: what the extent is by the row; it may be of another place and length.
     private func openingExtent(_ meant: Descriptor, at sector: UInt64) -> ExtentRun? {
         let perSegment = UInt64(files.sectorsPerSegment)
         let room = min(Int(perSegment - sector % perSegment), Geometry.sectorsPerChunk)
         return chunkBuffers.withBuffer { buffer in
             let stored = buffer.slice(0, room * Geometry.sectorBytes)
             guard (try? files.read(sector, into: stored)) != nil else { return nil }
-            // As long as the descriptor says, where that can be read.
+            // Where and as long as the descriptor says, where that can be read.
             var wanted = meant
             if let found = openDescriptor(UnsafeRawBufferPointer(stored)) {
-                wanted.length = found.length
+                (wanted.offset, wanted.length) = (found.offset, found.length)
                 guard wanted == found else { return nil }
             }
             let length = Int(wanted.length) + Geometry.extentOverheadBytes
@@ -222,6 +237,7 @@ extension Space {
         _ checked: CheckedRun, _ number: Int, at place: UInt64, _ extent: UnsafeMutableRawBufferPointer
     ) -> ExtentFault? {
         let sectors = (extent.count + Geometry.sectorBytes - 1) / Geometry.sectorBytes
+        var others = 0
         if let fault = segmentFault(place, sectors) { return .segment(fault) }
         for role in checked.roles {
             do throws(StoreError) { try files.read(place, into: extent) } catch {
@@ -229,10 +245,11 @@ extension Space {
                 return .unauthentic
             }
             let wanted = descriptor(role, checked.content, checked.run, number)
-            let isNamed = openDescriptor(UnsafeRawBufferPointer(extent)) == wanted
-            if openExtent(wanted, extent) { return isNamed ? nil : .descriptor(role) }
+            let found = openDescriptor(UnsafeRawBufferPointer(extent))
+            if openExtent(wanted, extent) { return found == wanted ? nil : .descriptor(role) }
+            if let found, found != wanted { others += 1 }
         }
-        return .unauthentic
+        return others == checked.roles.count ? .another : .unauthentic
     }
 
     /// Puts damage of one kind that lies together into one.

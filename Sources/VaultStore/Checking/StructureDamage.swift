@@ -67,7 +67,7 @@ public enum SegmentFault: Sendable, Hashable {
 
     /// `segment 000012 is missing`.
     public var text: String {
-        let number = SegmentFiles.name(segment).dropLast(4)
+        let number = SegmentLayout.name(segment).dropLast(4)
         return switch self {
         case .missing: "segment \(number) is missing"
         case .short: "segment \(number) is cut short"

@@ -35,20 +35,29 @@ final class ClaimSlot: Sendable {
     }
 
     private let directory: Int32
+    private let layout: SegmentLayout
+    private let space: Int
     private let calls: any FileSystemCalls
     private let codec: PageCodec
 
-    private static let offset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
+    private static let slotOffset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
     private static let identity = PageIdentity(role: .claim, index: UInt32(RootLayout.claimSlot))
 
-    /// Takes over `directory`, a descriptor of `spaces/I`.
-    init(directory: Int32, codec: PageCodec, calls: any FileSystemCalls) {
+    /// Takes over `directory`, a descriptor of that of the segments' files.
+    init(
+        directory: Int32, layout: SegmentLayout, space: Int, codec: PageCodec, calls: any FileSystemCalls
+    ) {
         self.directory = directory
+        self.layout = layout
+        self.space = space
         self.codec = codec
         self.calls = calls
     }
 
     deinit { calls.close(directory) }
+
+    /// Where a copy's segment begins in its file.
+    private func start(copy: Int) -> UInt64 { layout.start(SegmentPlace(space: space, number: copy)) }
 
     // MARK: Reading
 
@@ -75,7 +84,7 @@ final class ClaimSlot: Sendable {
 
     private func read(copy: Int) -> Copy {
         do throws(StoreError) {
-            let found = try withPages(copy: copy, at: Self.offset, count: 1) { page -> Claim? in
+            let found = try withPages(copy: copy, at: Self.slotOffset, count: 1) { page -> Claim? in
                 open(page, as: Self.identity, copy: copy) { Claim(decoding: $0) }
             }
             return found.map { .claim($0) } ?? .nothing
@@ -120,7 +129,8 @@ final class ClaimSlot: Sendable {
             byteCount: count * Geometry.pageBytes, alignment: Geometry.pageBytes)
         defer { bytes.deallocate() }
         bytes.zero()
-        let name = SegmentFiles.name(copy)
+        let name = layout.fileName(copy)
+        let offset = start(copy: copy) + offset
         do throws(Errno) {
             do throws(Errno) { _ = try calls.readPastCache(directory, name, bytes, at: offset) } catch {
                 if count == 1 || error == .noEntry { throw error }
@@ -186,13 +196,13 @@ final class ClaimSlot: Sendable {
     ) throws(StoreError) -> Bool {
         do throws(Errno) {
             let flags = O_RDWR | O_NOFOLLOW
-            let file = try calls.openTraceless(directory, SegmentFiles.name(copy), flags: flags, mode: 0)
+            let file = try calls.openTraceless(directory, layout.fileName(copy), flags: flags, mode: 0)
             defer { calls.close(file) }
             guard isInTime() else { return false }
-            try calls.writeFully(file, page, at: Self.offset)
+            try calls.writeFully(file, page, at: start(copy: copy) + Self.slotOffset)
             try calls.dataSync(file)
             return true
-        } catch { throw error == .noEntry ? .damaged : StoreError(error) }
+        } catch { throw error == .noEntry ? .segmentMissing(copy) : StoreError(error) }
     }
 
     // MARK: The host

@@ -47,7 +47,7 @@ extension Vault {
         let run = BackupRun(source, target)
         do throws(BackupError) {
             let report = try run.run(progress)
-            levelTimes(target.vault, source.header)
+            blurTraces(target.vault, source.header.layout)
             return report
         } catch {
             // The log does not count; the next backup removes it where this fails.
@@ -69,6 +69,7 @@ private func onDestination<R>(_ body: () throws(VaultError) -> R) throws(BackupE
 private final class BackupRun {
     private let source: CopySource
     private let target: CopyTarget
+    private var layout: SegmentLayout { source.header.layout }
     private let block = UnsafeMutableRawBufferPointer.allocate(
         byteCount: CopyLog.dataBytesMax, alignment: Geometry.pageBytes)
     private var report = BackupReport()
@@ -154,15 +155,16 @@ private final class BackupRun {
         _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64,
         into bytes: UnsafeMutableRawBufferPointer
     ) throws(VaultError) -> [Range<Int>] {
+        let (path, offset) = (layout.path(place), layout.start(place) + offset)
         do throws(Errno) {
             let (count, unreadable) = try source.vault.calls.readAround(segment.descriptor, bytes, at: offset)
             // No vault makes a segment shorter.
             guard count == bytes.count else { throw Errno.inputOutput }
             report.unreadable += unreadable.map { range in
                 UnreadablePlace(
-                    path: place.path, offset: offset + UInt64(range.lowerBound), bytes: UInt64(range.count))
+                    path: path, offset: offset + UInt64(range.lowerBound), bytes: UInt64(range.count))
             }
             return unreadable
-        } catch { throw .system(error, "cannot read \(place.path)") }
+        } catch { throw .system(error, "cannot read \(path)") }
     }
 }

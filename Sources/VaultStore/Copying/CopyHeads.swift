@@ -2,18 +2,6 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// A segment, by the files' names alone.
-struct SegmentPlace: Sendable, Hashable {
-    var space: Int
-    var number: Int
-
-    /// From the vault's directory.
-    var path: String { "\(VaultDirectory.spacesName)/\(space)/\(SegmentFiles.name(number))" }
-
-    /// Where the segment's roots end, which are copied last: 0 for a segment without.
-    var rootBytes: UInt64 { number < 2 ? UInt64(CopyHeads.rootBytes) : 0 }
-}
-
 /// What decides which state of a vault counts: its header, and the slots of roots at the beginning of each space's
 /// segments 0 and 1. A copy reads them before all else and writes them after all else.
 struct CopyHeads: Equatable {
@@ -23,6 +11,7 @@ struct CopyHeads: Equatable {
     private(set) var roots: [SegmentPlace: [UInt8]] = [:]
     /// What of `roots` the disk does not give: zeros there.
     private(set) var unreadable: [SegmentPlace: [Range<Int>]] = [:]
+    private let layout: SegmentLayout
     /// The same of `header`, which has what the other copy has in the place of a copy.
     private var unreadableHeader: [Range<Int>] = []
 
@@ -31,15 +20,16 @@ struct CopyHeads: Equatable {
     static let claimBytes =
         RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
-    init(_ vault: VaultDirectory, spaces: Int) throws(VaultError) {
+    init(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
+        self.layout = layout
         do throws(Errno) {
             (header, unreadableHeader) = try Self.read(vault, vault.header, Int(HeaderLayout.fileBytes))
         } catch { throw .system(error, "cannot read the header") }
         mendHeader()
-        for space in 0..<spaces {
+        for space in 0..<layout.spaceCount {
             for number in 0..<2 {
                 let place = SegmentPlace(space: space, number: number)
-                let (bytes, unreadable) = try Self.readRoots(vault, place)
+                let (bytes, unreadable) = try Self.readRoots(vault, layout, place)
                 roots[place] = bytes
                 if !unreadable.isEmpty { self.unreadable[place] = unreadable }
             }
@@ -48,13 +38,19 @@ struct CopyHeads: Equatable {
 
     /// Places that the disk does not give.
     var unreadablePlaces: [UnreadablePlace] {
-        let header = unreadableHeader.map { (path: VaultDirectory.headerName, range: $0) }
-        let roots = unreadable.sorted { $0.key.path < $1.key.path }.flatMap { place, ranges in
-            ranges.map { (path: place.path, range: $0) }
+        let header = unreadableHeader.map { range in
+            UnreadablePlace(
+                path: VaultDirectory.headerName, offset: UInt64(range.lowerBound), bytes: UInt64(range.count))
         }
-        return (header + roots).map { path, range in
-            UnreadablePlace(path: path, offset: UInt64(range.lowerBound), bytes: UInt64(range.count))
-        }
+        let roots = unreadable.sorted { ($0.key.number, $0.key.space) < ($1.key.number, $1.key.space) }
+            .flatMap { place, ranges in
+                ranges.map { range in
+                    UnreadablePlace(
+                        path: layout.path(place), offset: layout.start(place) + UInt64(range.lowerBound),
+                        bytes: UInt64(range.count))
+                }
+            }
+        return header + roots
     }
 
     /// Puts the copy of the header that can be read in the place of one that cannot.
@@ -68,12 +64,12 @@ struct CopyHeads: Equatable {
 
     /// As many of the first bytes of a file as there are, and what of them cannot be read.
     private static func read(
-        _ vault: VaultDirectory, _ file: Int32, _ count: Int
+        _ vault: VaultDirectory, _ file: Int32, _ count: Int, at offset: UInt64 = 0
     ) throws(Errno) -> ([UInt8], [Range<Int>]) {
         var bytes = [UInt8](repeating: 0, count: count)
         let result = bytes.withUnsafeMutableBytes {
             bytes -> Result<(count: Int, unreadable: [Range<Int>]), Errno> in
-            do throws(Errno) { return .success(try vault.calls.readAround(file, bytes, at: 0)) } catch {
+            do throws(Errno) { return .success(try vault.calls.readAround(file, bytes, at: offset)) } catch {
                 return .failure(error)
             }
         }
@@ -82,15 +78,15 @@ struct CopyHeads: Equatable {
     }
 
     private static func readRoots(
-        _ vault: VaultDirectory, _ place: SegmentPlace
+        _ vault: VaultDirectory, _ layout: SegmentLayout, _ place: SegmentPlace
     ) throws(VaultError) -> ([UInt8], [Range<Int>]) {
+        let path = layout.path(place)
         do throws(Errno) {
-            let file = try vault.calls.openRegular(vault.directory, place.path, flags: O_RDONLY, mode: 0)
+            let file = try vault.calls.openRegular(vault.directory, path, flags: O_RDONLY, mode: 0)
             defer { vault.calls.close(file) }
-            return try read(vault, file, rootBytes)
+            return try read(vault, file, rootBytes, at: layout.start(place))
         } catch {
-            throw error == .noEntry
-                ? .damaged("\(place.path) is missing") : .system(error, "cannot read a root")
+            throw error == .noEntry ? .damaged("\(path) is missing") : .system(error, "cannot read a root")
         }
     }
 

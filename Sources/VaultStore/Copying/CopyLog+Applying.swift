@@ -47,7 +47,7 @@ extension CopyLog {
             try vault.calls.truncate(vault.header, to: 0)
             try vault.calls.sync(vault.header)
         } catch { throw CopyTarget.failure(error) }
-        var writer = LogWriter(vault: vault)
+        var writer = LogWriter(vault: vault, layout: Header.layout(ofClearFields: clearFields))
         try forEach { (record, bytes) throws(VaultError) in
             switch record {
             case .segment(let place, let offset): try writer.write(place, offset, bytes)
@@ -61,10 +61,11 @@ extension CopyLog {
 /// Writes records into segments, of which it has one open at a time.
 private struct LogWriter {
     let vault: VaultDirectory
+    let layout: SegmentLayout
     private var place: SegmentPlace?
     private var segment: OpenSegment?
 
-    init(vault: VaultDirectory) { self.vault = vault }
+    init(vault: VaultDirectory, layout: SegmentLayout) { (self.vault, self.layout) = (vault, layout) }
 
     mutating func write(
         _ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer
@@ -74,17 +75,17 @@ private struct LogWriter {
             (self.place, segment) = (place, try open(place))
         }
         guard let segment else { return }
-        do throws(Errno) { try vault.calls.writeFully(segment.descriptor, bytes, at: offset) } catch {
+        do throws(Errno) {
+            try vault.calls.writeFully(segment.descriptor, bytes, at: layout.start(place) + offset)
+        } catch {
             throw CopyTarget.failure(error)
         }
     }
 
     private func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
-        let directory = try vault.openSpace(place.space)
-        defer { vault.calls.close(directory) }
         do throws(Errno) {
-            let name = SegmentFiles.name(place.number)
-            let file = try vault.calls.openRegular(directory, name, flags: O_RDWR | O_CREAT, mode: 0o600)
+            let file = try vault.calls.openRegular(
+                vault.directory, layout.path(place), flags: O_RDWR | O_CREAT, mode: 0o600)
             return OpenSegment(descriptor: file, calls: vault.calls)
         } catch { throw CopyTarget.failure(error) }
     }

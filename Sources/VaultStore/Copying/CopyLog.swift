@@ -188,7 +188,8 @@ final class CopyLog {
             if head[0] == kindHeader { return .header }
             let space = Int(head.number(4, as: UInt32.self))
             let number = head.number(8, as: UInt64.self)
-            guard head[0] == kindSegment, space < Geometry.spacesMax, number < UInt64(UInt32.max) else {
+            guard head[0] == kindSegment, space < Geometry.spacesMax, number < UInt64(Geometry.segmentsMax)
+            else {
                 return nil
             }
             let offset: UInt64 = head.number(16)

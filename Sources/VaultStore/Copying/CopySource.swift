@@ -23,7 +23,7 @@ final class CopySource {
     deinit { letGo() }
 
     private func heads() throws(VaultError) -> CopyHeads {
-        try CopyHeads(vault, spaces: header.spaceCount)
+        try CopyHeads(vault, header.layout)
     }
 
     private func letGo() {
@@ -77,12 +77,13 @@ final class CopySource {
     }
 
     /// The segments there are.
-    func segments() throws(VaultError) -> FoundSegments { try vault.segments(header) }
+    func segments() throws(VaultError) -> FoundSegments { try vault.segments(header.layout) }
 
     func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {
+        let path = header.layout.path(place)
         do throws(Errno) {
-            let file = try vault.calls.openRegular(vault.directory, place.path, flags: O_RDONLY, mode: 0)
+            let file = try vault.calls.openRegular(vault.directory, path, flags: O_RDONLY, mode: 0)
             return OpenSegment(descriptor: file, calls: vault.calls)
-        } catch { throw .system(error, "cannot open \(place.path)") }
+        } catch { throw .system(error, "cannot open \(path)") }
     }
 }

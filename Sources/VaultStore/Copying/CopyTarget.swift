@@ -12,6 +12,7 @@ final class CopyTarget {
     let vault: VaultDirectory
     let isWhole: Bool
     private let header: Header
+    private var layout: SegmentLayout { header.layout }
     private let calls: any FileSystemCalls
     private var log: CopyLog?
     private var open: (place: SegmentPlace, segment: OpenSegment, isWritten: Bool)?
@@ -48,7 +49,8 @@ final class CopyTarget {
     deinit { comparison.deallocate() }
 
     static func failure(_ error: Errno) -> VaultError {
-        error.meansNoRoom ? .noRoom : .system(error, "cannot write the copy")
+        if error == .fileTooLarge { return .fileTooLarge }
+        return error.meansNoRoom ? .noRoom : .system(error, "cannot write the copy")
     }
 
     /// Runs calls that change the copy.
@@ -119,18 +121,16 @@ final class CopyTarget {
         } catch { throw failure(error) }
     }
 
-    /// Says whose first copy this becomes, unless that is said, and makes its directories.
+    /// Says whose first copy this becomes, unless that is said, and makes what its segments go into.
     private func beginFirst() throws(VaultError) {
         let isBegun = try CopyLog.find(in: vault) != nil
         try changing { () throws(Errno) in
             if !isBegun { _ = try CopyLog(making: vault.directory, header.clearFields, calls) }
             try calls.sync(vault.directory)
-            let spaces = VaultDirectory.spacesName
-            for path in [spaces] + (0..<header.spaceCount).map({ "\(spaces)/\($0)" }) {
-                do throws(Errno) {
-                    try calls.makeDirectory(vault.directory, path, mode: 0o700)
-                } catch  where error == .exists {}
-            }
+            if layout.isShared { return }
+            do throws(Errno) {
+                try calls.makeDirectory(vault.directory, layout.directoryPath, mode: 0o700)
+            } catch  where error == .exists {}
             try calls.sync(vault.directory)
         }
     }
@@ -139,7 +139,7 @@ final class CopyTarget {
 
     /// The bytes that the copy has of a segment.
     func bytes(of place: SegmentPlace) -> UInt64 {
-        vault.segmentBytes(space: place.space, number: place.number) ?? 0
+        layout.bytes(place, ofFile: vault.fileBytes(layout.path(place)) ?? 0)
     }
 
     /// Bytes that the copy's disk can take.
@@ -147,27 +147,30 @@ final class CopyTarget {
         try changing { () throws(Errno) in try calls.hostStatus(vault.directory).availableBytes }
     }
 
-    /// Goes on with a segment, made where there is none; returns its length in bytes.
+    /// Goes on with a segment, whose file is made where there is none; returns how many bytes the copy has of it.
     func begin(_ place: SegmentPlace) throws(VaultError) -> UInt64 {
         try endSegment()
         return try changing { () throws(Errno) in
             let file: Int32
             do throws(Errno) {
-                file = try calls.openRegular(vault.directory, place.path, flags: O_RDWR, mode: 0)
+                file = try calls.openRegular(vault.directory, layout.path(place), flags: O_RDWR, mode: 0)
             } catch  where error == .noEntry {
                 let flags = O_RDWR | O_CREAT
-                file = try calls.openRegular(vault.directory, place.path, flags: flags, mode: 0o600)
+                file = try calls.openRegular(
+                    vault.directory, layout.path(place), flags: flags, mode: 0o600)
                 hasNewFiles = true
             }
             open = (place, OpenSegment(descriptor: file, calls: calls), false)
-            return try calls.status(file).size
+            return layout.bytes(place, ofFile: try calls.status(file).size)
         }
     }
 
     /// Reads what the copy has of the segment; returns how many bytes there are.
     private func read(_ offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(VaultError) -> Int {
         guard let open else { return 0 }
-        do throws(Errno) { return try calls.readFully(open.segment.descriptor, bytes, at: offset) } catch {
+        do throws(Errno) {
+            return try calls.readFully(open.segment.descriptor, bytes, at: layout.start(open.place) + offset)
+        } catch {
             throw .system(error, "cannot read the copy")
         }
     }
@@ -206,7 +209,7 @@ final class CopyTarget {
                 try log?.add(open.place, offset, bytes)
             } else {
                 self.open?.isWritten = true
-                try calls.writeFully(open.segment.descriptor, bytes, at: offset)
+                try calls.writeFully(open.segment.descriptor, bytes, at: layout.start(open.place) + offset)
             }
         }
         bytesWritten += UInt64(bytes.count)
@@ -297,11 +300,9 @@ final class CopyTarget {
 
     private func syncDirectories() throws(VaultError) {
         guard hasNewFiles else { return }
-        for space in 0..<header.spaceCount {
-            let directory = try vault.openSpace(space)
-            defer { calls.close(directory) }
-            try changing { () throws(Errno) in try calls.sync(directory) }
-        }
+        let directory = try vault.openSegments(layout)
+        defer { calls.close(directory) }
+        try changing { () throws(Errno) in try calls.sync(directory) }
         hasNewFiles = false
     }
 }

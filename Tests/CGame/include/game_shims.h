@@ -11,13 +11,23 @@ struct game_status {
 /// statx(2), links not followed. 0, or -1 and errno.
 int game_status(const char *path, struct game_status *status);
 
-/// What FS_IOC_FIEMAP says after a sync: how many extents, their flags or'ed, and the first one's physical byte.
+/// What FS_IOC_FIEMAP says of a range after a sync: how many extents, their flags or'ed, and the physical byte of the
+/// first that lies in the range.
 struct game_extents {
     long long count, flags, physical;
 };
 
 /// 0, or -1 and errno.
-int game_extents(int descriptor, struct game_extents *extents);
+int game_extents(int descriptor, long long start, long long length, struct game_extents *extents);
+
+/// What cachestat(2) says of a range, in pages: those in memory, those of them that are not on the disk yet, and those
+/// that were in memory and had to go.
+struct game_cache {
+    long long cached, dirty, evicted, recently_evicted;
+};
+
+/// 0, or -1 and errno: kernels before 6.5 do not have it.
+int game_cache(int descriptor, long long start, long long length, struct game_cache *cache);
 
 /// getdents64(2): bytes, or -1 and errno.
 long long game_entries(int descriptor, void *bytes, unsigned long size);

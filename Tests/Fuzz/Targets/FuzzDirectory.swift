@@ -116,10 +116,9 @@ private struct BaseVault: Sendable {
             ) { _, _ in }
             let vault = try VaultDirectory.open(place.vault, calls: LinuxCalls.shared)
             var paths = [VaultDirectory.headerName]
-            for space in 0..<spaces {
-                let names = try vault.listing(space: space).numbers.map { SegmentFiles.name($0) }
-                paths += names.map { "\(VaultDirectory.spacesName)/\(space)/\($0)" }
-            }
+            let layout = try Header.read(vault.header, calls: vault.calls, mayRepair: false).layout
+            let count = layout.isShared ? 1 : vault.segmentCount(layout)
+            paths += (0..<count).map { layout.path(SegmentPlace(space: 0, number: $0)) }
             files = try paths.map { path in
                 let descriptor = try LinuxCalls.shared.open(vault.directory, path, flags: O_RDONLY, mode: 0)
                 defer { close(descriptor) }
@@ -133,8 +132,7 @@ private struct BaseVault: Sendable {
 
     func copy(to path: String) {
         mkdir(path, 0o700)
-        mkdir(path + "/" + VaultDirectory.spacesName, 0o700)
-        for space in 0..<spaces { mkdir("\(path)/\(VaultDirectory.spacesName)/\(space)", 0o700) }
+        if spaces == 1 { mkdir(path + "/" + SegmentLayout.directoryName, 0o700) }
         for file in files { writeFile(path + "/" + file.path, file.head, size: file.size) }
     }
 }
@@ -149,8 +147,7 @@ private struct NoStretcher: PasswordStretcher {
 }
 
 private func chosenPath(_ input: inout Input, _ place: Playground) -> String {
-    let spaces = VaultDirectory.spacesName
-    let directories = ["", "/" + spaces, "/\(spaces)/0", "/\(spaces)/1", "/\(spaces)/0", "/\(spaces)/7"]
+    let directories = ["", "/" + SegmentLayout.directoryName, "/" + SegmentLayout.directoryName]
     let choice = input.number(UInt8.self)
     let root = choice & 0x80 == 0 ? place.vault : place.copy
     let directory = root + directories[Int(choice & 0x0F) % directories.count]
@@ -160,13 +157,16 @@ private func chosenPath(_ input: inout Input, _ place: Playground) -> String {
 private func chosenName(_ input: inout Input) -> String {
     let kind = input.number(UInt8.self)
     switch kind % 8 {
-    case 0: return SegmentFiles.name(Int(kind >> 3))
-    case 1: return SegmentFiles.name(Int(input.number(UInt16.self)))
-    case 2: return SegmentFiles.name(Geometry.segmentsMax - 2 + Int(kind >> 6))
+    case 0: return SegmentLayout.name(Int(kind >> 3))
+    case 1: return SegmentLayout.name(Int(input.number(UInt16.self)))
+    case 2: return SegmentLayout.name(Geometry.segmentsMax - 2 + Int(kind >> 6))
     case 3: return "\(input.number(UInt64.self)).seg"
     case 4:
         return ["9223372036854775807.seg", "18446744073709551616.seg", "-00001.seg", "1.seg"][Int(kind >> 6)]
-    case 5: return [VaultDirectory.headerName, CopyLog.name, VaultDirectory.spacesName, "0"][Int(kind >> 6)]
+    case 5:
+        return [
+            VaultDirectory.headerName, CopyLog.name, SegmentLayout.sharedName, SegmentLayout.directoryName,
+        ][Int(kind >> 6)]
     case 6: return String(Int(kind >> 3))
     default:
         let bytes = input.take(Int(kind >> 3)).filter { $0 != 0 && $0 != UInt8(ascii: "/") }
@@ -195,7 +195,7 @@ private func change(_ input: inout Input, _ place: Playground) -> [(path: String
         writeFile(path, bytes, size: chosenSize(&input))
     case 2: if mkdir(path, 0o700) == 0 { type = mode_t(S_IFDIR) }
     case 3:
-        let targets = [place.outside, "nowhere", SegmentFiles.name(0), "..", "/dev/zero", path]
+        let targets = [place.outside, "nowhere", SegmentLayout.name(0), "..", "/dev/zero", path]
         if symlink(targets[Int(kind >> 4) % targets.count], path) == 0 { type = mode_t(S_IFLNK) }
     case 4: if mkfifo(path, 0o600) == 0 { type = mode_t(S_IFIFO) }
     case 5: if mknod(path, mode_t(S_IFSOCK | 0o600), 0) == 0 { type = mode_t(S_IFSOCK) }

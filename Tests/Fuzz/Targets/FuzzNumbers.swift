@@ -115,9 +115,9 @@ private func fuzzAnswer(_ text: String) {
     precondition(answeredNumber(text) <= Quantity.max.value)
     if let cursor = CheckCursor(text) { precondition(CheckCursor(cursor.description) == cursor) }
     _ = SegmentListing([text, text + ".seg", "000000.seg"])
-    if let number = SegmentFiles.number(text + ".seg") {
+    if let number = SegmentLayout.number(text + ".seg") {
         precondition(
-            (0..<Geometry.segmentsMax).contains(number) && SegmentFiles.name(number) == text + ".seg")
+            (0..<Geometry.segmentsMax).contains(number) && SegmentLayout.name(number) == text + ".seg")
     }
 }
 

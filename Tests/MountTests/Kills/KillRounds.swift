@@ -294,11 +294,10 @@ struct RootWatch: Sendable {
 
     /// Some of every root's bytes: sealed, they are others with each.
     private func roots() -> [UInt8] {
-        let spaces = (try? FileManager.default.contentsOfDirectory(atPath: vault + "/spaces")) ?? []
-        return spaces.sorted().flatMap { space in
-            ["000000.seg", "000001.seg"].flatMap { name -> [UInt8] in
-                guard let file = FileHandle(forReadingAtPath: "\(vault)/spaces/\(space)/\(name)"),
-                    let bytes = try? file.read(upToCount: Self.rootsBytes)
+        (0..<2).flatMap { space in
+            (0..<2).flatMap { number -> [UInt8] in
+                guard let file = try? SegmentFile(vault, space: space, number),
+                    let bytes = try? file.read(count: Self.rootsBytes)
                 else { return [] }
                 return stride(from: 0, to: bytes.count, by: Self.pageBytes).flatMap { bytes[$0..<$0 + 16] }
             }

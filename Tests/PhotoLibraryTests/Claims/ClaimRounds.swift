@@ -195,7 +195,7 @@ final class ClaimRounds: @unchecked Sendable {
         let lines = runs.flatMap { run in
             let sectors = run.sector..<run.sector + UInt64(run.sectorCount)
             let writes = computers.flatMap { $0.writes.withLock { $0 } }
-                .filter { $0.touches(sectors, segmentBytes: vault.segmentBytes) }
+                .filter { $0.touches(sectors, vault.layout) }
                 .sorted { $0.time < $1.time }
             return ["  sectors \(sectors), generation \(run.generation), epoch \(run.epoch)"]
                 + writes.map {

@@ -46,7 +46,8 @@ import VaultFormat
     private func standing() throws -> ClaimSlot.Standing {
         let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
         let slot = ClaimSlot(
-            directory: try directory.openSpace(0), codec: PageCodec(key: vault.keys.page), calls: disk)
+            directory: try directory.openSegments(vault.layout), layout: vault.layout, space: 0,
+            codec: PageCodec(key: vault.keys.page), calls: disk)
         return try slot.standing()
     }
 
@@ -62,11 +63,13 @@ import VaultFormat
 
     /// Writes random bytes over one copy of the claim.
     private func damage(copy: Int) throws {
-        let path = "\(MemoryVault.path)/spaces/0/\(SegmentFiles.name(copy))"
+        let place = SegmentPlace(space: 0, number: copy)
+        let path = "\(MemoryVault.path)/\(vault.layout.path(place))"
         let file = try disk.open(-100, path, flags: 2, mode: 0)
         defer { disk.close(file) }
         try disk.writeFully(
-            file, [UInt8](repeating: 7, count: 4096), at: UInt64(RootLayout.claimSlot * 4096))
+            file, [UInt8](repeating: 7, count: 4096),
+            at: vault.layout.start(place) + UInt64(RootLayout.claimSlot * 4096))
     }
 
     // MARK: Whose it is
@@ -297,7 +300,8 @@ import VaultFormat
     private func stealClaim(for process: ComputerProcess) throws {
         let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
         let slot = ClaimSlot(
-            directory: try directory.openSpace(0), codec: PageCodec(key: vault.keys.page), calls: disk)
+            directory: try directory.openSegments(vault.layout), layout: vault.layout, space: 0,
+            codec: PageCodec(key: vault.keys.page), calls: disk)
         let claim = Claim(
             of: host(.running), key: vault.keys.claim, bootHash: [UInt8](repeating: 1, count: 32))
         _ = try slot.write(claim)

@@ -65,10 +65,14 @@ struct ComputerWrite {
     var count: Int
 
     /// Whether it touches sectors of a segment.
-    func touches(_ sectors: Range<UInt64>, segmentBytes: UInt64) -> Bool {
-        guard let segment = SegmentFiles.number(path).flatMap({ UInt64(exactly: $0) }) else { return false }
-        let first = segment * segmentBytes + offset
-        return first < sectors.upperBound * 512 && sectors.lowerBound * 512 < first + UInt64(count)
+    func touches(_ sectors: Range<UInt64>, _ layout: SegmentLayout) -> Bool {
+        sectors.contains { sector in
+            let number = Int(sector * 512 / layout.segmentBytes)
+            let place = SegmentPlace(space: 0, number: number)
+            guard path == layout.fileName(number) else { return false }
+            let start = layout.start(place) + sector * 512 % layout.segmentBytes
+            return offset < start + 512 && start < offset + UInt64(count)
+        }
     }
 }
 

@@ -26,10 +26,10 @@ import VaultFormat
 
         /// Sends the writes that were made since the cut.
         func send() throws {
-            let segments = "\(MemoryVault.path)/spaces/0"
             var names: [Int: String] = [:]
-            for number in 0..<500 {
-                let path = "\(segments)/\(SegmentFiles.name(number))"
+            let segments = (0..<500).map { "\(SegmentLayout.directoryName)/\(SegmentLayout.name($0))" }
+            for name in segments + [SegmentLayout.sharedName] {
+                let path = "\(MemoryVault.path)/\(name)"
                 if let inode = believed.state.live.inode(path) { names[inode] = path }
             }
             for event in believed.log[events...] {

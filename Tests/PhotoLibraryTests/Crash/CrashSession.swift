@@ -287,7 +287,7 @@ final class CrashSession: LibraryUser {
     func grow() throws {
         guard vault.spaceCount > 1 else { return }
         var count: UInt64 = 0
-        while MemoryVault.segment(Int(count), in: disk.state.live) != nil { count += 1 }
+        while MemoryVault.segment(Int(count), of: vault.layout, in: disk.state.live) != nil { count += 1 }
         try Vault.grow(
             MemoryVault.path, bytesPerSpace: (count + 1) * vault.segmentBytes, calls: calls
         ) { _, _ in }

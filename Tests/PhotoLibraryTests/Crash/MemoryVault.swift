@@ -56,20 +56,20 @@ final class MemoryVault: Sendable {
         let disk = MemoryDisk(DiskState(DiskImage()))
         try disk.plant(Self.bootPath, Array("the first boot".utf8))
         try disk.plant("\(Self.path)/\(VaultDirectory.headerName)", [UInt8](repeating: 0, count: 131_072))
-        for space in 0..<spaces {
-            for number in 0..<(spaces == 1 ? 0 : segments) {
-                let path = "\(Self.path)/spaces/\(space)/\(SegmentFiles.name(number))"
-                try disk.plant(path, [])
-                // A hole is as good as random bytes: it does not open.
-                try disk.truncate(
-                    try disk.open(AT_FDCWD, path, flags: O_RDWR, mode: 0), to: segmentBytes)
-            }
-            if spaces == 1 { try disk.plant("\(Self.path)/spaces/0/nothing", []) }
+        let layout = SegmentLayout(spaceCount: spaces, segmentBytes: segmentBytes)
+        if layout.isShared {
+            let path = "\(Self.path)/\(SegmentLayout.sharedName)"
+            try disk.plant(path, [])
+            // A hole is as good as random bytes: it does not open.
+            try disk.truncate(
+                try disk.open(AT_FDCWD, path, flags: O_RDWR, mode: 0), to: UInt64(segments) * layout.rowBytes)
+        } else {
+            try disk.plant("\(Self.path)/\(SegmentLayout.directoryName)/nothing", [])
         }
         let directory = try VaultDirectory.open(Self.path, calls: disk)
         var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: Self.kdf)
         let files = SegmentFiles(
-            directory: try directory.openSpace(0), segmentBytes: segmentBytes, calls: disk)
+            directory: try directory.openSegments(layout), layout: layout, space: 0, calls: disk)
         try Space.format(files: files, keys: keys, grows: spaces == 1)
         header.setSlot(
             0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
@@ -90,7 +90,7 @@ final class MemoryVault: Sendable {
         let vault = try VaultDirectory.open(Self.path, calls: calls)
         try vault.lockHeader()
         let header = try Header.read(vault.header, calls: calls, mayRepair: true)
-        if spaceCount > 1 { try Vault.levelSegments(vault, header) }
+        try Vault.completeSegments(vault, header.layout)
         return UnlockedSpace(
             path: Self.path, vault: vault, key: key, index: 0, spaceCount: spaceCount,
             segmentBytes: segmentBytes, host: host)
@@ -108,14 +108,12 @@ final class MemoryVault: Sendable {
     func openSpace(_ disk: MemoryDisk, isReadOnly: Bool = false) throws -> Space {
         let vault = try VaultDirectory.open(Self.path, calls: disk)
         let files = SegmentFiles(
-            directory: try vault.openSpace(0), segmentBytes: segmentBytes, calls: disk,
+            directory: try vault.openSegments(layout), layout: layout, space: 0, calls: disk,
             openMax: limits.openSegments)
-        let isGrowing = spaceCount == 1
-        let counter = SegmentCounter(
-            vault: vault, spaces: 0..<spaceCount, segmentBytes: segmentBytes, isGrowing: isGrowing)
         let options = SpaceOptions(
-            isReadOnly: isReadOnly, grows: isGrowing, bootHash: UnlockedSpace.bootHash(keys.boot, disk),
-            segmentCountNow: { counter.now() }, limits: limits)
+            isReadOnly: isReadOnly, grows: !layout.isShared,
+            bootHash: UnlockedSpace.bootHash(keys.boot, disk),
+            segmentCountNow: { [layout] in vault.segmentCount(layout) }, limits: limits)
         return try Space.open(files: files, keys: keys, options: options)
     }
 
@@ -127,8 +125,17 @@ final class MemoryVault: Sendable {
         return disk.state
     }
 
-    /// A segment's file, nil where there is none.
-    static func segment(_ number: Int, in image: DiskImage) -> FileImage? {
-        image.file("\(path)/spaces/0/\(SegmentFiles.name(number))")
+    var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
+
+    /// A segment's file, and the number of its first page there; nil where it is not there, or not whole in the file of
+    /// all spaces.
+    static func segment(
+        _ number: Int, of layout: SegmentLayout, in image: DiskImage
+    ) -> (file: FileImage, firstPage: Int)? {
+        let place = SegmentPlace(space: 0, number: number)
+        guard let file = image.file("\(path)/\(layout.path(place))"),
+            !layout.isShared || layout.bytes(place, ofFile: file.size) == layout.segmentBytes
+        else { return nil }
+        return (file, Int(layout.start(place)) / DiskPage.bytes)
     }
 }

@@ -36,6 +36,7 @@ final class PublishedCommit: @unchecked Sendable {
     private var pages: [PageCopies] = []
     private var extents: [ExtentPart] = []
     private var segmentCount = 0
+    private var layout: SegmentLayout?
 
     /// Takes the newest root of a space; also checks that no slot is in use that nothing refers to.
     init(_ space: Space, _ tree: TreeDump, since before: UInt64, on image: DiskImage) throws {
@@ -51,12 +52,13 @@ final class PublishedCommit: @unchecked Sendable {
             (places.flatMap { [$0.sectorA, $0.sectorB] } + runs.map { $0.sector + UInt64($0.sectorCount) - 1 })
             .max()
         segmentCount = Int((last ?? 0) / perSegment) + 1
-        let segments = Self.segments(segmentCount, of: image)
+        layout = space.files.layout
+        let segments = segments(on: image)
         func page(_ sector: UInt64) -> (segment: Int, index: Int, content: DiskPage?) {
             let (segment, index) = (
                 Int(sector / perSegment), Int(sector % perSegment) / Geometry.sectorsPerPage
             )
-            return (segment, index, segments[segment]?.page(index))
+            return (segment, index, segments[segment].flatMap { $0.file.page($0.firstPage + index) })
         }
         for place in places {
             let (a, b) = (page(place.sectorA), page(place.sectorB))
@@ -96,8 +98,9 @@ final class PublishedCommit: @unchecked Sendable {
     /// Whether mounting it is all that can be done to judge it.
     func isUnknown(_ root: RootRecord) -> Bool { isTried || root.generation != generation }
 
-    private static func segments(_ count: Int, of image: DiskImage) -> [FileImage?] {
-        (0..<count).map { MemoryVault.segment($0, in: image) }
+    private func segments(on image: DiskImage) -> [(file: FileImage, firstPage: Int)?] {
+        guard let layout else { return [] }
+        return (0..<segmentCount).map { MemoryVault.segment($0, of: layout, in: image) }
     }
 
     /// Whether that is its root, or one with the same tree.
@@ -107,11 +110,11 @@ final class PublishedCommit: @unchecked Sendable {
 
     /// What of it is not on a disk any more; nil where it is whole.
     func damage(on image: DiskImage) -> String? {
-        let segments = Self.segments(segmentCount, of: image)
+        let segments = segments(on: image)
         func holds(_ segment: Int, _ index: Int, _ content: DiskPage?, _ sectors: Range<Int>) -> Bool {
-            guard let file = segments[segment] else { return false }
+            guard let (file, firstPage) = segments[segment] else { return false }
             guard let content else { return true }
-            return content.equals(file.page(index), in: sectors)
+            return content.equals(file.page(firstPage + index), in: sectors)
         }
         for page in pages
         where !holds(page.segmentA, page.index, page.copyA, 0..<8)
