@@ -33,6 +33,7 @@ let package = Package(
         .systemLibrary(name: "CTIFF", pkgConfig: "libtiff-4", providers: [.apt(["libtiff-dev"])]),
         .systemLibrary(name: "CHEIF", pkgConfig: "libheif", providers: [.apt(["libheif-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
         .target(name: "CShims"),
         .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg62-turbo-dev"])]),
         .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
@@ -66,6 +67,8 @@ let package = Package(
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         .executableTarget(
+            name: "obscura-desktop", dependencies: ["CGLib", "CSystemd"], swiftSettings: settings),
+        .executableTarget(
             name: "obscura-guard", dependencies: ["CShims"], swiftSettings: settings),
         tests(
             "WorkerTests",
@@ -82,8 +85,9 @@ let package = Package(
         tests(
             "MountTests",
             uses: [
-                "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "PhotoLibrary", "VaultStore",
-                "VaultCrypto", "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
+                "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "obscura-desktop",
+                "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultCatalogue", "VaultFormat", "LinuxIO",
+                "CShims", "TestSupport",
                 "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),

@@ -37,7 +37,7 @@ extension Library {
     // MARK: Writing what is left
 
     /// Saves all files, and makes all changes durable.
-    func settle() throws(FileError) {
+    public func settle() throws(FileError) {
         for file in commons.unsavedFiles {
             file.writer.lock()
             defer { file.writer.unlock() }
@@ -83,7 +83,7 @@ extension Library {
         try? committer.stop()
         space.giveUpClaim()
         // Who has claimed the space sees to its times.
-        if space.writeStop != .claimLost { unlocked?.levelTimes() }
+        if space.writeStop != .claimLost { unlocked?.blurTraces() }
         if isLost { throw .readOnly }
     }
 

@@ -44,6 +44,16 @@ extension Library {
 
     // MARK: Age
 
+    /// Notes that a name came into the trash now, and tells the kernel of the directories that changed with it.
+    func dateTrash(_ name: Name, in directory: UInt64, changed: [UInt64]) throws(FileError) {
+        let now = clock.wall
+        try changing { tree throws(FileError) in
+            guard let row = try sql(tree.tables.dentry(directory, name.bytes)) else { return }
+            try sql(tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
+            for ino in [directory] + changed { tree.notices.append(.attributes(ino)) }
+        }
+    }
+
     /// What has been noted is destroyed when it is seen so much later, in seconds, and still too old.
     private static let noteSeconds: Int64 = 86_400
 
@@ -307,20 +317,4 @@ private func civilTime(_ seconds: Int64) -> String {
     let day = [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
     let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
     return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
-}
-
-/// As in a URI (RFC 3986), slashes kept.
-private func percentEncoded(_ path: [UInt8]) -> [UInt8] {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var encoded: [UInt8] = []
-    for byte in path {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"), UInt8(ascii: "/"):
-            encoded.append(byte)
-        default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-    }
-    return encoded
 }

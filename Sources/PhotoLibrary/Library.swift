@@ -117,7 +117,15 @@ public final class Library: @unchecked Sendable {
         if followUp.isCalledOff { return }
         if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
         if let ahead = thumbnails?.ahead, (try? hasWorkAhead()) == true { ahead.noteNew() }
-        unlocked?.levelTimes()
+    }
+
+    /// How often `blurTimesInUse` is to be called at least: oftener than ext4's journal keeps a state of a file, which
+    /// is every five seconds. Nil: never, in a vault of one space.
+    public var blurMilliseconds: Int32? { (unlocked?.spaceCount ?? 1) > 1 && !options.readOnly ? 4000 : nil }
+
+    /// To be called while the space is in use, also where that changes nothing.
+    public func blurTimesInUse() {
+        if !isReadOnly { unlocked?.blurTimesInUse() }
     }
 
     /// Calls off what takes long, now and from now on: the mount is about to end. Thumbnails are not there; what is not
@@ -135,7 +143,10 @@ public final class Library: @unchecked Sendable {
         // Before all else: what nobody asks for must not be waited for.
         callOff()
         followUp.awaitEnd()
-        guard !options.readOnly else { return }
+        guard !options.readOnly else {
+            unlocked?.forget()
+            return
+        }
         if isPatient { settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
@@ -153,7 +164,7 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try dropEmptyDays() }
         attempt { () throws(FileError) in try committer.stop() }
         attempt { () throws(FileError) in try stored(space.close()) }
-        unlocked?.levelTimes()
+        unlocked?.blurTraces()
         if let failed { throw failed }
     }
 

@@ -180,7 +180,7 @@ struct Daemon: Equatable {
 private func daemonEnvironment() -> [String] {
     var names = [
         "TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS",
-        "DBUS_SYSTEM_BUS_ADDRESS",
+        "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS",
     ]
     #if DEBUG
         names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS"]

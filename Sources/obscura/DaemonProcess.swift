@@ -34,9 +34,9 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
     let key = try readKey(daemon.directory)
-    let sweeps = CacheSweeps(daemon)
+    let sweeps = DesktopSweeps(daemon)
     // When the vault is free again and this process holds no key any more.
-    defer { sweeps.sweepNew() }
+    defer { sweeps.finish() }
     // Found now: once it is mounted nobody answers for it before `run`.
     let place = realPath(daemon.directory)
     let (library, session) = try openAndMount(daemon, key, at: place, status)
@@ -44,17 +44,19 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     defer { mountGuard?.end() }
     // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
     var end: Failure?
+    var reason: MountEnd?
     do throws(MountError) {
-        try session.run {
+        reason = try session.run {
             status.reportLive(notices(library, daemon))
             // This thread hears of signals and of the mount's end: it does nothing that lasts.
             library.startFollowUp()
-            sweeps.sweepOld()
+            sweeps.sweepOld(library)
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
         }
     } catch {
         end = failure(error, directory: daemon.directory)
     }
+    sweeps.sweepNew(library, reason)
     do throws(FileError) { try library.close(isPatient: true) } catch {
         let reason = library.writeStop.map { "\($0.reason): some changes are lost" }
         throw Failure(
@@ -205,14 +207,19 @@ final class StatusPipe: Sendable {
     func report(_ failure: Failure) {
         guard let descriptor else { return note(failure.line) }
         if isLive {
-            openlog("obscura", LOG_PID, LOG_DAEMON)
-            "\(failure.what): \(failure.why)".withCString { text in
-                withVaList([text]) { vsyslog(LOG_ERR, "%s", $0) }
-            }
+            logLine("\(failure.what): \(failure.why)")
             return
         }
         let message =
             [UInt8(failure.status.rawValue)] + Array(failure.what.utf8) + [0] + Array(failure.why.utf8)
         _ = message.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    }
+}
+
+/// Writes a line into the system's log, where nobody waits for one on a terminal.
+func logLine(_ line: String) {
+    openlog("obscura", LOG_PID, LOG_DAEMON)
+    printable(line).withCString { text in
+        withVaList([text]) { vsyslog(LOG_ERR, "%s", $0) }
     }
 }

@@ -80,6 +80,11 @@ func failure(_ error: VaultError, vault: String) -> Failure {
             "trying a password takes \(sizeText(bytes)) of memory, which cannot be had: use a larger machine")
     case .noRoom:
         Failure(.noRoom, vault, "not enough room on the disk: free some, or choose a smaller size")
+    case .fileTooLarge:
+        Failure(
+            .noRoom, vault,
+            "all spaces lie in one file, and this disk takes no file of more than 4 GiB (FAT): format it as exFAT, "
+                + "choose a smaller size, or make a vault of one space (--spaces 1)")
     case .notEmpty:
         Failure(.failed, vault, "the directory is not empty: name a new or an empty one for the vault")
     case .unfinishedCopy:

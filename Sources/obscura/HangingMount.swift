@@ -47,6 +47,14 @@ private func answers(_ place: String) -> Bool {
 
 /// A descriptor of the process that serves the mount at `place`; nil where it is gone already.
 func findDaemon(of place: String) -> Int32? {
+    runningDaemon(of: place).flatMap { process, _ in
+        let descriptor = obscura_pidfd_open(process)
+        return descriptor >= 0 ? descriptor : nil
+    }
+}
+
+/// The process that serves the mount at `place`, and the words it was started with; nil where it is gone already.
+func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
     guard let processes = opendir("/proc") else { return nil }
     defer { closedir(processes) }
     while let entry = readdir(processes) {
@@ -57,11 +65,18 @@ func findDaemon(of place: String) -> Int32? {
             continue
         }
         let words = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-        guard words.count == 6, Daemon.words.contains(words[1]),
-            realPath(words[5]) == place
+        guard words.count == 6, Daemon.words.contains(words[1]), realPath(words[5]) == place,
+            !isElsewhere(process), let daemon = try? Daemon(Array(words.dropFirst()))
         else { continue }
-        let descriptor = obscura_pidfd_open(process)
-        if descriptor >= 0 { return descriptor }
+        return (process, daemon)
     }
     return nil
+}
+
+/// Whether a process sees other mounts than this one: a private session's daemon may serve the same path there.
+private func isElsewhere(_ process: pid_t) -> Bool {
+    guard let own = try? HostPath("/proc/self/ns/mnt").linkTarget(),
+        let other = try? HostPath("/proc/\(process)/ns/mnt").linkTarget()
+    else { return false }
+    return own != other
 }

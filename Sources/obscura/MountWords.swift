@@ -20,6 +20,8 @@ struct MountWords: Equatable {
     var endsBeforeSleep = true
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
+    /// Take away what desktop programs keep of the mount outside of it.
+    var sweeps = true
     /// Take the space over from another mount that has claimed it.
     var takesOver = false
     var subtype = "obscura"
@@ -30,12 +32,13 @@ struct MountWords: Equatable {
     /// The words that --help names.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, takeover, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, noexec, subtype="
 
     /// Words with a meaning here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev", "suid",
+        "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev",
+        "suid",
         "nosuid",
     ]
 
@@ -113,6 +116,9 @@ struct MountWords: Equatable {
                 throw bad("a number of days up to \(durationDaysMax)")
             }
             trashDays = Int(days)
+        case "sweep":
+            guard ["on", "off"].contains(value) else { throw bad("on or off") }
+            sweeps = value == "on"
         case "subtype":
             guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
@@ -157,6 +163,7 @@ struct MountWords: Equatable {
         if !endsBeforeSleep { words.append("suspend=keep") }
         if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
+        if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")

@@ -8,8 +8,8 @@ func runObscura() -> Int32 {
         let first = words.dropFirst().first ?? ""
         if Daemon.words.contains(first) { return runDaemon(Array(words.dropFirst())).rawValue }
         if first == privateSessionWord { return try runPrivateSession(Array(words.dropFirst(2))) }
-        if first == CacheSweep.word {
-            try CacheSweep(Array(words.dropFirst())).run()
+        if first == DesktopSweep.word {
+            try DesktopSweep(Array(words.dropFirst())).run()
             return ExitStatus.done.rawValue
         }
         if words.dropFirst() == [ChildStretcher.word] { return ChildStretcher.run().rawValue }

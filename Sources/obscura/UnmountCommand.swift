@@ -20,6 +20,7 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
         throw Failure(.failed, directory, "the mount here is not obscura's (\(entry.type)): use umount")
     }
     try freeHangingMount(place)
+    let isSwept = runningDaemon(of: place)?.daemon.words.sweeps ?? false
     let daemon = findDaemon(of: place)
     defer { if let daemon { close(daemon) } }
     if arguments.has(.discard) {
@@ -34,7 +35,11 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     // once.
     let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
     try takeMountAway(place, lazily: false)
-    if let daemon, !isMountedElsewhere { waitForEnd(ofDaemon: daemon, directory: directory) }
+    guard let daemon, !isMountedElsewhere else { return }
+    waitForEnd(ofDaemon: daemon, directory: directory)
+    guard isSwept else { return }
+    let left = TrashReturn(user: DesktopUser(geteuid()), directory: absolutePath(directory)).count()
+    if left > 0 { note("obscura: \(directory): \(TrashReturn.leftLine(left))") }
 }
 
 /// What cannot be written is named while the mount is still there and nothing is lost.

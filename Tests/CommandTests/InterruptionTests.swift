@@ -20,12 +20,13 @@ import VaultStore
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Starts a command and sends it a signal once it has made `file`; nil where it was too fast for that.
-    private func interrupt(_ words: [String], _ signal: Int32, when file: String) throws -> (
-        status: Int32, errors: String
-    )? {
+    /// Starts a command and sends it a signal once it has made `file`, and that has more bytes than `least`; nil where
+    /// it was too fast for that.
+    private func interrupt(
+        _ words: [String], _ signal: Int32, when file: String, isLargerThan least: Int = -1
+    ) throws -> (status: Int32, errors: String)? {
         let process = try Child([Program.path] + words, directory: directory, errors: .collected)
-        while access(file, F_OK) != 0 && process.isRunning { usleep(500) }
+        while (try? fileBytes(file)) ?? -1 <= least && process.isRunning { usleep(500) }
         process.kill(signal)
         let ended = try process.finish()
         return ended.status == 0 ? nil : (ended.status, ended.errors)
@@ -45,7 +46,7 @@ import VaultStore
         for size in ["512M", "2G", "4G"] where ended == nil {
             try? FileManager.default.removeItem(atPath: vault)
             if isDirectoryThere { #expect(mkdir(vault, 0o755) == 0) }
-            ended = try interrupt(create(size), signal, when: vault + "/spaces/1")
+            ended = try interrupt(create(size), signal, when: vault + "/spaces")
         }
         let (status, errors) = try #require(ended)
         #expect(status == 130, "\(errors)")
@@ -57,8 +58,8 @@ import VaultStore
     }
 
     @Test func `a create without room leaves what was there`() throws {
-        // A disk that has room for the bytes and not for the files.
-        try #require(mount("none", directory, "tmpfs", 0, "size=256M,nr_inodes=12") == 0)
+        // A disk that has room for the bytes and not for the header behind them.
+        try #require(mount("none", directory, "tmpfs", 0, "size=256M,nr_inodes=3") == 0)
         for isDirectoryThere in [false, true] {
             if isDirectoryThere { #expect(mkdir(vault, 0o755) == 0) }
             let ended = try Program(create("64M"), in: directory)
@@ -73,23 +74,24 @@ import VaultStore
     @Test func `an interrupted grow is finished by the same command`() throws {
         #expect(try Program(create("16M"), in: directory).status == 0)
         var ended: (status: Int32, errors: String)?
-        // In MiB; a segment has 4.
+        // In MiB.
         var (size, next) = (16, 16)
         while ended == nil, next < 8192 {
             (size, next) = (next, max(512, next * 4))
-            let file = vault + String(format: "/spaces/0/%06d.seg", size / 4 + 1)
-            ended = try interrupt(["grow", "V", "\(next)M"], SIGINT, when: file)
+            let file = vault + "/spaces"
+            ended = try interrupt(
+                ["grow", "V", "\(next)M"], SIGINT, when: file, isLargerThan: size * 2 << 20)
         }
         let (status, errors) = try #require(ended)
         #expect(status == 130 && errors.contains("run the same command again"), "\(errors)")
         // To the size that it just passed, so that it does not take long.
-        let reached = try segmentFiles().max() ?? 0
+        let reached = try fileBytes(vault + "/spaces") / (8 << 20) + 1
         let again = try Program(["grow", "V", "\(reached * 4)M"], in: directory)
         #expect(again.status == 0, "\(again.errors)")
-        #expect(try segmentFiles() == [reached, reached])
+        #expect(try fileBytes(vault + "/spaces") == reached * 8 << 20)
     }
 
-    private func segmentFiles() throws -> [Int] {
-        try (0..<2).map { try FileManager.default.contentsOfDirectory(atPath: vault + "/spaces/\($0)").count }
+    private func fileBytes(_ path: String) throws -> Int {
+        try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
     }
 }

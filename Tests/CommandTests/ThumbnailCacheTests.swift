@@ -142,11 +142,11 @@ import Testing
 
     @Test func `its command line is read back`() throws {
         for sweep in [
-            CacheSweep(user: 1000, since: nil, directory: "/a b"),
-            CacheSweep(user: 0, since: 12, directory: "/"),
+            DesktopSweep(user: 1000, since: nil, directory: "/a b"),
+            DesktopSweep(user: 0, since: 12, directory: "/"),
         ] {
-            #expect(try CacheSweep(Array(sweep.commandLine.dropFirst())) == sweep)
+            #expect(try DesktopSweep(Array(sweep.commandLine.dropFirst())) == sweep)
         }
-        #expect(throws: Failure.self) { try CacheSweep([CacheSweep.word, "me", "-", "/"]) }
+        #expect(throws: Failure.self) { try DesktopSweep([DesktopSweep.word, "me", "-", "/"]) }
     }
 }

@@ -144,6 +144,28 @@ final class Session {
         try expectGone(place)
     }
 
+    @Test(arguments: [false, true])
+    func `another vault may be mounted at the same place outside`(asUser: Bool) throws {
+        guard geteuid() == 0 || !asUser else { return }
+        let place = try makePlace(asUser: asUser)
+        let other = try Place()
+        let photos = place.root + "/Photos"
+        try place.shell(
+            "mkdir Photos; printf 'one\\n' | '\(obscura)' mount '\(other.vault)' Photos --password-stdin")
+        defer { umount2(photos, Int32(MNT_DETACH)) }
+        try place.shell("echo outside >Photos/albums/outside")
+        let session = try open(place, asUser: asUser)
+        #expect(try session.ask("ls albums; echo inside >albums/inside; ls ~/Photos/albums") == "inside")
+        #expect(try place.shell("ls Photos/albums") == "outside\n")
+        // Where `/` is no shared mount, as in containers, the mount outside would end with the session only.
+        let ended = try session.end()
+        #expect(ended.status == 0 && ended.errors.isEmpty, "\(ended.errors)")
+        #expect(try place.shell("ls Photos/albums") == "outside\n")
+        try place.shell("'\(obscura)' unmount Photos")
+        try place.shell("rmdir Photos")
+        try expectGone(place)
+    }
+
     @Test func `with the command all ends that it started`() throws {
         let place = try makePlace(asUser: false)
         let name = "sleep-\(UUID().uuidString)"
@@ -190,7 +212,7 @@ final class Session {
         ])
         #expect(ended.status == 1 && ended.errors.contains("namespaces of their own"), "\(ended.errors)")
         #expect(ended.errors.split(separator: "\n").count == 1)
-        let inside = try place.run(["env", "HOME=\(place.vault)/spaces", obscura, "private", place.vault])
+        let inside = try place.run(["env", "HOME=\(place.vault)/segments", obscura, "private", place.vault])
         #expect(inside.status == 2 && inside.errors.contains("home directory"), "\(inside.errors)")
     }
 

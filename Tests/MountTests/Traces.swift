@@ -8,7 +8,7 @@ extension Place {
     func traces(of word: String) throws -> [String] {
         // From standard input, so that the word is in no argument. Large files are other tests' vaults.
         let script = """
-            new() { find /tmp /var/tmp /dev/shm /run /var/log "$HOME" -xdev -newer V/spaces "$@" 2>/dev/null; }
+            new() { find /tmp /var/tmp /dev/shm /run /var/log "$HOME" -xdev -newer V/obscura.vault "$@" 2>/dev/null; }
             { new | grep -F -f <(echo \(word))
               new -type f -size -1024k -print0 | xargs -0r grep -lsaF -f <(echo \(word)); } | sort -u
             """

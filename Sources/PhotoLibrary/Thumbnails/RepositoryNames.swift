@@ -61,7 +61,7 @@ func repositoryFileName(_ digest: [UInt8]) -> [UInt8] {
 }
 
 /// The digest that a file's name in a repository tells; nil where it is no such name.
-func repositoryDigest(named name: [UInt8]) -> [UInt8]? {
+public func repositoryDigest(named name: [UInt8]) -> [UInt8]? {
     guard name.count == 32 + pngExtension.count, hasSuffix(name, pngExtension) else { return nil }
     let digits = name.prefix(32).compactMap { hexDigits.firstIndex(of: $0) }
     guard digits.count == 32 else { return nil }

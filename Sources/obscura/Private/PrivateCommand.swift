@@ -24,8 +24,10 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
         let space = try unlock(vault, arguments)
         try hiding.hide()
         command = try settings.commandWords()
-        // What is swept when the mount goes is the session's cache, in its home directory.
-        unsetenv("XDG_CACHE_HOME")
+        // What is swept when the mount goes is the session's, in its home directory; the user's bus is none of its.
+        for name in ["XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"] {
+            unsetenv(name)
+        }
         guard obscura_hand_on_admin() == 0 else {
             throw Failure("private", "keeping the right to mount", .last)
         }

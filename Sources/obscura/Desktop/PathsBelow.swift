@@ -26,7 +26,11 @@ struct PathsBelow {
     }
 
     /// Whether `path`, from the root, is the directory or below it.
-    mutating func contains(_ path: [UInt8]) -> Bool {
+    mutating func contains(_ path: [UInt8]) -> Bool { remainder(of: path) != nil }
+
+    /// What of `path`, from the root, leads on from the directory, without a slash in front: nothing for the
+    /// directory itself, nil for what is not below it.
+    mutating func remainder(of path: [UInt8]) -> [UInt8]? {
         var rest = Array(Self.components(path).reversed())
         var here: [[UInt8]] = []
         var links = 0
@@ -38,21 +42,26 @@ struct PathsBelow {
             }
             here.append(component)
             let place = Self.joined(here)
-            if isBelow(place), !rest.contains(Self.up) { return true }
-            if barriers.contains(place) || links == Self.linksMax { return false }
+            if let inside = remainder(below: place), !rest.contains(Self.up) {
+                let onward = Self.components(inside) + rest.reversed()
+                return Array(
+                    onward.filter { $0 != [UInt8(ascii: ".")] }.joined(separator: [UInt8(ascii: "/")]))
+            }
+            if barriers.contains(place) || links == Self.linksMax { return nil }
             let target = target(of: place, isLast: rest.isEmpty)
             guard !target.isEmpty else { continue }
             links += 1
             here = target.first == UInt8(ascii: "/") ? [] : here.dropLast()
             rest += Self.components(target).reversed()
         }
-        return false
+        return nil
     }
 
-    private func isBelow(_ place: [UInt8]) -> Bool {
-        directories.contains {
+    private func remainder(below place: [UInt8]) -> [UInt8]? {
+        let found = directories.first {
             place.starts(with: $0) && (place.count == $0.count || place[$0.count] == UInt8(ascii: "/"))
         }
+        return found.map { Array(place.dropFirst($0.count)) }
     }
 
     /// What is a link to what; nothing for what is none or does not exist. Directories are remembered.

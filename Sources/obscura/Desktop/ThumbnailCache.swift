@@ -2,6 +2,7 @@ import CShims
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoLibrary
 
 /// What a user's file managers keep of all that they have shown, in clear: `thumbnails` in the user's cache directory.
 ///
@@ -16,16 +17,60 @@ struct ThumbnailCache {
     /// Directories in directories: `fail/PROGRAM`.
     private static let depthMax = 2
 
-    /// Removes the entries that say they are of a file that `isGone` names by its path.
+    /// Removes the entries that say they are of a file that `isGone` names by its path. Returns the digests that others
+    /// have for a name because they do not say what they are of.
     ///
     /// - Parameter since: seconds of 1970; what was last changed before is not looked at. Nil: everything is.
-    func removeEntries(changedSince since: Int?, of isGone: (_ file: [UInt8]) -> Bool) {
+    @discardableResult
+    func removeEntries(
+        changedSince since: Int?, of isGone: (_ file: [UInt8]) -> Bool
+    ) -> [[UInt8]] {
+        var nameless: [[UInt8]] = []
+        visit { found in
+            guard found.status.st_ctim.tv_sec >= since ?? Int.min,
+                let entry = CacheEntry(found.name, in: found.directory, found.status)
+            else { return }
+            let uri = entry.uri ?? []
+            if uri.contains(UInt8(ascii: ":")), !uri.starts(with: "/".utf8) {
+                if let file = localPath(ofURI: uri), isGone(file) { found.remove() }
+            } else if uri.starts(with: "/".utf8), isGone(uri) {
+                // ffmpegthumbnailer writes a path where the URI belongs.
+                found.remove()
+            } else if let digest = found.digest {
+                nameless.append(digest)
+            }
+        }
+        return nameless
+    }
+
+    /// Removes the entries with one of these digests for a name.
+    func removeEntries(named digests: Set<[UInt8]>) {
+        visit { found in
+            if let digest = found.digest, digests.contains(digest) { found.remove() }
+        }
+    }
+
+    /// A regular file of the owner's.
+    private struct Found {
+        let name: UnsafePointer<CChar>
+        let directory: Int32
+        let status: stat
+
+        /// That its name tells; nil where it is none.
+        var digest: [UInt8]? {
+            repositoryDigest(named: Array(UnsafeRawBufferPointer(start: name, count: strlen(name))))
+        }
+
+        func remove() { unlinkat(directory, name, 0) }
+    }
+
+    private func visit(_ body: (Found) -> Void) {
         let directory = obscura_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        if directory >= 0 { clean(directory, since ?? Int.min, isGone, depth: 0) }
+        if directory >= 0 { visit(directory, body, depth: 0) }
     }
 
     /// Closes `directory`.
-    private func clean(_ directory: Int32, _ since: Int, _ isGone: ([UInt8]) -> Bool, depth: Int) {
+    private func visit(_ directory: Int32, _ body: (Found) -> Void, depth: Int) {
         guard let stream = fdopendir(directory) else {
             close(directory)
             return
@@ -34,27 +79,24 @@ struct ThumbnailCache {
         while let entry = readdir(stream) {
             withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { name in
-                    cleanEntry(name, in: directory, since, isGone, depth: depth)
+                    visit(name, in: directory, body, depth: depth)
                 }
             }
         }
     }
 
-    private func cleanEntry(
-        _ name: UnsafePointer<CChar>, in directory: Int32, _ since: Int, _ isGone: ([UInt8]) -> Bool,
-        depth: Int
+    private func visit(
+        _ name: UnsafePointer<CChar>, in directory: Int32, _ body: (Found) -> Void, depth: Int
     ) {
-        var found = stat()
+        var status = stat()
         guard strcmp(name, ".") != 0, strcmp(name, "..") != 0,
-            fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW) == 0, found.st_uid == owner
+            fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_uid == owner
         else { return }
-        if found.isDirectory, depth < Self.depthMax {
+        if status.isDirectory, depth < Self.depthMax {
             let inner = obscura_openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)
-            if inner >= 0 { clean(inner, since, isGone, depth: depth + 1) }
-        } else if found.isRegular, found.st_ctim.tv_sec >= since,
-            let entry = CacheEntry(name, in: directory, found), let file = entry.file, isGone(file)
-        {
-            unlinkat(directory, name, 0)
+            if inner >= 0 { visit(inner, body, depth: depth + 1) }
+        } else if status.isRegular {
+            body(Found(name: name, directory: directory, status: status))
         }
     }
 }
@@ -78,8 +120,8 @@ private final class CacheEntry: ByteSource {
         pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
     }
 
-    /// The path of the file it says it is of.
-    var file: [UInt8]? { thumbnailURI(in: self).flatMap { localPath(ofURI: $0) } }
+    /// The URI of the file it says it is of.
+    var uri: [UInt8]? { thumbnailURI(in: self) }
 }
 
 /// The path that a `file:` URI of this machine means (RFC 8089), percent signs decoded; nil for any other.
@@ -104,29 +146,3 @@ private let thisHost: [[UInt8]] = {
     guard gethostname(&name, name.count - 1) == 0 else { return [] }
     return [name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }]
 }()
-
-/// `%2F` becomes a slash; a percent sign without two digits stays one.
-private func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
-    var decoded: [UInt8] = []
-    decoded.reserveCapacity(text.count)
-    var rest = text
-    while let byte = rest.popFirst() {
-        if byte == UInt8(ascii: "%"), let high = hexadecimal(rest.first),
-            let low = hexadecimal(rest.dropFirst().first)
-        {
-            decoded.append(high << 4 | low)
-            rest = rest.dropFirst(2)
-        } else {
-            decoded.append(byte)
-        }
-    }
-    return decoded
-}
-
-private func hexadecimal(_ byte: UInt8?) -> UInt8? {
-    switch byte {
-    case let byte? where (0x30...0x39).contains(byte): byte - 0x30
-    case let byte? where (0x41...0x46).contains(byte & 0xDF): (byte & 0xDF) - 0x37
-    default: nil
-    }
-}

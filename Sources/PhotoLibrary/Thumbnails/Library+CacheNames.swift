@@ -1,0 +1,63 @@
+/// Thumbnails outside the vault that do not say what they are of: their name does, as a digest of a path.
+extension Library {
+    /// Those of `digests` that are of a file of this space, or of one in its trash where it was deleted from.
+    ///
+    /// What fails to be read is passed over.
+    /// - Parameters:
+    ///   - digests: MD5 of file URIs.
+    ///   - places: where the space is mounted, by every name: paths from the root.
+    public func thumbnailDigests(
+        among digests: Set<[UInt8]>, mountedAt places: [[UInt8]], unless isStopped: () -> Bool
+    ) -> Set<[UInt8]> {
+        let starts = places.map { Array("file://".utf8) + escapedForURI($0) }
+        var found: Set<[UInt8]> = []
+        func check(_ path: [UInt8]) {
+            for start in starts {
+                let digest = md5(start + path)
+                if digests.contains(digest) { found.insert(digest) }
+            }
+        }
+        var waiting: [(ino: UInt64, path: [UInt8])] = [(Place.root, [])]
+        while let (ino, path) = waiting.popLast(), !isStopped() {
+            for entry in names(in: ino) {
+                let inner = path + [UInt8(ascii: "/")] + escapedForURI(entry.name.bytes)
+                if entry.mode & fileTypeMask == directoryType {
+                    waiting.append((entry.ino, inner))
+                } else {
+                    check(inner)
+                    if let origin = deletionPath(entry) { check([UInt8(ascii: "/")] + escapedForURI(origin)) }
+                }
+            }
+        }
+        return found
+    }
+
+    private func names(in directory: UInt64) -> [DirectoryEntry] {
+        guard let handle = try? openDirectory(directory) else { return [] }
+        defer { releaseDirectory(handle) }
+        var entries: [DirectoryEntry] = []
+        try? readDirectory(handle, after: 0, plus: false) { entry in
+            if entry.name != "." && entry.name != ".." { entries.append(entry) }
+            return true
+        }
+        return entries
+    }
+
+    /// Where the file was deleted from that a `.trashinfo` file is about, from the root of the mount.
+    private func deletionPath(_ entry: DirectoryEntry) -> [UInt8]? {
+        guard hasSuffix(entry.name.bytes, TrashInfoText.suffix) else { return nil }
+        return (try? trashInfo(entry.ino))??.path
+    }
+
+    /// What a `.trashinfo` file says; nil where it is none.
+    func trashInfo(_ ino: UInt64) throws(FileError) -> TrashInfoText? {
+        let attributes = try attributes(ino).0
+        guard attributes.isRegular, attributes.size <= TrashInfoText.bytesMax else { return nil }
+        var text: [UInt8] = []
+        try readStored(ino, Caller(uid: options.owner.uid, gid: options.owner.gid)) { _, bytes in
+            text += bytes
+            return true
+        }
+        return TrashInfoText(text)
+    }
+}

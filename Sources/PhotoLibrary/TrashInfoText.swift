@@ -1,0 +1,73 @@
+/// The bytes of a `.trashinfo` file (freedesktop trash specification 1.0).
+public struct TrashInfoText: Sendable, Equatable {
+    private var lines: [[UInt8]]
+    /// Index of the line with the path.
+    private let pathLine: Int
+    /// `Path=`, its percent signs decoded. From the root of the machine, or of the trash's filesystem.
+    public let path: [UInt8]
+
+    public static let suffix = Array(".trashinfo".utf8)
+    /// Longer ones say more than a path and a date.
+    public static let bytesMax: UInt64 = 65_536
+    private static let group = Array("[Trash Info]".utf8)
+    private static let key = Array("Path=".utf8)
+
+    /// Nil where it names no path.
+    public init?(_ bytes: [UInt8]) {
+        lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { Array($0) }
+        guard lines.contains(Self.group), let found = lines.firstIndex(where: { $0.starts(with: Self.key) })
+        else { return nil }
+        pathLine = found
+        path = percentDecoded(lines[found].dropFirst(Self.key.count))
+        guard !path.isEmpty, !path.contains(0) else { return nil }
+    }
+
+    /// The same with another path; every other line stays.
+    public func bytes(path: [UInt8]) -> [UInt8] {
+        var changed = lines
+        changed[pathLine] = Self.key + percentEncoded(path)
+        return Array(changed.joined(separator: [UInt8(ascii: "\n")]))
+    }
+}
+
+/// `%2F` becomes a slash (RFC 3986); a percent sign without two digits stays one.
+public func percentDecoded(_ text: some Sequence<UInt8>) -> [UInt8] {
+    var rest = Array(text)[...]
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(rest.count)
+    while let byte = rest.popFirst() {
+        if byte == UInt8(ascii: "%"), let high = hexadecimal(rest.first),
+            let low = hexadecimal(rest.dropFirst().first)
+        {
+            decoded.append(high << 4 | low)
+            rest = rest.dropFirst(2)
+        } else {
+            decoded.append(byte)
+        }
+    }
+    return decoded
+}
+
+private func hexadecimal(_ byte: UInt8?) -> UInt8? {
+    switch byte {
+    case let byte? where (0x30...0x39).contains(byte): byte - 0x30
+    case let byte? where (0x41...0x46).contains(byte & 0xDF): (byte & 0xDF) - 0x37
+    default: nil
+    }
+}
+
+/// As in a URI, slashes kept.
+func percentEncoded(_ path: [UInt8]) -> [UInt8] {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var encoded: [UInt8] = []
+    for byte in path {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"), UInt8(ascii: "/"):
+            encoded.append(byte)
+        default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+    }
+    return encoded
+}

@@ -1,0 +1,134 @@
+internal import CGLib
+internal import CSystemd
+internal import Glibc
+
+/// Reads and changes lists of files that GLib keeps for the desktop, by GLib's own functions, and by gvfs.
+///
+/// A program of its own, run with the user's rights and without a key, so that no other needs GLib: where GLib is not
+/// installed this one does not start, and no program has written such lists. Returns the exit status.
+///
+/// - `recent FILE` prints every URI of a list of recent files, each followed by NUL.
+/// - `remove FILE` removes the URIs from it that come from standard input, each followed by NUL.
+/// - `metadata` has gvfs forget the paths that come from standard input: pairs of a tree's file and a path in it.
+func runDesktopLists(_ words: [String]) -> Int32 {
+    switch (words.dropFirst().first, words.count) {
+    case ("recent", 3): printRecent(words[2]) ? 0 : 1
+    case ("remove", 3): removeRecent(words[2], readItems()) ? 0 : 1
+    case ("metadata", 2): forgetMetadata(readItems()) ? 0 : 1
+    default: 2
+    }
+}
+
+// MARK: Recent files
+
+private func printRecent(_ path: String) -> Bool {
+    guard let list = openList(path) else { return false }
+    defer { g_bookmark_file_free(list) }
+    var count: gsize = 0
+    guard let uris = g_bookmark_file_get_uris(list, &count) else { return true }
+    defer { g_strfreev(uris) }
+    for index in 0..<Int(count) {
+        guard let uri = uris[index], writeItem(uri) else { return false }
+    }
+    return true
+}
+
+/// All other entries stay as they are. The file is replaced at once, as by any program that uses GTK.
+private func removeRecent(_ path: String, _ uris: [[CChar]]) -> Bool {
+    guard let list = openList(path) else { return false }
+    defer { g_bookmark_file_free(list) }
+    var isChanged = false
+    for uri in uris {
+        if g_bookmark_file_remove_item(list, uri, nil) != 0 { isChanged = true }
+    }
+    return !isChanged || g_bookmark_file_to_file(list, path, nil) != 0
+}
+
+private func openList(_ path: String) -> OpaquePointer? {
+    guard let list = g_bookmark_file_new() else { return nil }
+    if g_bookmark_file_load_from_file(list, path, nil) != 0 { return list }
+    g_bookmark_file_free(list)
+    return nil
+}
+
+// MARK: Metadata of gvfs
+
+/// Asks gvfsd-metadata, the only writer of those files. Its name on the bus is taken then, as a second one started with
+/// `--replace` would take it: it writes the trees anew, without what was removed, and ends. The next program that
+/// needs it has the bus start another.
+private func forgetMetadata(_ items: [[CChar]]) -> Bool {
+    guard let bus = SessionBus() else { return false }
+    var isForgotten = false
+    for index in stride(from: 0, to: items.count - 1, by: 2) {
+        if bus.forget(items[index + 1], inTree: items[index]) { isForgotten = true }
+    }
+    return isForgotten && bus.replaceMetadataDaemon()
+}
+
+/// The bus whose address the environment has.
+private final class SessionBus {
+    private let bus: OpaquePointer
+
+    private static let name = "org.gtk.vfs.Metadata"
+    private static let path = "/org/gtk/vfs/metadata"
+    private static let microseconds: UInt64 = 3_000_000
+
+    init?() {
+        var opened: OpaquePointer?
+        guard getenv("DBUS_SESSION_BUS_ADDRESS") != nil, sd_bus_open_user(&opened) >= 0, let opened else {
+            return nil
+        }
+        bus = opened
+    }
+
+    deinit { sd_bus_flush_close_unref(bus) }
+
+    /// Remove(treefile, path), both as bytes with a NUL. Starts the daemon where it does not run.
+    func forget(_ path: [CChar], inTree tree: [CChar]) -> Bool {
+        var (call, reply): (OpaquePointer?, OpaquePointer?) = (nil, nil)
+        defer {
+            sd_bus_message_unref(call)
+            sd_bus_message_unref(reply)
+        }
+        guard
+            sd_bus_message_new_method_call(bus, &call, Self.name, Self.path, Self.name, "Remove") >= 0,
+            append(tree, to: call), append(path, to: call)
+        else { return false }
+        return sd_bus_call(bus, call, Self.microseconds, nil, &reply) >= 0
+    }
+
+    private func append(_ bytes: [CChar], to call: OpaquePointer?) -> Bool {
+        sd_bus_message_append_array(call, CChar(UInt8(ascii: "y")), bytes, bytes.count) >= 0
+    }
+
+    func replaceMetadataDaemon() -> Bool {
+        sd_bus_request_name(bus, Self.name, UInt64(SD_BUS_NAME_REPLACE_EXISTING)) >= 0
+            && sd_bus_release_name(bus, Self.name) >= 0
+    }
+}
+
+// MARK: Items
+
+/// What standard input holds up to each NUL, with it.
+private func readItems() -> [[CChar]] {
+    var bytes: [CChar] = []
+    var buffer = [CChar](repeating: 0, count: 65_536)
+    while true {
+        let count = read(STDIN_FILENO, &buffer, buffer.count)
+        if count < 0 && errno == EINTR { continue }
+        if count <= 0 { break }
+        bytes += buffer[..<count]
+    }
+    return bytes.split(separator: 0).map { Array($0) + [0] }
+}
+
+private func writeItem(_ text: UnsafePointer<CChar>) -> Bool {
+    var rest = UnsafeRawBufferPointer(start: text, count: strlen(text) + 1)
+    while !rest.isEmpty {
+        let count = write(STDOUT_FILENO, rest.baseAddress, rest.count)
+        if count < 0 && errno == EINTR { continue }
+        if count <= 0 { return false }
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+    }
+    return true
+}

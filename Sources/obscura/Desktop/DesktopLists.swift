@@ -1,0 +1,146 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// Lists of the user's in which programs note files by their paths: those opened lately, and how folders are shown.
+struct DesktopLists {
+    /// The user's data directory.
+    private let data: String
+    private let home: String?
+    /// Of the user's session; nil: nobody can be asked.
+    private let busAddress: String?
+
+    /// Nil for a user without a home. To be made before this process becomes the user: what the environment tells is of
+    /// the user that this process was started by.
+    init?(of user: DesktopUser) {
+        guard let data = user.dataDirectory else { return nil }
+        self.data = data
+        home = user.homeDirectory
+        busAddress = user.busAddress
+    }
+
+    /// Removes what is of a file that `isGone` names by its path.
+    func removeRecent(of isGone: (_ file: [UInt8]) -> Bool) {
+        // Where it is a link, to /dev/null say, the link stays.
+        let list = realPath(data + "/recently-used.xbel")
+        if isOwnFile(list), let answer = ask(["recent", list]) {
+            let gone = answer.split(separator: 0).map { Array($0) }.filter { uri in
+                localPath(ofURI: uri).map(isGone) ?? false
+            }
+            if !gone.isEmpty { _ = ask(["remove", list], gone) }
+        }
+        removeDocuments(isGone)
+    }
+
+    private func isOwnFile(_ path: String) -> Bool {
+        guard let status = try? HostPath(path).status() else { return false }
+        return status.isRegular && status.st_uid == geteuid()
+    }
+
+    /// KDE's list of documents: a `.desktop` file each, with `URL[$e]=file:/…`.
+    private func removeDocuments(_ isGone: ([UInt8]) -> Bool) {
+        let directory = HostPath(data + "/RecentDocuments")
+        for name in (try? directory.list()) ?? [] where name.bytes.suffix(8) == Array(".desktop".utf8)[...] {
+            let path = directory.appending(name)
+            guard let file = try? path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { continue }
+            let text = readAll(file, countMax: 65_536)
+            close(file)
+            if documentFiles(text).contains(where: isGone) { _ = path.withCString { unlink($0) } }
+        }
+    }
+
+    private func documentFiles(_ text: [UInt8]) -> [[UInt8]] {
+        text.split(separator: UInt8(ascii: "\n")).compactMap { line in
+            guard line.starts(with: "URL".utf8), let equals = line.firstIndex(of: UInt8(ascii: "=")) else {
+                return nil
+            }
+            let uri = Array(line[(equals + 1)...])
+            return uri.first == UInt8(ascii: "/") ? uri : localPath(ofURI: expanded(uri))
+        }
+    }
+
+    /// `[$e]`: KDE writes the home directory as `$HOME`.
+    private func expanded(_ uri: [UInt8]) -> [UInt8] {
+        let variable = Array("$HOME".utf8)
+        guard let found = uri.firstRange(of: variable), let home else { return uri }
+        return uri[..<found.lowerBound] + Array(home.utf8) + uri[found.upperBound...]
+    }
+
+    // MARK: How folders are shown
+
+    /// Has gvfs forget what it keeps of `directory`, where the mount is, and of all below: Nautilus, Nemo and Caja keep
+    /// there how each folder is shown. Without a message bus it stays: gvfs alone may write those files.
+    func removeMetadata(of directory: String) {
+        guard let busAddress else { return }
+        let place = realPath(directory)
+        let home = home.map(realPath)
+        var items: [[UInt8]] = []
+        for name in ["home", "root"] {
+            let tree = data + "/gvfs-metadata/" + name
+            var path = place
+            if name == "home" {
+                guard let home, isInside(place, home), place != home else { continue }
+                path = String(place.dropFirst(home == "/" ? 0 : home.count))
+            }
+            if knows(tree, path) { items += [Array(tree.utf8), Array(path.utf8)] }
+        }
+        if !items.isEmpty {
+            _ = ask(["metadata"], items, environment: ["DBUS_SESSION_BUS_ADDRESS=\(busAddress)"])
+        }
+    }
+
+    /// Whether a tree, or its journal, has the last component of a path. Without it nobody need be asked.
+    private func knows(_ tree: String, _ path: String) -> Bool {
+        let wanted = Array(lastComponent(path).utf8)
+        let directory = HostPath(tree).parent
+        let name = HostPath(tree).name.bytes
+        let names = (try? directory.list()) ?? []
+        return names.contains { file in
+            guard file.bytes.starts(with: name),
+                let bytes = contents(ofFile: String(decoding: directory.appending(file).bytes, as: UTF8.self))
+            else { return false }
+            return bytes.firstRange(of: wanted) != nil
+        }
+    }
+
+    // MARK: The program that uses GLib
+
+    /// Runs it to its end and returns what it printed; nil where it fails.
+    private func ask(_ words: [String], _ items: [[UInt8]] = [], environment: [String] = []) -> [UInt8]? {
+        guard let input = try? makePipe() else { return nil }
+        guard let output = try? makePipe() else {
+            for end in [input.read, input.write] { close(end) }
+            return nil
+        }
+        let process = startBeside(
+            "obscura-desktop", words, environment: environment, input: input.read, output: output.write)
+        close(input.read)
+        close(output.write)
+        defer { close(output.read) }
+        guard let process else {
+            close(input.write)
+            return nil
+        }
+        signal(SIGPIPE, SIG_IGN)
+        writeAll(items.flatMap { $0 + [0] }, to: input.write)
+        close(input.write)
+        let answer = readAll(output.read, countMax: Self.answerBytesMax)
+        return waitForEnd(of: process) == .exited(0) ? answer : nil
+    }
+
+    /// Far more than any list of recent files.
+    private static let answerBytesMax = 64 << 20
+}
+
+/// Writes all of it, unless nobody reads on.
+func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+    bytes.withUnsafeBytes { all in
+        var rest = all[...]
+        while !rest.isEmpty {
+            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+            if count < 0 && errno == EINTR { continue }
+            if count <= 0 { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import FuseBridge
+import Glibc
+import LinuxIO
+import PhotoLibrary
+import Synchronization
+
+/// The sweeps of one mount.
+final class DesktopSweeps: Sendable {
+    private let user: DesktopUser
+    private let directory: String
+    /// False with sweep=off.
+    private let isWanted: Bool
+    /// A second early: the clock of files is coarser than this one.
+    private let begun = time(nil) - 1
+    private let wasLive = Atomic<Bool>(false)
+    private let isOver = Atomic<Bool>(false)
+    private let isOldTrashDone = Atomic<Bool>(false)
+
+    private let lock = Lock()
+    private let changed = Condition()
+    // All under `lock`.
+    /// The first sweep's process, until it has been waited for.
+    nonisolated(unsafe) private var early: pid_t?
+    nonisolated(unsafe) private var isSweepingOld = false
+    /// The process of the sweep at the end.
+    nonisolated(unsafe) private var late: pid_t?
+
+    /// What the sweep at the end may take that the vault waits for, in milliseconds.
+    private static let digestMilliseconds: Int64 = 10_000
+    /// All together before the machine sleeps (logind waits 5 s): the next mount does the rest.
+    private static let sleepMilliseconds: Int64 = 1500
+
+    init(_ daemon: Daemon) {
+        user = DesktopUser(geteuid() == 0 ? daemon.words.uid ?? 0 : geteuid())
+        directory = daemon.directory
+        isWanted = daemon.words.sweeps
+    }
+
+    // MARK: What an earlier mount left
+
+    /// To be called when the mount is live.
+    func sweepOld(_ library: Library) {
+        wasLive.store(true, ordering: .relaxed)
+        guard isWanted else { return }
+        lock.withLock { isSweepingOld = true }
+        startThread { [self] in
+            removeOldThumbnails(library)
+            TrashReturn(user: user, directory: directory)
+                .returnOld(to: library, before: begun) { [self] in isOver.load(ordering: .relaxed) }
+            isOldTrashDone.store(!isOver.load(ordering: .relaxed), ordering: .relaxed)
+            lock.withLock {
+                isSweepingOld = false
+                changed.signalAll()
+            }
+        }
+    }
+
+    private func removeOldThumbnails(_ library: Library) {
+        let started = lock.withLock { () -> (process: pid_t, output: Int32)? in
+            let sweep = DesktopSweep(user: user.id, since: nil, directory: directory)
+            guard !isOver.load(ordering: .relaxed), let started = sweep.start() else { return nil }
+            early = started.process
+            return started
+        }
+        guard let started else { return }
+        removeNameless(readDigests(started.output, until: .max), library) { [self] in
+            isOver.load(ordering: .relaxed)
+        }
+        var end = siginfo_t()
+        while waitid(P_PID, id_t(started.process), &end, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        lock.withLock {
+            early = nil
+            _ = waitForEnd(of: started.process)
+        }
+    }
+
+    /// What it has not done the next mount's will.
+    private func endOldSweep() {
+        isOver.store(true, ordering: .relaxed)
+        lock.withLock {
+            if let early { kill(early, SIGKILL) }
+            while isSweepingOld { changed.wait(lock) }
+        }
+    }
+
+    // MARK: What was added since
+
+    /// To be called when the mount is gone and the library still open: moves what was deleted into the vault's trash,
+    /// and asks the library of what else it knows alone.
+    ///
+    /// - Parameter end: why the mount is gone; nil where that went wrong.
+    func sweepNew(_ library: Library, _ end: MountEnd?) {
+        endOldSweep()
+        guard isWanted, wasLive.load(ordering: .relaxed) else { return }
+        // What was written before is not to wait for what is moved.
+        try? library.settle()
+        let started = DesktopSweep(user: user.id, since: begun, directory: directory).start()
+        late = started?.process
+        let isBrief = end == .signal(SIGPWR)
+        let now = MonotonicClock.milliseconds
+        if end != .signal(SIGUSR1) {
+            let limit = isBrief ? now + Self.sleepMilliseconds : .max
+            let trash = TrashReturn(user: user, directory: directory)
+            trash.returnNew(to: library, since: begun) { MonotonicClock.milliseconds >= limit }
+            // The mount was too short for it.
+            if !isOldTrashDone.load(ordering: .relaxed) {
+                trash.returnOld(to: library, before: begun) { MonotonicClock.milliseconds >= limit }
+            }
+        }
+        guard let started else { return }
+        let limit =
+            isBrief ? now + Self.sleepMilliseconds : MonotonicClock.milliseconds + Self.digestMilliseconds
+        removeNameless(readDigests(started.output, until: limit), library) { false }
+    }
+
+    /// To be called when the vault is free again and this process holds no key any more; returns when all was swept.
+    func finish() {
+        endOldSweep()
+        if let late { _ = waitForEnd(of: late) }
+        guard isWanted, wasLive.load(ordering: .relaxed) else { return }
+        let left = TrashReturn(user: user, directory: directory).count()
+        if left > 0 { logLine("\(directory): \(TrashReturn.leftLine(left))") }
+    }
+
+    // MARK: Thumbnails that do not say what they are of
+
+    /// Closes `output`.
+    private func readDigests(_ output: Int32, until limit: Int64) -> Set<[UInt8]> {
+        defer { close(output) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let wait = limit == .max ? -1 : Int32(clamping: max(0, limit - MonotonicClock.milliseconds))
+            guard hasEnded(output, within: wait) else { break }
+            let count = read(output, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { break }
+            bytes += buffer[..<count]
+        }
+        let size = DesktopSweep.digestBytes
+        return Set(
+            stride(from: 0, through: bytes.count - size, by: size).map { Array(bytes[$0..<$0 + size]) })
+    }
+
+    private func removeNameless(
+        _ digests: Set<[UInt8]>, _ library: Library, unless isStopped: () -> Bool
+    ) {
+        guard !digests.isEmpty, let cache = user.cacheDirectory else { return }
+        let places = Set([directory, realPath(directory)]).map { Array($0.utf8) }
+        let ours = library.thumbnailDigests(among: digests, mountedAt: places, unless: isStopped)
+        guard !ours.isEmpty else { return }
+        _ = user.acting {
+            ThumbnailCache(path: cache + "/thumbnails", owner: user.id).removeEntries(named: ours)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import CShims
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// The user whose desktop keeps traces of a mount: the one who mounted it; where root mounts with uid=, that one.
+struct DesktopUser: Equatable, Sendable {
+    let id: uid_t
+    let group: gid_t
+    /// From the system's list of users; nil where it has none.
+    private let home: String?
+
+    init(_ id: uid_t) {
+        self.id = id
+        let entry = getpwuid(id)
+        group = id == geteuid() ? getegid() : entry?.pointee.pw_gid ?? gid_t.max
+        home = entry.flatMap { Self.rooted($0.pointee.pw_dir) }
+    }
+
+    /// Whether this process runs as root for another user.
+    var isOther: Bool { id != geteuid() }
+
+    var caller: Caller { Caller(uid: id, gid: group) }
+
+    var cacheDirectory: String? { directory("XDG_CACHE_HOME", below: "/.cache") }
+    var dataDirectory: String? { directory("XDG_DATA_HOME", below: "/.local/share") }
+
+    /// The message bus of the user's session; nil where there is none.
+    var busAddress: String? {
+        if !isOther, let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return String(cString: address) }
+        let runtime = isOther ? nil : Self.rooted(getenv("XDG_RUNTIME_DIR"))
+        let path = (runtime ?? "/run/user/\(id)") + "/bus"
+        return access(path, F_OK) == 0 ? "unix:path=" + path : nil
+    }
+
+    var homeDirectory: String? { isOther ? home : Self.rooted(getenv("HOME")) ?? home }
+
+    /// By the environment, unless that is another's; nil for a user without a home.
+    private func directory(_ variable: String, below path: String) -> String? {
+        if isOther { return home.map { $0 + path } }
+        return Self.rooted(getenv(variable)) ?? homeDirectory.map { $0 + path }
+    }
+
+    private static func rooted(_ text: UnsafePointer<CChar>?) -> String? {
+        text.map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    /// Gives this process the rights of the user, for good.
+    func become() throws(Failure) {
+        guard isOther else { return }
+        guard home != nil, setgroups(0, nil) == 0, setgid(group) == 0, setuid(id) == 0 else {
+            throw Failure("--sweep", "becoming user \(id)", .last)
+        }
+    }
+
+    /// Runs `body` on this thread with the user's rights to files; nil where those cannot be had.
+    ///
+    /// Groups of root's stay: who reads a file checks its owner.
+    func acting<R>(_ body: () -> R) -> R? {
+        guard isOther else { return body() }
+        defer { _ = obscura_act_as(geteuid(), getegid()) }
+        guard home != nil, obscura_act_as(id, group) == 0 else { return nil }
+        return body()
+    }
+
+    /// Whether a file may be taken for the user's own.
+    func owns(_ status: stat) -> Bool { !isOther || status.st_uid == id }
+}

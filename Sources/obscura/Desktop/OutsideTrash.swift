@@ -1,0 +1,152 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// A trash of the user outside the vault (freedesktop trash specification 1.0). All of it is to be used with the
+/// user's rights.
+struct OutsideTrash {
+    /// Has `files` and `info` in it.
+    let directory: HostPath
+    /// Where its filesystem is mounted, which relative paths begin at; nil for the home's, which has none.
+    let top: HostPath?
+    let user: DesktopUser
+
+    /// `directorysizes` may have a line for each directory.
+    private static let textBytesMax = 1 << 20
+
+    var files: HostPath { directory.appending("files") }
+    private var infos: HostPath { directory.appending("info") }
+
+    /// The home's, and those on every filesystem of this machine.
+    ///
+    /// - Parameter place: where the vault is, or was, mounted: a real path.
+    static func all(
+        of user: DesktopUser, besides place: String, mounts: [MountEntry] = mountTable()
+    ) -> [OutsideTrash] {
+        var found: [OutsideTrash] = []
+        if let data = user.dataDirectory {
+            found.append(OutsideTrash(directory: HostPath(data + "/Trash"), top: nil, user: user))
+        }
+        for mount in mounts where mount.isLocal && !isInside(mount.directory, place) {
+            let top = HostPath(mount.directory)
+            // One for all users must be as the specification wants it: others may write there.
+            let shared = top.appending(".Trash")
+            if let status = try? shared.status(), status.isDirectory, status.st_mode & S_ISVTX != 0 {
+                found.append(
+                    OutsideTrash(directory: shared.appending("\(user.id)"), top: top, user: user))
+            }
+            found.append(
+                OutsideTrash(directory: top.appending(".Trash-\(user.id)"), top: top, user: user))
+        }
+        return found.filter { $0.isThere }
+    }
+
+    private var isThere: Bool {
+        // The home's may be a link to another disk.
+        guard top != nil else { return access(infos) }
+        guard let status = try? directory.status() else { return false }
+        return status.isDirectory && status.st_uid == user.id
+    }
+
+    private func access(_ path: HostPath) -> Bool { path.withCString { Glibc.access($0, R_OK | X_OK) } == 0 }
+
+    /// What lies in it.
+    ///
+    /// - Parameter changed: when it came, in seconds of 1970.
+    func entries(changed: Range<Int>) -> [TrashEntry] {
+        let names = (try? infos.list()) ?? []
+        return names.compactMap { name in
+            guard name.bytes.count > TrashInfoText.suffix.count,
+                name.bytes.suffix(TrashInfoText.suffix.count) == TrashInfoText.suffix[...],
+                let (bytes, status) = read(infos.appending(name)), changed.contains(status.st_ctim.tv_sec),
+                let info = TrashInfoText(bytes), let path = absolute(info.path)
+            else { return nil }
+            return TrashEntry(
+                trash: self, name: Name(Array(name.bytes.dropLast(TrashInfoText.suffix.count))), info: info,
+                path: path)
+        }
+    }
+
+    private func absolute(_ path: [UInt8]) -> [UInt8]? {
+        if path.first == UInt8(ascii: "/") { return path }
+        return top.map { $0.appending(Name(path)).bytes }
+    }
+
+    private func read(_ path: HostPath) -> (bytes: [UInt8], status: stat)? {
+        guard let file = try? path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { return nil }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0, status.isRegular, user.owns(status),
+            status.st_size <= Self.textBytesMax
+        else { return nil }
+        return (readAll(file, countMax: Self.textBytesMax), status)
+    }
+
+    /// Removes entries, and what the trash remembers of their sizes.
+    func remove(_ names: [Name]) {
+        for name in names {
+            // Without its information a file would stay for ever.
+            guard removeAll(files.appending(name)) else { continue }
+            _ = infos.appending(Name(name.bytes + TrashInfoText.suffix)).withCString { unlink($0) }
+        }
+        forgetSizes(of: Set(names))
+    }
+
+    /// True where nothing of that path is left.
+    private func removeAll(_ path: HostPath) -> Bool {
+        let status: stat
+        do throws(Errno) { status = try path.status() } catch { return error == .noEntry }
+        guard status.isDirectory else { return path.withCString { unlink($0) } == 0 }
+        // As it was copied, it may be read-only.
+        if status.st_mode & 0o700 != 0o700 { _ = path.withCString { chmod($0, 0o700) } }
+        for name in (try? path.list()) ?? [] where !removeAll(path.appending(name)) { return false }
+        return path.withCString { rmdir($0) } == 0
+    }
+
+    /// `directorysizes` names directories that were deleted, a line each: size, time, name.
+    private func forgetSizes(of names: Set<Name>) {
+        let path = directory.appending("directorysizes")
+        guard let (bytes, status) = read(path) else { return }
+        let newline = UInt8(ascii: "\n")
+        let lines = bytes.split(separator: newline)
+        let kept = lines.filter { line in
+            let name = line.split(separator: UInt8(ascii: " "), maxSplits: 2).last ?? []
+            return !names.contains(Name(percentDecoded(name)))
+        }
+        guard kept.count < lines.count else { return }
+        let text = kept.flatMap { Array($0) + [newline] }
+        let draft = directory.appending("directorysizes.obscura")
+        guard
+            let file = try? draft.open(
+                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: UInt32(status.st_mode) & 0o777)
+        else { return }
+        let count = write(file, text, text.count)
+        close(file)
+        guard count == text.count,
+            draft.withCString({ from in path.withCString { to in rename(from, to) } }) == 0
+        else {
+            _ = draft.withCString { unlink($0) }
+            return
+        }
+    }
+}
+
+/// Something in a trash outside the vault.
+struct TrashEntry {
+    let trash: OutsideTrash
+    /// In `files`.
+    let name: Name
+    let info: TrashInfoText
+    /// Where it was deleted from, from the root of the machine.
+    let path: [UInt8]
+
+    var file: HostPath { trash.files.appending(name) }
+}
+
+extension MountEntry {
+    /// Whether this machine alone answers for the filesystem, and at once: no server, and no program.
+    var isLocal: Bool {
+        if !device.hasPrefix("0:") { return type != "fuse" && !type.hasPrefix("fuse.") }
+        return ["btrfs", "bcachefs", "overlay", "tmpfs", "ubifs", "zfs"].contains(type)
+    }
+}

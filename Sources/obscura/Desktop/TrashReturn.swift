@@ -1,0 +1,195 @@
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// Moves what was deleted in a mount, but put in clear into a trash outside it, into the vault's own trash.
+///
+/// Dolphin does so: for it a mount point in the home directory has no trash of its own. What is outside is removed
+/// when what is inside is on the disk; whatever goes wrong, it stays outside.
+struct TrashReturn {
+    let user: DesktopUser
+    /// Where the vault is, or was, mounted, as the user named it.
+    let directory: String
+
+    /// How many files of a directory are looked at for a photo of the space.
+    private static let looksMax = 16
+
+    /// Something that was deleted below the mount.
+    private struct Deleted {
+        var entry: TrashEntry
+        /// From the root of the mount.
+        var path: [UInt8]
+    }
+
+    private func deleted(changed: Range<Int>) -> [Deleted] {
+        guard let data = user.dataDirectory else { return [] }
+        let found = user.acting { () -> [Deleted] in
+            var below = PathsBelow(directory, near: data)
+            return OutsideTrash.all(of: user, besides: realPath(directory))
+                .flatMap { $0.entries(changed: changed) }
+                .compactMap { entry in
+                    guard let path = below.remainder(of: entry.path), !path.isEmpty else { return nil }
+                    return Deleted(entry: entry, path: path)
+                }
+        }
+        return found ?? []
+    }
+
+    /// How many entries outside were deleted below the mount.
+    func count() -> Int { deleted(changed: Int.min..<Int.max).count }
+
+    /// What to tell of so many.
+    static func leftLine(_ count: Int) -> String {
+        count == 1
+            ? "1 deleted file lies in clear in the desktop's trash: the vault is full, or does not know it: restore or "
+                + "delete it there"
+            : "\(count) deleted files lie in clear in the desktop's trash: the vault is full, or does not know them: "
+                + "restore or delete them there"
+    }
+
+    /// Moves what was deleted in this session.
+    ///
+    /// - Parameter since: when it began, in seconds of 1970.
+    func returnNew(to library: Library, since: Int, unless isStopped: () -> Bool) {
+        move(deleted(changed: since..<Int.max), to: library, unless: isStopped) { _, _ in true }
+    }
+
+    /// Moves what an earlier session left, because it was killed or there was no room. It may have been of another
+    /// space, or of an ordinary directory: only what this space knows is taken.
+    ///
+    /// - Parameter before: when this session began, in seconds of 1970.
+    func returnOld(to library: Library, before: Int, unless isStopped: () -> Bool) {
+        move(deleted(changed: Int.min..<before), to: library, unless: isStopped) {
+            isKnown($0, $1, to: library)
+        }
+    }
+
+    private func move(
+        _ deleted: [Deleted], to library: Library, unless isStopped: () -> Bool,
+        where isOurs: (Deleted, TrashIntake) -> Bool
+    ) {
+        guard !deleted.isEmpty, !library.isReadOnly else { return }
+        var moved: [TrashEntry] = []
+        do throws(FileError) {
+            let intake = try TrashIntake(library, for: user.caller)
+            for one in deleted where !isStopped() && isOurs(one, intake) {
+                if take(one, intake, isStopped) { moved.append(one.entry) } else { intake.giveUp() }
+            }
+            try intake.finish()
+        } catch {
+            return
+        }
+        for entries in Dictionary(grouping: moved, by: \.trash.directory).values {
+            _ = user.acting { entries[0].trash.remove(entries.map(\.name)) }
+        }
+    }
+
+    /// Whether all of it is inside.
+    private func take(_ deleted: Deleted, _ intake: TrashIntake, _ isStopped: () -> Bool) -> Bool {
+        let file = deleted.entry.file
+        let found = user.acting { () -> Result<stat, Errno> in
+            do throws(Errno) { return .success(try file.status()) } catch { return .failure(error) }
+        }
+        guard case .success(let status) = found else {
+            // Information about nothing names a path all the same.
+            if case .failure(.noEntry) = found { return true }
+            return false
+        }
+        do throws(FileError) {
+            if status.isRegular, let source = open(file), try intake.holds(source, deletedFrom: deleted.path)
+            {
+                return true
+            }
+            guard try copy(file, status, to: intake.place(), intake, isStopped) else { return false }
+            try intake.enter(file.name, deleted.entry.info, deletedFrom: deleted.path)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// False where it cannot be read, or is nothing that a vault keeps.
+    private func copy(
+        _ path: HostPath, _ status: stat, to directory: UInt64, _ intake: TrashIntake, _ isStopped: () -> Bool
+    ) throws(FileError) -> Bool {
+        guard !isStopped(), user.owns(status) else { return false }
+        if status.isRegular {
+            guard let source = open(path) else { return false }
+            return try intake.addFile(
+                ImportFile(name: path.name, details: source.details, source: source), to: directory,
+                unless: isStopped)
+        }
+        if status.isSymbolicLink {
+            guard let target = onHost({ () throws(Errno) in try path.linkTarget() }) else { return false }
+            try intake.addSymbolicLink(path.name, target: target, to: directory)
+            return true
+        }
+        guard status.isDirectory, let names = onHost({ () throws(Errno) in try path.list() }),
+            let details = details(path)
+        else { return false }
+        let ino = try intake.addDirectory(path.name, mode: details.mode, to: directory)
+        for name in names {
+            let inner = path.appending(name)
+            guard let status = onHost({ () throws(Errno) in try inner.status() }),
+                try copy(inner, status, to: ino, intake, isStopped)
+            else { return false }
+        }
+        try intake.finishDirectory(ino, details)
+        return true
+    }
+
+    private func details(_ directory: HostPath) -> FileDetails? {
+        onHost { () throws(Errno) in
+            let descriptor = try directory.open(O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+            defer { close(descriptor) }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw .last }
+            return FileDetails(status, attributes: userAttributes(of: descriptor))
+        }
+    }
+
+    private func open(_ path: HostPath) -> SourceFile? {
+        guard let source = onHost({ () throws(Errno) in try SourceFile(path) }), user.owns(source.status)
+        else { return nil }
+        return source
+    }
+
+    /// Nil where it fails.
+    private func onHost<R>(_ body: () throws(Errno) -> R) -> R? {
+        user.acting { try? body() }.flatMap { $0 }
+    }
+
+    // MARK: What an earlier session left
+
+    private func isKnown(_ deleted: Deleted, _ intake: TrashIntake, to library: Library) -> Bool {
+        let names = deleted.path.split(separator: UInt8(ascii: "/")).map { Name(Array($0)) }
+        // A folder that this space has, other than those that every space has.
+        if names.count > 2, names[0] == "albums", isAlbum(names[1..<names.count - 1].map { $0 }, of: library)
+        {
+            return true
+        }
+        var looks = Self.looksMax
+        if holdsPhoto(of: deleted.entry.file, library, &looks) { return true }
+        // Removing a photo from moments put it into the vault's own trash.
+        guard let source = open(deleted.entry.file) else { return false }
+        return (try? intake.holds(source, deletedFrom: deleted.path)) ?? false
+    }
+
+    private func isAlbum(_ path: [Name], of library: Library) -> Bool {
+        ((try? library.album(path, makes: false)) ?? nil) != nil
+    }
+
+    /// Whether a file, or one of the first of a directory, has the bytes of a photo of this space.
+    private func holdsPhoto(of path: HostPath, _ library: Library, _ looks: inout Int) -> Bool {
+        guard looks > 0, let status = onHost({ () throws(Errno) in try path.status() }) else { return false }
+        if status.isDirectory {
+            for name in onHost({ () throws(Errno) in try path.list() }) ?? [] {
+                if holdsPhoto(of: path.appending(name), library, &looks) { return true }
+            }
+            return false
+        }
+        looks -= 1
+        guard status.isRegular, status.st_size > 0, let source = open(path) else { return false }
+        return ((try? library.photo(equalTo: source)) ?? nil) != nil
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// Lists that desktop programs keep outside: entries of the mount go with it, all others stay.
+@Suite(.serialized) struct DesktopListTests {
+    private let place: Place
+
+    init() throws { place = try Place() }
+
+    /// As eog 43.2 writes it, by GLib 2.74.
+    private func bookmark(_ path: String) -> String {
+        """
+          <bookmark href="file://\(path)" added="2026-11-23T08:33:38.578746Z" modified="2026-11-23T08:33:38.578752Z" \
+        visited="2026-11-23T08:33:38.578747Z">
+            <info>
+              <metadata owner="http://freedesktop.org">
+                <mime:mime-type type="image/jpeg"/>
+                <bookmark:groups>
+                  <bookmark:group>Graphics</bookmark:group>
+                </bookmark:groups>
+                <bookmark:applications>
+                  <bookmark:application name="Image Viewer" exec="&apos;eog %u&apos;" \
+        modified="2026-11-23T08:33:38.578750Z" count="1"/>
+                </bookmark:applications>
+              </metadata>
+            </info>
+          </bookmark>
+
+        """
+    }
+
+    private func list(_ paths: [String]) -> String {
+        """
+        <?xml version="1.0" encoding="UTF-8"?>
+        <xbel version="1.0"
+              xmlns:bookmark="http://www.freedesktop.org/standards/desktop-bookmarks"
+              xmlns:mime="http://www.freedesktop.org/standards/shared-mime-info"
+        >
+
+        """ + paths.map(bookmark).joined() + "</xbel>"
+    }
+
+    private var data: String { place.root + "/.local/share" }
+
+    private func write(_ text: String, _ name: String) throws {
+        let path = data + "/" + name
+        try FileManager.default.createDirectory(
+            atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path,
+            withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    }
+
+    private func text(_ name: String) throws -> String {
+        String(decoding: try place.bytes(data + "/" + name), as: UTF8.self)
+    }
+
+    @Test func `recent files`() throws {
+        let others = [place.root + "/E/b.jpg", place.root + "/Dx.jpg"]
+        let ours = [place.mountPoint, place.albums + "/T/%C3%A4%20b.jpg", place.moments]
+        try place.mount(options: "sweep=off")
+        try write(list(ours + others), "recently-used.xbel")
+        chmod(data + "/recently-used.xbel", 0o600)
+        try place.unmount()
+        #expect(try text("recently-used.xbel") == list(ours + others))
+        try place.mount()
+        #expect(try eventually { try text("recently-used.xbel") == list(others) })
+        try write(list(others + ours), "recently-used.xbel")
+        try place.unmount()
+        #expect(try text("recently-used.xbel") == list(others))
+        // Nothing of ours in it: not even its time changes.
+        let before = try status(data + "/recently-used.xbel").st_ctim.tv_nsec
+        try place.mount()
+        try place.unmount()
+        #expect(try status(data + "/recently-used.xbel").st_ctim.tv_nsec == before)
+    }
+
+    @Test func `a list that is a link, or none, stays so`() throws {
+        try place.mount()
+        try write("no list", "recently-used.xbel")
+        try place.unmount()
+        #expect(try text("recently-used.xbel") == "no list")
+        try place.mount()
+        try write(list([place.albums + "/a.jpg"]), "elsewhere")
+        try place.shell("ln -sf elsewhere '\(data)/recently-used.xbel'")
+        try place.unmount()
+        let emptied = try text("elsewhere")
+        #expect(emptied.hasSuffix("</xbel>") && !emptied.contains("<bookmark "))
+        #expect(try place.shell("readlink '\(data)/recently-used.xbel'") == "elsewhere\n")
+    }
+
+    @Test func `KDE's recent documents`() throws {
+        try place.mount()
+        func entry(_ uri: String) -> String {
+            "[Desktop Entry]\nIcon=image-jpeg\nName=a\nType=Link\nURL[$e]=\(uri)\n"
+        }
+        try write(entry("file:$HOME/D/albums/a.jpg"), "RecentDocuments/a.jpg.desktop")
+        try write(entry("file://\(place.albums)/b%20c.jpg"), "RecentDocuments/b.desktop")
+        try write(entry("file:$HOME/E/a.jpg"), "RecentDocuments/c.desktop")
+        try place.unmount()
+        #expect(try place.files(data + "/RecentDocuments") == ["c.desktop"])
+    }
+
+    /// Lines of a shell on a message bus of its own, where gvfs is at hand.
+    private func onBus(_ lines: String) throws {
+        try place.source("bus.sh", Array("export GVFS_DISABLE_FUSE=1\n\(lines)".utf8))
+        let unblocked = "perl -MPOSIX -e 'sigprocmask(SIG_SETMASK, POSIX::SigSet->new); exec @ARGV'"
+        try place.shell("\(unblocked) dbus-run-session -- bash -ex source/bus.sh")
+    }
+
+    @Test func `what gvfs keeps of folders`() throws {
+        try onBus(
+            """
+            printf 'one\\n' | '\(obscura)' mount V D --password-stdin
+            mkdir -p D/albums/Zanzibar Zelt
+            gio set -t string D/albums/Zanzibar metadata::view Timbuktu
+            gio set -t string Zelt metadata::view Marrakesh
+            grep -rq Zanzibar .local/share/gvfs-metadata
+            '\(obscura)' unmount D
+            ! grep -r -e Zanzibar -e Timbuktu .local/share/gvfs-metadata
+            gio info -a metadata::view Zelt | grep Marrakesh
+            """)
+    }
+
+    @Test func `thumbnails that do not say what they are of, by their names`() throws {
+        try place.mount()
+        try place.source("a.jpg", Photo().bytes)
+        try place.shell(
+            "mkdir D/albums/T; cp source/a.jpg 'D/albums/T/ä b.jpg'; cp source/a.jpg D/albums/gone.jpg")
+        // Without Thumb::URI, as PCManFM 1.3.2 has most programs write them; and with a path in its place, as
+        // ffmpegthumbnailer 2.2.2 does.
+        func put(_ uri: String, _ text: String = "", size: String = "normal") throws -> String {
+            let digest = try place.run(["md5sum"], uri).output.prefix(32)
+            let path = "\(place.root)/.cache/thumbnails/\(size)/\(digest).png"
+            try FileManager.default.createDirectory(
+                atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path,
+                withIntermediateDirectories: true)
+            try Data(cacheEntry(text, hasURI: !text.isEmpty)).write(to: URL(fileURLWithPath: path))
+            return path
+        }
+        let uri = "file://\(place.albums)/T/%C3%A4%20b.jpg"
+        let ours = [
+            try put(uri), try put(uri, size: "xx-large"), try put(uri, size: "fail/x"),
+            try put("file://\(place.moments)/2019-03-04/%C3%A4%20b.jpg", size: "large"),
+            try put("file://\(place.albums)/gone.jpg"),
+            try put("x", place.albums + "/T/a.mp4"),
+        ]
+        let others = [try put("file://\(place.root)/E/a.jpg"), try put("y", place.root + "/E/a.mp4")]
+        try place.shell("gio trash D/albums/gone.jpg")
+        try place.unmount()
+        for path in ours { #expect(!exists(path), "\(path)") }
+        for path in others { #expect(exists(path), "\(path)") }
+    }
+}
