@@ -120,14 +120,13 @@ extension FileSystemCalls {
     public func readPastCache(
         _ directory: Int32, _ path: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(Errno) -> Int {
-        let flags = O_RDONLY | O_NOFOLLOW
         do throws(Errno) {
-            let file = try openTraceless(directory, path, flags: flags | obscura_direct, mode: 0)
+            let file = try openRegular(directory, path, flags: O_RDONLY | obscura_direct, mode: 0)
             defer { close(file) }
             return try readFully(file, bytes, at: offset)
         } catch  where error == Errno(EINVAL) {
             // No O_DIRECT, or none for pages of this size.
-            let file = try openTraceless(directory, path, flags: flags, mode: 0)
+            let file = try openRegular(directory, path, flags: O_RDONLY, mode: 0)
             defer { close(file) }
             forget(file, offset: offset, length: UInt64(bytes.count))
             return try readFully(file, bytes, at: offset)
@@ -135,7 +134,7 @@ extension FileSystemCalls {
     }
 
     /// As `open`, so that reading leaves no trace in the access time, where the caller owns the file.
-    public func openTraceless(
+    private func openTraceless(
         _ directory: Int32, _ path: String, flags: Int32, mode: UInt32
     ) throws(Errno) -> Int32 {
         do throws(Errno) {

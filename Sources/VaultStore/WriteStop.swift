@@ -41,8 +41,14 @@ extension Space {
         if isReadOnly || writeStop != nil { throw .readOnly }
         // Here rather than under the locks that are taken later: a look takes time.
         do throws(StoreError) { try claim?.willWrite() } catch {
-            if case .io(let number) = error, number.refusesWriting { stopWriting(.io(number)) }
-            throw error
+            switch error {
+            case .io(let number) where number.refusesWriting: stopWriting(.io(number))
+            // The file of the claim: what is written to it cannot be found again.
+            case .segmentMissing(let number): stopWriting(.segmentMissing(number))
+            case .segmentShort(let number): stopWriting(.segmentShort(number))
+            default: throw error
+            }
+            throw .readOnly
         }
     }
 

@@ -38,8 +38,8 @@ private final class StillClock: Sendable {
     private let clock = StillClock()
 
     /// A library that commits when it is told to, with a file that is durable.
-    private func makeRig(byHand: Bool = true) throws -> Rig {
-        let rig = try Rig()
+    private func makeRig(byHand: Bool = true, spaces: Int = 1) throws -> Rig {
+        let rig = try Rig(spaces: spaces)
         try rig.put("albums/old", noise(300_000, seed: 1))
         try rig.close()
         try rig.reopen { options in
@@ -244,6 +244,42 @@ private final class StillClock: Sendable {
         rig.library.release(handle)
         rig.vault.calls.failSyncs(nil)
         rig.closeAnyhow()
+    }
+
+    /// The files of an only space, and that of two: before the first write of a mount, or after it.
+    @Test(arguments: [(1, "segments/000000.seg"), (1, "segments/000001.seg"), (2, "spaces")], [false, true])
+    func `a file of the vault that is removed under a live library`(
+        file: (spaces: Int, name: String), isClaimed: Bool
+    ) throws {
+        let rig = try makeRig(spaces: file.spaces)
+        if isClaimed { try claim(rig) }
+        let number = file.name.hasSuffix("1.seg") ? 1 : 0
+        let kept = try loseAndFind("\(rig.vault.path)/\(file.name)", number, rig)
+        try rig.remount()
+        #expect(try rig.get("albums/new") == kept)
+    }
+
+    /// Returns the bytes of `albums/new`.
+    private func loseAndFind(_ path: String, _ number: Int, _ rig: Rig) throws -> [UInt8] {
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+        let handle = try rig.createOpen("albums/new")
+        // Where nothing can be claimed nothing is accepted; else it is kept in memory.
+        let isAccepted = (try? rig.write(handle, noise(70_000))) != nil
+        expectError(.readOnly) { try rig.library.fsync(handle, dataOnly: false) }
+        #expect(rig.library.writeStop == .segmentMissing(number))
+        expectError(.readOnly) { try rig.write(handle, [1]) }
+        #expect(try rig.get("albums/old") == noise(300_000, seed: 1))
+        let found = try status(rig)
+        #expect(found["reason"] == "segment 00000\(number) is missing")
+        #expect(found["advice"] == "unmount it, then run obscura check \(rig.vault.path) --repair")
+        // Not yet; and then it is there again, and nothing is lost.
+        #expect(try control("settle", rig)["written"] == "no")
+        try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+        #expect(try control("settle", rig) == ["written": "yes"])
+        #expect(rig.library.writeStop == nil)
+        try rig.write(handle, [9], at: 70_000)
+        try rig.close(handle)
+        return (isAccepted ? noise(70_000) : [UInt8](repeating: 0, count: 70_000)) + [9]
     }
 
     // MARK: What is not written

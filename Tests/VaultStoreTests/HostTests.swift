@@ -228,6 +228,18 @@ final class ReadOnlyHost: ForwardingCalls {
         if loss == .moved { #expect(try firstPage(vault.path, .reading) == 9) }
     }
 
+    @Test func `a claim does not make the file longer that was cut`() throws {
+        let vault = try makeWritten(spaces: 2)
+        let path = vault.path + "/spaces"
+        try open(vault.path, .writing) { space in
+            #expect(truncate(path, 4096) == 0)
+            space.stage(0, 8)
+            #expect(throws: StoreError.readOnly) { try space.commit(durable: true) }
+            #expect(space.writeStop == .segmentShort(0))
+        }
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64 == 4096)
+    }
+
     @Test func `a host that numbers a file anew at each opening is no loss`() throws {
         final class Calls: ForwardingCalls {
             let count = Mutex<UInt64>(0)

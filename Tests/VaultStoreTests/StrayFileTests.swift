@@ -113,6 +113,25 @@ import VaultFormat
         _ = try useAll(vault, spaces: 2)
     }
 
+    /// They have the claim, which is read and written by other calls than what they have else.
+    @Test(arguments: [mode_t(S_IFIFO), mode_t(S_IFSOCK), mode_t(S_IFLNK), mode_t(S_IFDIR)])
+    func `what is no file is neither of the first two segments`(kind: mode_t) throws {
+        let vault = try makeVault(directory)
+        let outside = directory.path + "/outside"
+        try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: false)
+        let names = (0..<2).map { SegmentLayout.name($0) }
+        for name in names {
+            try FileManager.default.moveItem(atPath: place(vault, name), toPath: "\(outside)/\(name)")
+            make(kind, place(vault, name), "\(outside)/\(name)")
+        }
+        #expect(throws: VaultError.self) { _ = try openSpace(vault) }
+        for name in names {
+            #expect(Glibc.remove(place(vault, name)) == 0)
+            try FileManager.default.moveItem(atPath: "\(outside)/\(name)", toPath: place(vault, name))
+        }
+        _ = try useAll(vault, spaces: 1)
+    }
+
     @Test func `what stands where a vault is to grow leaves it without room`() throws {
         let vault = try makeVault(directory)
         #expect(mkfifo(place(vault, SegmentLayout.name(2)), 0o600) == 0)

@@ -194,15 +194,19 @@ final class ClaimSlot: Sendable {
     private func put(
         _ page: UnsafeRawBufferPointer, copy: Int, _ isInTime: () -> Bool
     ) throws(StoreError) -> Bool {
+        let offset = start(copy: copy) + Self.slotOffset
         do throws(Errno) {
-            let flags = O_RDWR | O_NOFOLLOW
-            let file = try calls.openTraceless(directory, layout.fileName(copy), flags: flags, mode: 0)
+            let file = try calls.openRegular(directory, layout.fileName(copy), flags: O_RDWR, mode: 0)
             defer { calls.close(file) }
-            guard isInTime() else { return false }
-            try calls.writeFully(file, page, at: start(copy: copy) + Self.slotOffset)
-            try calls.dataSync(file)
-            return true
+            // A file that was cut stays as it was found.
+            if try calls.status(file).size >= offset + UInt64(page.count) {
+                guard isInTime() else { return false }
+                try calls.writeFully(file, page, at: offset)
+                try calls.dataSync(file)
+                return true
+            }
         } catch { throw error == .noEntry ? .segmentMissing(copy) : StoreError(error) }
+        throw .segmentShort(copy)
     }
 
     // MARK: The host
