@@ -15,6 +15,7 @@ public final class GameCalls: ForwardingCalls {
         var isEnded = false
         var isFilling = false
         var isTouching = true
+        var isCounting = true
     }
     private let state = Mutex(State())
     private let leaks: Set<Leak>
@@ -42,6 +43,9 @@ public final class GameCalls: ForwardingCalls {
 
     /// While a vault is made or grows.
     func setFilling(_ isFilling: Bool) { state.withLock { $0.isFilling = isFilling } }
+
+    /// From now on the header counts no writes.
+    func forbidCounting() { state.withLock { $0.isCounting = false } }
 
     /// From now on times stay as writes set them.
     func forbidTouching() { state.withLock { $0.isTouching = false } }
@@ -108,12 +112,14 @@ public final class GameCalls: ForwardingCalls {
         -> Int
     {
         try change()
-        let (path, isFilling) = state.withLock { ($0.paths[descriptor] ?? "", $0.isFilling) }
+        let (path, isFilling, isCounting) = state.withLock {
+            ($0.paths[descriptor] ?? "", $0.isFilling, $0.isCounting)
+        }
         if path.hasSuffix("/" + Self.shared) {
             try mirror(bytes, at: offset, beside: path)
             if isFilling && bytes.count == 1 << 20 { return try fill(descriptor, bytes, at: offset) }
         }
-        if leaks.contains(.counterInHeader), path.hasSuffix("obscura.vault"), bytes.count == 4096 {
+        if leaks.contains(.counterInHeader), isCounting, path.hasSuffix("obscura.vault"), bytes.count == 4096 {
             return try count(descriptor, bytes, at: offset, isFirst: isFilling)
         }
         return try real.pwrite(descriptor, bytes, at: offset)

@@ -1,5 +1,6 @@
 /// What happens to the two vaults of a pair: the same options, the same sessions of the decoy with the same photos.
-/// In one nothing else happens; in the other there are also hidden spaces and their sessions.
+/// In one there are also hidden spaces and their sessions; in the other what their owner says of them is true: the
+/// decoy's password was changed, and the decoy was looked at.
 public struct History: Sendable {
     /// How a session ends.
     enum Ending: Sendable {

@@ -7,7 +7,8 @@ public enum World: Int, CaseIterable, Sendable {
 }
 
 /// Who plays a history in one vault, by the library or by the program, and leaves the vault as it is found by whoever
-/// takes a copy. Space 0 is the decoy; which of the vault's spaces it gets is left to chance.
+/// takes a copy. Space 0 is the decoy; which of the vault's spaces it gets is left to chance. Negative numbers are
+/// the decoy too, under passwords that it has for a time.
 protocol HistoryPlayer {
     var history: History { get }
     var world: World { get }
@@ -15,12 +16,14 @@ protocol HistoryPlayer {
     /// Makes the vault, `space` getting the first password.
     func create(_ space: Int) throws
     func add(_ space: Int, surviving: [Int]) throws
+    /// Changes the decoy's password: zero is the one that the attacker gets.
+    func changePassword(_ old: Int, to new: Int) throws
     /// Destroys a space.
     func remove(_ space: Int) throws
     func grow(_ growth: History.Growth) throws
     /// Mounts, acts and ends as the session says. What fails after a kill is no failure.
     func visit(_ session: History.Session) throws
-    /// Mounts the decoy instead, looks at all that it holds and changes nothing.
+    /// Mounts the decoy instead, looks at all that it holds, changes nothing, and ends as the session does.
     func look(_ session: History.Session) throws
     /// Between two sessions.
     func pass(before session: Int) throws
@@ -44,19 +47,31 @@ extension HistoryPlayer {
     func pass(before session: Int) throws {}
 
     private func makeSpaces() throws {
-        let isDecoyAdded = history.isDecoyAdded && world == .hidden
-        let first = isDecoyAdded ? 1 : 0
-        try create(first)
-        var present = [first]
-        let others = world == .hidden ? (1..<history.usedCount).filter { $0 != first } : []
-        for space in (isDecoyAdded ? [0] : []) + others {
-            try add(space, surviving: present)
-            present.append(space)
+        let others = history.usedCount - 1
+        switch world {
+        case .alone:
+            // Who adds a space says of it that a password was changed.
+            try create(-others)
+            for number in (0..<others).reversed() { try changePassword(-number - 1, to: -number) }
+        case .hidden:
+            var spaces = Array(0...others)
+            if history.isDecoyAdded { spaces.swapAt(0, 1) }
+            try create(spaces[0])
+            for number in spaces.indices.dropFirst() {
+                try add(spaces[number], surviving: Array(spaces[..<number]))
+            }
         }
-        if world == .alone && history.hasDestroyed {
-            try add(1, surviving: present)
-            try visit(History.Session(space: 1, seed: 1, actionCount: 3, ending: .unmount))
+        guard history.hasDestroyed else { return }
+        let session = History.Session(space: 1, seed: 1, actionCount: 3, ending: .unmount)
+        switch world {
+        case .alone:
+            try add(1, surviving: [0])
+            try visit(session)
             try remove(1)
+        case .hidden:
+            try changePassword(0, to: -1)
+            try look(session)
+            try changePassword(-1, to: 0)
         }
     }
 }

@@ -18,7 +18,7 @@ public enum Leak: String, CaseIterable, Sendable {
     case holesInNewSegments
     /// New segments are filled with the same random bytes again and again.
     case repeatedFill
-    /// The header counts how often it was written.
+    /// The header counts how often a space was added to it.
     case counterInHeader
 
     /// The features of which at least one must find it.

@@ -13,6 +13,8 @@ final class Player: HistoryPlayer {
     private let pattern: [UInt8]
     private let stretcher: RememberingStretcher
     private var visitors: [Int: Visitor] = [:]
+    /// Whose password opens the decoy now.
+    private var decoy = 0
     /// What passes between two actions of a session.
     var pause: @Sendable () -> Void = {}
     /// How long an action takes at least: sessions are as long as people like, whatever they do in them.
@@ -65,6 +67,18 @@ final class Player: HistoryPlayer {
         }
     }
 
+    func changePassword(_ old: Int, to new: Int) throws {
+        try withCalls { calls in
+            calls.forbidCounting()
+            try patiently {
+                try Vault.changePassword(
+                    vault, old: Self.password(of: old), new: Self.password(of: new), stretcher: stretcher,
+                    calls: calls)
+            }
+        }
+        decoy = new
+    }
+
     func remove(_ space: Int) throws {
         visitors[space] = nil
         try withCalls { calls in
@@ -98,19 +112,7 @@ final class Player: HistoryPlayer {
             let start = ContinuousClock.now
             try visitor.act(library, seed: session.seed, count: session.actionCount)
             linger(since: start, session)
-            switch session.ending {
-            case .unmount:
-                try library.close()
-                return
-            // What is committed survives: both vaults of a pair shall hold the same.
-            case .kill:
-                awaitCommit(of: library)
-                calls.kill(afterChanges: 0)
-            case .killWhileUnmounting(let count):
-                awaitCommit(of: library)
-                calls.kill(afterChanges: count)
-            }
-            try? library.close()
+            try end(library, session.ending, calls)
         }
         if leaks.contains(.growsAlone) && session.space > 0 { try addSegment() }
     }
@@ -131,8 +133,22 @@ final class Player: HistoryPlayer {
             let start = ContinuousClock.now
             try visitor(0).look(library, count: session.actionCount)
             linger(since: start, session)
-            try library.close()
+            try end(library, session.ending, calls)
         }
+    }
+
+    private func end(_ library: Library, _ ending: History.Ending, _ calls: GameCalls) throws {
+        switch ending {
+        case .unmount: return try library.close()
+        // What is committed survives: both vaults of a pair shall hold the same.
+        case .kill:
+            awaitCommit(of: library)
+            calls.kill(afterChanges: 0)
+        case .killWhileUnmounting(let count):
+            awaitCommit(of: library)
+            calls.kill(afterChanges: count)
+        }
+        try? library.close()
     }
 
     /// Waits until a session has been as long as it is to be, and by chance some more.
@@ -152,7 +168,8 @@ final class Player: HistoryPlayer {
     private func open(_ space: Int, _ calls: GameCalls) throws -> Library {
         let unlocked = try patiently {
             try Vault.unlock(
-                vault, password: Self.password(of: space), stretcher: stretcher, calls: calls)
+                vault, password: Self.password(of: space == 0 ? decoy : space), stretcher: stretcher,
+                calls: calls)
         }
         return try Library.open(unlocked, options: Self.options(history))
     }

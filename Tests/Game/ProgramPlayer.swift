@@ -18,6 +18,8 @@ final class ProgramPlayer: HistoryPlayer {
     private let root: String
     /// By space.
     private var shelves: [Int: Shelf] = [:]
+    /// Whose password opens the decoy now.
+    private var decoy = 0
 
     private var mountPoint: String { root + "/mount" }
 
@@ -48,6 +50,11 @@ final class ProgramPlayer: HistoryPlayer {
 
     func add(_ space: Int, surviving: [Int]) throws {
         try must(["space", "add", "vault", "--password-stdin"], Self.passwords(of: [space] + surviving))
+    }
+
+    func changePassword(_ old: Int, to new: Int) throws {
+        try must(["passwd", "vault", "--password-stdin"], Self.passwords(of: [old, new]))
+        decoy = new
     }
 
     func remove(_ space: Int) throws {
@@ -82,7 +89,11 @@ final class ProgramPlayer: HistoryPlayer {
         }
         if shelf.made == 0 { try addPhoto(7, &shelf) }
         shelves[session.space] = shelf
-        if case .unmount = session.ending { return try unmount() }
+        try end(session.ending)
+    }
+
+    private func end(_ ending: History.Ending) throws {
+        if case .unmount = ending { return try unmount() }
         // What is committed survives: both vaults of a pair shall hold the same.
         try awaitCommit()
         if let daemon { kill(daemon, SIGKILL) }
@@ -92,7 +103,7 @@ final class ProgramPlayer: HistoryPlayer {
     func look(_ session: History.Session) throws {
         try mount(0)
         for photo in shelves[0]?.photos ?? [] { _ = try? bytes("moments/" + photo) }
-        try unmount()
+        try end(session.ending)
     }
 
     private func addPhoto(_ number: Int, _ shelf: inout Shelf) throws {
@@ -124,7 +135,9 @@ final class ProgramPlayer: HistoryPlayer {
     }
 
     private func mount(_ space: Int, _ options: [String] = []) throws {
-        try must(["mount", "vault", "mount", "--password-stdin"] + options, Self.passwords(of: [space]))
+        try must(
+            ["mount", "vault", "mount", "--password-stdin"] + options,
+            Self.passwords(of: [space == 0 ? decoy : space]))
     }
 
     private func unmount() throws {

@@ -156,8 +156,14 @@ final class TwoDaemons {
     func takeAway(_ number: Int) throws {
         _ = umount2(directory(number), Int32(MNT_DETACH))
         guard eventually({ daemon(number) == nil }) else {
-            throw Failure(description: "daemon \(number) lives on")
+            throw Failure(description: "daemon \(number) lives on: \(threads(of: number))")
         }
+    }
+
+    /// Where the threads of a daemon are in the kernel, and in which state.
+    private func threads(of number: Int) -> String {
+        guard let daemon = daemon(number) else { return "it has ended now" }
+        return (try? place.shell("grep -H . /proc/\(daemon)/task/*/{stat,wchan}")) ?? "?"
     }
 
     /// What of all that is safe a mount does not show as it must be.
