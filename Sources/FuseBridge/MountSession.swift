@@ -28,7 +28,8 @@ public final class MountSession: @unchecked Sendable {
     private var session: Session?
     private let notifier: Notifier
     private let mountPoint: MountPoint
-    /// From before the mount is there until it is gone: no signal may end the process in between.
+    /// From before the mount is there until this object is gone: what was told to be safe may have to be written when
+    /// the mount has ended, and no signal may end the process before that.
     private var signals: SignalWatch?
 
     /// How long open files may keep being served after a lazy unmount. Then they fail with ENOTCONN.
@@ -75,7 +76,11 @@ public final class MountSession: @unchecked Sendable {
         library.observer = notifier
     }
 
-    deinit { closeDown() }
+    deinit {
+        closeDown()
+        // Before the pipe that it writes to.
+        signals = nil
+    }
 
     /// A byte written here is the number of a signal, and does what that signal would.
     public var signalDescriptor: Int32 { control.writeEnd }
@@ -106,7 +111,6 @@ public final class MountSession: @unchecked Sendable {
         session?.stop()
         session = nil
         mountPoint.removeIfDead()
-        signals = nil
     }
 
     /// Waits for whatever ends the mount.

@@ -40,6 +40,8 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     // Found now: once it is mounted nobody answers for it before `run`.
     let place = realPath(daemon.directory)
     let (library, session) = try openAndMount(daemon, key, at: place, status)
+    // Until then signals are heard, and end nothing.
+    defer { withExtendedLifetime(session) {} }
     let mountGuard = MountGuard(place: place)
     defer { mountGuard?.end() }
     // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
