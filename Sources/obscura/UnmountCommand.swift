@@ -23,6 +23,8 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     let isSwept = runningDaemon(of: place)?.daemon.words.sweeps ?? false
     let daemon = findDaemon(of: place)
     defer { if let daemon { close(daemon) } }
+    let connection = entry.fuseConnection.map { openWaiting(ofConnection: $0) } ?? -1
+    defer { close(connection) }
     if arguments.has(.discard) {
         let changes = settle(place, named: directory, within: discardMilliseconds)
         if changes == nil || changes?.isAny == true {
@@ -36,7 +38,7 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
     try takeMountAway(place, lazily: false)
     guard let daemon, !isMountedElsewhere else { return }
-    waitForEnd(ofDaemon: daemon, directory: directory)
+    waitForEnd(ofDaemon: daemon, connection, directory: directory)
     guard isSwept else { return }
     let left = TrashReturn(user: DesktopUser(geteuid()), directory: absolutePath(directory)).count()
     if left > 0 { note("obscura: \(directory): \(TrashReturn.leftLine(left))") }
@@ -53,9 +55,18 @@ private func writeOut(_ place: String, named directory: String) throws(Failure) 
             + "obscura unmount --discard \(directory)")
 }
 
-private func waitForEnd(ofDaemon descriptor: Int32, directory: String) {
+/// - Parameter connection: of `openWaiting`. While the kernel has it the mount goes on in another mount namespace, where
+///   this command unmounts nothing: there it ends by a signal.
+private func waitForEnd(ofDaemon descriptor: Int32, _ connection: Int32, directory: String) {
     if hasEnded(descriptor, within: patienceMilliseconds) { return }
-    note("obscura: \(directory): unmounted; waiting until everything is written")
+    let isCopied = isConnected(connection)
+    note(
+        "obscura: \(directory): unmounted; "
+            + (isCopied
+                ? "a container or sandbox has a copy of the mount, which ends as well"
+                : "waiting until everything is written"))
+    // Where nobody can tell whether there is a copy too: one that writes what is left does not end by it.
+    _ = obscura_pidfd_send_signal(descriptor, SIGTERM)
     _ = hasEnded(descriptor, within: -1)
 }
 

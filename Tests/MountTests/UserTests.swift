@@ -81,6 +81,28 @@ import Testing
         #expect(eventually { place.daemon == nil })
     }
 
+    /// It would live on there, for as long as the container does, and the vault would be in use.
+    @Test func `a copy of the mount in another namespace ends with it`() throws {
+        let place = try makePlace()
+        let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
+        let line = """
+            as() { \(asUser.joined(separator: " ")) "$@"; }
+            as bin/obscura mount V D --password-file pw
+            as sh -c 'echo text > D/albums/notes.txt'
+            mkfifo ready
+            \(unshare) sh -c 'echo >ready; exec sleep 600' >&2 &
+            trap "kill $!" EXIT
+            cat ready
+            as bin/obscura unmount D
+            as bin/obscura mount V D --password-file pw
+            as cat D/albums/notes.txt
+            as bin/obscura unmount D
+            """
+        let ended = try place.run(["/bin/bash", "-ec", line])
+        #expect(ended.status == 0 && ended.output == "\ntext\n", "\(ended.output)")
+        #expect(place.daemon == nil)
+    }
+
     @Test func `without memory to lock no password is read`() throws {
         let place = try makePlace()
         let words = ["prlimit", "--memlock=65536:65536"] + asUser
