@@ -137,8 +137,7 @@ public final class UnlockedSpace: Sendable {
     public func destroy() throws(VaultError) {
         var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
         header.clearSlot(index)
-        try header.write(vault.header, calls: vault.calls)
-        Vault.blurTraces(vault, layout)
+        try Vault.change(header, of: vault)
     }
 
     /// Ends a session as every other one, for who looks at the vault's files; nothing in a vault of one space.

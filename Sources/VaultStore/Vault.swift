@@ -111,8 +111,7 @@ public enum Vault {
         let stretched = try header.stretched(new, by: stretcher)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         header.setSlot(space, key: key, stretched: stretched)
-        try header.write(vault.header, calls: calls)
-        blurTraces(vault, header.layout)
+        try change(header, of: vault)
     }
 
     /// Gives a space that none of `surviving` opens the password `new`: one of them, at random. Whatever such a
@@ -145,8 +144,7 @@ public enum Vault {
         let key = SecretBytes.random(count: Geometry.keyBytes)
         try formatSpace(vault, header, space, key)
         header.setSlot(space, key: key, stretched: stretched)
-        try header.write(vault.header, calls: calls)
-        blurTraces(vault, header.layout)
+        try change(header, of: vault)
     }
 
     /// Destroys the space that `password` opens: see `UnlockedSpace.destroy`.
@@ -195,6 +193,14 @@ public enum Vault {
     }
 
     // MARK: Traces
+
+    /// Writes a changed header, and leaves the same traces whether a space was added, removed or given another password.
+    static func change(_ header: Header, of vault: VaultDirectory) throws(VaultError) {
+        // Whoever adds a space has written to the spaces: a host's journal keeps their state with that of the header.
+        if header.layout.isShared { touch(vault, SegmentLayout.sharedName, powers: 3..<9) }
+        try header.write(vault.header, calls: vault.calls)
+        blurTraces(vault, header.layout)
+    }
 
     /// Leaves on the host what every session leaves, of a vault of several spaces: one that only looked at pictures the
     /// same as one that wrote, in whichever space. Best effort, as a vault on read-only media has nothing to hide.

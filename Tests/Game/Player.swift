@@ -138,15 +138,15 @@ final class Player: HistoryPlayer {
     }
 
     private func end(_ library: Library, _ ending: History.Ending, _ calls: GameCalls) throws {
-        switch ending {
-        case .unmount: return try library.close()
-        // What is committed survives: both vaults of a pair shall hold the same.
-        case .kill:
-            awaitCommit(of: library)
-            calls.kill(afterChanges: 0)
-        case .killWhileUnmounting(let count):
-            awaitCommit(of: library)
+        if case .unmount = ending { return try library.close() }
+        // What is committed survives: both vaults of a pair shall hold the same. It takes seconds.
+        awaitCommit(of: library)
+        library.blurTimesInUse()
+        pause()
+        if case .killWhileUnmounting(let count) = ending {
             calls.kill(afterChanges: count)
+        } else {
+            calls.kill(afterChanges: 0)
         }
         try? library.close()
     }
