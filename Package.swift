@@ -67,7 +67,7 @@ let package = Package(
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         .executableTarget(
-            name: "obscura-desktop", dependencies: ["CGLib", "CSystemd"], swiftSettings: settings),
+            name: "obscura-desktop", dependencies: ["CGLib", "CSQLite", "CSystemd"], swiftSettings: settings),
         .executableTarget(
             name: "obscura-guard", dependencies: ["CShims"], swiftSettings: settings),
         tests(

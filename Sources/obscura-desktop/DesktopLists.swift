@@ -2,18 +2,23 @@ internal import CGLib
 internal import CSystemd
 internal import Glibc
 
-/// Reads and changes lists of files that GLib keeps for the desktop, by GLib's own functions, and by gvfs.
+/// Reads and changes lists of files that are kept for the desktop: GLib's by its own functions, gvfs' by gvfs, and
+/// Plasma's in its database.
 ///
 /// A program of its own, run with the user's rights and without a key, so that no other needs GLib: where GLib is not
 /// installed this one does not start, and no program has written such lists. Returns the exit status.
 ///
 /// - `recent FILE` prints every URI of a list of recent files, each followed by NUL.
 /// - `remove FILE` removes the URIs from it that come from standard input, each followed by NUL.
+/// - `activities FILE` prints what Plasma's activity manager has noted in its database, each followed by NUL.
+/// - `forget FILE` removes from it what comes from standard input, each followed by NUL.
 /// - `metadata` has gvfs forget the paths that come from standard input: pairs of a tree's file and a path in it.
 func runDesktopLists(_ words: [String]) -> Int32 {
     switch (words.dropFirst().first, words.count) {
     case ("recent", 3): printRecent(words[2]) ? 0 : 1
     case ("remove", 3): removeRecent(words[2], readItems()) ? 0 : 1
+    case ("activities", 3): printActivities(words[2]) ? 0 : 1
+    case ("forget", 3): forgetActivities(words[2], readItems()) ? 0 : 1
     case ("metadata", 2): forgetMetadata(readItems()) ? 0 : 1
     default: 2
     }
@@ -66,7 +71,7 @@ private func forgetMetadata(_ items: [[CChar]]) -> Bool {
 }
 
 /// The bus whose address the environment has.
-private final class SessionBus {
+final class SessionBus {
     private let bus: OpaquePointer
 
     private static let name = "org.gtk.vfs.Metadata"
@@ -101,6 +106,51 @@ private final class SessionBus {
         sd_bus_message_append_array(call, CChar(UInt8(ascii: "y")), bytes, bytes.count) >= 0
     }
 
+    // MARK: Plasma's activity manager
+
+    private static let manager = "org.kde.ActivityManager"
+    private static let endPollsMax = 60
+    private static let endPollMicroseconds: UInt32 = 50_000
+
+    /// Asks it to end, and waits for that. False where it does not run.
+    func endActivityManager() -> Bool {
+        var (call, reply): (OpaquePointer?, OpaquePointer?) = (nil, nil)
+        defer {
+            sd_bus_message_unref(call)
+            sd_bus_message_unref(reply)
+        }
+        guard isRunning(Self.manager),
+            sd_bus_message_new_method_call(
+                bus, &call, Self.manager, "/ActivityManager", Self.manager + ".Application", "quit") >= 0,
+            sd_bus_call(bus, call, Self.microseconds, nil, &reply) >= 0
+        else { return false }
+        for _ in 0..<Self.endPollsMax where isRunning(Self.manager) { usleep(Self.endPollMicroseconds) }
+        return true
+    }
+
+    /// Has the bus start it, and does not wait for it.
+    func startActivityManager() {
+        var call: OpaquePointer?
+        defer { sd_bus_message_unref(call) }
+        let service = "org.freedesktop.DBus"
+        var flags: UInt32 = 0
+        guard
+            sd_bus_message_new_method_call(
+                bus, &call, service, "/org/freedesktop/DBus", service, "StartServiceByName") >= 0,
+            sd_bus_message_append_basic(call, CChar(UInt8(ascii: "s")), Self.manager) >= 0,
+            sd_bus_message_append_basic(call, CChar(UInt8(ascii: "u")), &flags) >= 0
+        else { return }
+        sd_bus_send(bus, call, nil)
+    }
+
+    private func isRunning(_ service: String) -> Bool {
+        var owner: OpaquePointer?
+        defer { sd_bus_creds_unref(owner) }
+        return sd_bus_get_name_creds(bus, service, 0, &owner) >= 0
+    }
+
+    // MARK: gvfs
+
     func replaceMetadataDaemon() -> Bool {
         sd_bus_request_name(bus, Self.name, UInt64(SD_BUS_NAME_REPLACE_EXISTING)) >= 0
             && sd_bus_release_name(bus, Self.name) >= 0
@@ -110,7 +160,7 @@ private final class SessionBus {
 // MARK: Items
 
 /// What standard input holds up to each NUL, with it.
-private func readItems() -> [[CChar]] {
+func readItems() -> [[CChar]] {
     var bytes: [CChar] = []
     var buffer = [CChar](repeating: 0, count: 65_536)
     while true {
@@ -122,7 +172,7 @@ private func readItems() -> [[CChar]] {
     return bytes.split(separator: 0).map { Array($0) + [0] }
 }
 
-private func writeItem(_ text: UnsafePointer<CChar>) -> Bool {
+func writeItem(_ text: UnsafePointer<CChar>) -> Bool {
     var rest = UnsafeRawBufferPointer(start: text, count: strlen(text) + 1)
     while !rest.isEmpty {
         let count = write(STDOUT_FILENO, rest.baseAddress, rest.count)

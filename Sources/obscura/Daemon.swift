@@ -179,7 +179,8 @@ struct Daemon: Equatable {
 /// What the daemon may know of the user's environment, and that Swift's backtracer stays off: it prints memory.
 private func daemonEnvironment() -> [String] {
     var names = [
-        "TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_DATA_DIRS",
+        "TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+        "XDG_DATA_DIRS",
         "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS",
     ]
     #if DEBUG

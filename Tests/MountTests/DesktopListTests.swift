@@ -102,6 +102,83 @@ import Testing
         #expect(try place.files(data + "/RecentDocuments") == ["c.desktop"])
     }
 
+    @Test func `what Dolphin and PCManFM keep of folders and tabs`() throws {
+        let config = "../../.config/"
+        let views = "dolphin/view_properties/local"
+        try place.mount()
+        // As Dolphin 22.12 writes it.
+        func session(_ path: String) -> String {
+            "[1]\nTab Count=1\nTab Data 0=\\x00\\x00.file://\(path)/\\x00\\x01Afile://\(path)/a%20b.jpg\\x00\n"
+        }
+        try write(session(place.albums), config + "session/dolphin_dolphin_dolphin")
+        try write(session(place.mountPoint + "x"), config + "session/dolphin_other")
+        try write("URL[$e]=file:$HOME/D/moments/a.jpg\n", config + "session/kate")
+        for path in [place.albums + "/Zanzibar", place.root + "/E"] {
+            try write("[Dolphin]\nViewMode=1\n", views + path + "/.directory")
+        }
+        let other = "# libfm\n[\(place.root)/E]\nSort=name;\n"
+        try write(
+            "# libfm\n[\(place.albums)/Zanzibar]\nSort=name;\n[\(place.root)/E]\nSort=name;\n",
+            config + "libfm/dir-settings.conf")
+        try place.unmount()
+        #expect(try place.files(place.root + "/.config/session") == ["dolphin_other"])
+        #expect(!exists("\(data)/\(views)\(place.mountPoint)"))
+        #expect(exists("\(data)/\(views)\(place.root)/E/.directory"))
+        #expect(try text(config + "libfm/dir-settings.conf") == other)
+    }
+
+    @Test func `what programs complain of in an X session's log`() throws {
+        let log = "../../.xsession-errors"
+        let uri = "eog 'file://\(place.albums)/a.jpg'"
+        try place.mount()
+        try write("one\n\(uri)\ncopy \(place.albums)/ä.jpg\n\(place.mountPoint)x\n", log)
+        let file = try status(data + "/" + log).st_ino
+        try place.unmount()
+        func mask(_ line: String) -> String { String(repeating: "-", count: line.utf8.count) }
+        #expect(
+            try text(log)
+                == "one\n\(mask(uri))\n\(mask("copy \(place.albums)/ä.jpg"))\n\(place.mountPoint)x\n")
+        #expect(try status(data + "/" + log).st_ino == file)
+    }
+
+    @Test func `what Plasma's activity manager knows of files`() throws {
+        try place.mount()
+        try place.shell("mkdir -p '\(data)/kactivitymanagerd/resources'")
+        // As kactivitymanagerd 5.27 leaves it when it is killed: rows in the log alone.
+        try place.source(
+            "database.py",
+            Array(
+                """
+                import os, sqlite3, sys
+                database = sqlite3.connect(sys.argv[1] + "/kactivitymanagerd/resources/database")
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("CREATE TABLE ResourceEvent (usedActivity TEXT, targettedResource TEXT)")
+                database.execute("CREATE TABLE ResourceInfo (targettedResource TEXT PRIMARY KEY, title TEXT)")
+                for path in sys.argv[2:]:
+                    search = "filenamesearch:?search=a&url=file://" + path + "&title=a"
+                    for resource in [path, "file://" + path, search]:
+                        database.execute("INSERT INTO ResourceEvent VALUES ('a', ?)", [resource])
+                        database.execute("INSERT INTO ResourceInfo VALUES (?, '')", [resource])
+                database.commit()
+                os._exit(0)
+                """.utf8))
+        try place.shell(
+            "python3 source/database.py '\(data)' '\(place.albums)/Zanzibar/a.jpg' '\(place.root)/Marrakesh/a.jpg'"
+        )
+        try place.shell(
+            """
+            cd '\(data)/kactivitymanagerd/resources'
+            mkdir working-backup
+            cp database database-wal working-backup
+            """)
+        let names = "grep -rl Zanzibar '\(data)' || true"
+        #expect(try place.shell(names).split(separator: "\n").count == 2)
+        try place.unmount()
+        #expect(try place.shell(names).isEmpty)
+        let rows = "cat '\(data)/kactivitymanagerd/resources/database' | grep -ao Marrakesh | wc -l"
+        #expect(try Int(place.shell(rows).trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0 >= 6)
+    }
+
     /// Lines of a shell on a message bus of its own, where gvfs is at hand.
     private func onBus(_ lines: String) throws {
         try place.source("bus.sh", Array("export GVFS_DISABLE_FUSE=1\n\(lines)".utf8))

@@ -66,12 +66,33 @@ struct DesktopLists {
         return uri[..<found.lowerBound] + Array(home.utf8) + uri[found.upperBound...]
     }
 
+    // MARK: What was used in which activity
+
+    /// Removes what Plasma's activity manager has noted of files and folders: those that any program of KDE's opened, and
+    /// those in the list of recent files.
+    func removeActivities(of isGone: (_ file: [UInt8]) -> Bool) {
+        let directory = data + "/kactivitymanagerd/resources/"
+        // Copies that it makes when it starts come after what they are made from.
+        for name in ["database", "working-backup/database", "test-backup/database"] {
+            let database = realPath(directory + name)
+            guard isOwnFile(database), let answer = ask(["activities", database]) else { continue }
+            let gone = answer.split(separator: 0).map { Array($0) }.filter { resource in
+                resource.first == UInt8(ascii: "/")
+                    ? isGone(resource) : fileURIs(in: resource[...], home: home).contains(where: isGone)
+            }
+            if !gone.isEmpty { _ = ask(["forget", database], gone, environment: bus) }
+        }
+    }
+
+    /// For the environment of a program that asks others.
+    private var bus: [String] { busAddress.map { ["DBUS_SESSION_BUS_ADDRESS=\($0)"] } ?? [] }
+
     // MARK: How folders are shown
 
     /// Has gvfs forget what it keeps of `directory`, where the mount is, and of all below: Nautilus, Nemo and Caja keep
     /// there how each folder is shown. Without a message bus it stays: gvfs alone may write those files.
     func removeMetadata(of directory: String) {
-        guard let busAddress else { return }
+        guard busAddress != nil else { return }
         let place = realPath(directory)
         let home = home.map(realPath)
         var items: [[UInt8]] = []
@@ -85,7 +106,7 @@ struct DesktopLists {
             if knows(tree, path) { items += [Array(tree.utf8), Array(path.utf8)] }
         }
         if !items.isEmpty {
-            _ = ask(["metadata"], items, environment: ["DBUS_SESSION_BUS_ADDRESS=\(busAddress)"])
+            _ = ask(["metadata"], items, environment: bus)
         }
     }
 

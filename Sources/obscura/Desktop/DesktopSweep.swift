@@ -66,6 +66,7 @@ struct DesktopSweep: Equatable {
         let owner = DesktopUser(user)
         let (cache, data) = (owner.cacheDirectory, owner.dataDirectory)
         let lists = DesktopLists(of: owner)
+        let files = DesktopFiles(of: owner, mountPoint: directory)
         try owner.become()
         if let cache {
             var gone = PathsBelow(directory, near: cache)
@@ -77,7 +78,9 @@ struct DesktopSweep: Equatable {
         close(STDOUT_FILENO)
         if let data, let lists {
             var gone = PathsBelow(directory, near: data)
+            files.remove { gone.contains($0) }
             lists.removeRecent { gone.contains($0) }
+            lists.removeActivities { gone.contains($0) }
             lists.removeMetadata(of: directory)
         }
     }

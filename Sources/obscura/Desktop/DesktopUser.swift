@@ -23,6 +23,7 @@ struct DesktopUser: Equatable, Sendable {
     var caller: Caller { Caller(uid: id, gid: group) }
 
     var cacheDirectory: String? { directory("XDG_CACHE_HOME", below: "/.cache") }
+    var configDirectory: String? { directory("XDG_CONFIG_HOME", below: "/.config") }
     var dataDirectory: String? { directory("XDG_DATA_HOME", below: "/.local/share") }
 
     /// The message bus of the user's session; nil where there is none.

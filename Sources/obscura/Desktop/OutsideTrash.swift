@@ -92,17 +92,6 @@ struct OutsideTrash {
         forgetSizes(of: Set(names))
     }
 
-    /// True where nothing of that path is left.
-    private func removeAll(_ path: HostPath) -> Bool {
-        let status: stat
-        do throws(Errno) { status = try path.status() } catch { return error == .noEntry }
-        guard status.isDirectory else { return path.withCString { unlink($0) } == 0 }
-        // As it was copied, it may be read-only.
-        if status.st_mode & 0o700 != 0o700 { _ = path.withCString { chmod($0, 0o700) } }
-        for name in (try? path.list()) ?? [] where !removeAll(path.appending(name)) { return false }
-        return path.withCString { rmdir($0) } == 0
-    }
-
     /// `directorysizes` names directories that were deleted, a line each: size, time, name.
     private func forgetSizes(of names: Set<Name>) {
         let path = directory.appending("directorysizes")
@@ -115,19 +104,7 @@ struct OutsideTrash {
         }
         guard kept.count < lines.count else { return }
         let text = kept.flatMap { Array($0) + [newline] }
-        let draft = directory.appending("directorysizes.obscura")
-        guard
-            let file = try? draft.open(
-                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: UInt32(status.st_mode) & 0o777)
-        else { return }
-        let count = write(file, text, text.count)
-        close(file)
-        guard count == text.count,
-            draft.withCString({ from in path.withCString { to in rename(from, to) } }) == 0
-        else {
-            _ = draft.withCString { unlink($0) }
-            return
-        }
+        replace(path, with: text, mode: status.st_mode)
     }
 }
 

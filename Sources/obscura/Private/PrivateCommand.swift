@@ -25,7 +25,10 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
         try hiding.hide()
         command = try settings.commandWords()
         // What is swept when the mount goes is the session's, in its home directory; the user's bus is none of its.
-        for name in ["XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"] {
+        for name in [
+            "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+            "DBUS_SESSION_BUS_ADDRESS",
+        ] {
             unsetenv(name)
         }
         guard obscura_hand_on_admin() == 0 else {

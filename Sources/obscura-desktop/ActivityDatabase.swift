@@ -1,0 +1,85 @@
+internal import CSQLite
+internal import Glibc
+
+/// The database in which kactivitymanagerd notes the files and folders that KDE's programs used.
+///
+/// It is SQLite's, with a log beside it: what is removed is overwritten in both.
+private final class ActivityDatabase {
+    private let database: OpaquePointer
+
+    /// Each has the path, or the URI, in the same column.
+    private static let tables = ["ResourceInfo", "ResourceEvent", "ResourceScoreCache", "ResourceLink"]
+    private static let column = "targettedResource"
+    private static let waitMilliseconds: Int32 = 3_000
+
+    init?(_ path: String) {
+        var opened: OpaquePointer?
+        guard sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK, let opened else {
+            sqlite3_close(opened)
+            return nil
+        }
+        database = opened
+        sqlite3_busy_timeout(database, Self.waitMilliseconds)
+        guard run("PRAGMA trusted_schema = OFF"), run("PRAGMA secure_delete = ON") else { return nil }
+    }
+
+    deinit { sqlite3_close(database) }
+
+    /// Prints every path or URI.
+    func printResources() -> Bool {
+        for table in Self.tables {
+            // Another version may lack it.
+            guard let query = prepare("SELECT DISTINCT \(Self.column) FROM \(table)") else { continue }
+            defer { sqlite3_finalize(query) }
+            while sqlite3_step(query) == SQLITE_ROW {
+                guard let text = sqlite3_column_text(query, 0) else { continue }
+                let isWritten = text.withMemoryRebound(to: CChar.self, capacity: 1) { writeItem($0) }
+                if !isWritten { return false }
+            }
+        }
+        return true
+    }
+
+    func remove(_ resources: [[CChar]]) -> Bool {
+        guard run("BEGIN IMMEDIATE") else { return false }
+        for table in Self.tables {
+            guard let query = prepare("DELETE FROM \(table) WHERE \(Self.column) = ?") else { continue }
+            defer { sqlite3_finalize(query) }
+            for resource in resources {
+                let isDone = resource.withUnsafeBufferPointer {
+                    sqlite3_bind_text(query, 1, $0.baseAddress, -1, nil) == SQLITE_OK
+                        && sqlite3_step(query) == SQLITE_DONE
+                }
+                sqlite3_reset(query)
+                if !isDone { return false }
+            }
+        }
+        return run("COMMIT")
+    }
+
+    /// Empties the log, which still has what was removed. Waits for others to have read it.
+    func emptyLog() -> Bool {
+        sqlite3_wal_checkpoint_v2(database, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil) == SQLITE_OK
+    }
+
+    private func run(_ statement: String) -> Bool {
+        sqlite3_exec(database, statement, nil, nil, nil) == SQLITE_OK
+    }
+
+    private func prepare(_ statement: String) -> OpaquePointer? {
+        var prepared: OpaquePointer?
+        return sqlite3_prepare_v2(database, statement, -1, &prepared, nil) == SQLITE_OK ? prepared : nil
+    }
+}
+
+func printActivities(_ path: String) -> Bool { ActivityDatabase(path)?.printResources() ?? false }
+
+/// The activity manager itself forgets scores but not names, and as long as it runs its log cannot be emptied. So it is
+/// ended, and started anew where it ran.
+func forgetActivities(_ path: String, _ resources: [[CChar]]) -> Bool {
+    let bus = SessionBus()
+    let didRun = bus?.endActivityManager() ?? false
+    defer { if didRun { bus?.startActivityManager() } }
+    guard let database = ActivityDatabase(path), database.remove(resources) else { return false }
+    return database.emptyLog()
+}
