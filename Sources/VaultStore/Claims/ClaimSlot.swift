@@ -198,8 +198,9 @@ final class ClaimSlot: Sendable {
         do throws(Errno) {
             let file = try calls.openRegular(directory, layout.fileName(copy), flags: O_RDWR, mode: 0)
             defer { calls.close(file) }
-            // A file that was cut stays as it was found.
-            if try calls.status(file).size >= offset + UInt64(page.count) {
+            // The file of all spaces, if it was cut, stays as it was found; a segment may be about to be made anew.
+            let size = layout.isShared ? try calls.status(file).size : .max
+            if size >= offset + UInt64(page.count) {
                 guard isInTime() else { return false }
                 try calls.writeFully(file, page, at: offset)
                 try calls.dataSync(file)
