@@ -66,14 +66,14 @@ private func removeTree(_ path: String) {
         if let stream = fdopendir(dup(descriptor)) {
             while let entry = readdir(stream) {
                 // Names need not be UTF-8.
-                let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                let (name, text) = withUnsafePointer(to: &entry.pointee.d_name) {
                     $0.withMemoryRebound(to: CChar.self, capacity: 256) {
-                        Array(UnsafeBufferPointer(start: $0, count: 256))
+                        (Array(UnsafeBufferPointer(start: $0, count: 256)), String(cString: $0))
                     }
                 }
-                if String(cString: name) == "." || String(cString: name) == ".." { continue }
+                if text == "." || text == ".." { continue }
                 if unlinkat(descriptor, name, 0) == 0 { continue }
-                removeTree(path + "/" + String(cString: name))
+                removeTree(path + "/" + text)
             }
             closedir(stream)
         }
@@ -220,8 +220,7 @@ private func use(_ place: Playground, _ input: inout Input) {
     let sizes: [UInt64] = [1, 16 << 20, 20 << 20, 24 << 20, 1 << 50, 1 << 62, UInt64.max]
     try? Vault.grow(place.vault, bytesPerSpace: sizes[Int(input.number(UInt8.self)) % sizes.count]) { _, _ in
     }
-    let header = place.root + "/header"
-    try? Vault.exportHeader(place.vault, to: header)
+    _ = try? Vault.headerImage(place.vault)
     _ = try? Vault.backup(place.vault, to: place.copy) { _, _ in }
 }
 
@@ -232,7 +231,7 @@ private func open(_ path: String, isReadOnly: Bool) {
     else { return }
     if !isReadOnly { try? unlocked.repairFiles() }
     guard let space = try? unlocked.openSpace(readOnly: isReadOnly) else { return }
-    _ = (space.capacity, space.isCatalogueFull)
+    _ = space.capacity
     if isReadOnly { return }
     let bytes = [UInt8](repeating: 1, count: 300_000)
     let runs = try? bytes.withUnsafeBytes {

@@ -33,6 +33,6 @@ private func use(_ record: IdentityRecord) {
     let contents = FoundContents([], damagedEnds: [:], lostBytesMax: 16 << 20)
     // More than a file of 16 GiB has no place in a test.
     guard record.runs?.allSatisfy({ $0.length < 1 << 34 }) ?? true else { return }
-    let bytes = contents.bytes(of: record, 1)
+    let bytes = contents.bytes(of: Salvage.Survivor(record: record, generation: 1))
     precondition(bytes.lostBytes == bytes.allocated)
 }

@@ -133,7 +133,7 @@ private final class Forgery: Sendable {
     private func use(isReadOnly: Bool) {
         guard let space = try? vault.openSpace(disk, isReadOnly: isReadOnly) else { return }
         for page in 0..<min(space.pageCount, 24) { _ = try? space.page(page) }
-        _ = (space.capacity, space.storedBytes, space.isCatalogueFull, space.pendingBytes)
+        _ = (space.capacity, space.storedBytes, space.pendingBytes)
         let report = space.checkStructure()
         _ = space.compareSlots(report, mending: !isReadOnly)
         let window = 0..<min(4, space.segmentCount)
