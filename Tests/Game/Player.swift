@@ -109,10 +109,8 @@ final class Player: HistoryPlayer {
             library.didGoLive()
             var visitor = visitor(session.space)
             defer { visitors[session.space] = visitor }
-            let start = ContinuousClock.now
             try visitor.act(library, seed: session.seed, count: session.actionCount)
-            linger(since: start, session)
-            try end(library, session.ending, calls)
+            try end(library, session.ending, visitor, calls)
         }
         if leaks.contains(.growsAlone) && session.space > 0 { try addSegment() }
     }
@@ -130,19 +128,20 @@ final class Player: HistoryPlayer {
             if leaks.contains(.looksNotTouched) { calls.forbidTouching() }
             let library = try open(0, calls)
             library.didGoLive()
-            let start = ContinuousClock.now
-            try visitor(0).look(library, count: session.actionCount)
-            linger(since: start, session)
-            try end(library, session.ending, calls)
+            let visitor = visitor(0)
+            try visitor.look(library, count: session.actionCount)
+            try end(library, session.ending, visitor, calls)
         }
     }
 
-    private func end(_ library: Library, _ ending: History.Ending, _ calls: GameCalls) throws {
+    private func end(
+        _ library: Library, _ ending: History.Ending, _ visitor: Visitor, _ calls: GameCalls
+    ) throws {
+        visitor.wait()
         if case .unmount = ending { return try library.close() }
         // What is committed survives: both vaults of a pair shall hold the same. It takes seconds.
         awaitCommit(of: library)
-        library.blurTimesInUse()
-        pause()
+        visitor.pass(library)
         if case .killWhileUnmounting(let count) = ending {
             calls.kill(afterChanges: count)
         } else {
@@ -151,17 +150,23 @@ final class Player: HistoryPlayer {
         try? library.close()
     }
 
-    /// Waits until a session has been as long as it is to be, and by chance some more.
-    private func linger(since start: ContinuousClock.Instant, _ session: History.Session) {
-        guard actionMilliseconds > 0 else { return }
-        let least = (session.actionCount + 1) * actionMilliseconds
-        let end = start + .milliseconds(least + Int.random(in: 0..<2 * actionMilliseconds))
-        while ContinuousClock.now < end { usleep(1000) }
+    /// What waits for the next of some moments, which lie as far apart as an action takes at least, and by chance some
+    /// more: what was done until then does not show in them.
+    private func moments() -> () -> Void {
+        guard actionMilliseconds > 0 else { return {} }
+        let (first, milliseconds) = (ContinuousClock.now, actionMilliseconds)
+        var count = 0
+        return {
+            count += 1
+            let next = first + .milliseconds(count * milliseconds + Int.random(in: 0..<milliseconds / 2))
+            while ContinuousClock.now < next { usleep(1000) }
+        }
     }
 
     private func visitor(_ space: Int) -> Visitor {
         var visitor = visitors[space] ?? Visitor()
         visitor.pause = pause
+        visitor.wait = moments()
         return visitor
     }
 

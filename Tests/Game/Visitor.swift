@@ -11,7 +11,9 @@ struct Visitor {
     private var photos: [Photo] = []
     private var made = 0
     private let caller = Caller(uid: getuid(), gid: getgid())
-    /// Called some seconds after each action.
+    /// Called after each action, to wait until some seconds have passed since the last one.
+    var wait: () -> Void = {}
+    /// Called then.
     var pause: @Sendable () -> Void = {}
 
     /// Imports, edits, deletes, writes notes, syncs and waits for commits, by the dice of `seed`. The first action of
@@ -46,7 +48,8 @@ struct Visitor {
     }
 
     /// What happens every few seconds.
-    private func pass(_ library: Library) {
+    func pass(_ library: Library) {
+        wait()
         library.blurTimesInUse()
         pause()
     }
