@@ -119,7 +119,8 @@ public final class GameCalls: ForwardingCalls {
             try mirror(bytes, at: offset, beside: path)
             if isFilling && bytes.count == 1 << 20 { return try fill(descriptor, bytes, at: offset) }
         }
-        if leaks.contains(.counterInHeader), isCounting, path.hasSuffix("obscura.vault"), bytes.count == 4096 {
+        if leaks.contains(.counterInHeader), isCounting, path.hasSuffix("obscura.vault"), bytes.count == 4096
+        {
             return try count(descriptor, bytes, at: offset, isFirst: isFilling)
         }
         return try real.pwrite(descriptor, bytes, at: offset)

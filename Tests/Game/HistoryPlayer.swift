@@ -69,8 +69,9 @@ extension HistoryPlayer {
             try visit(session)
             try remove(1)
         case .hidden:
+            // Not a look: the decoy shows inside whether it was first mounted before anything was put into it.
             try changePassword(0, to: -1)
-            try look(session)
+            try visit(session)
             try changePassword(-1, to: 0)
         }
     }
