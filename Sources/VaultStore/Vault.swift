@@ -194,7 +194,7 @@ public enum Vault {
 
     // MARK: Traces
 
-    /// Writes a changed header, and leaves the same traces whether a space was added, removed or given another password.
+    /// Writes a changed header. The traces are the same whether a space was added, removed or given another password.
     static func change(_ header: Header, of vault: VaultDirectory) throws(VaultError) {
         // Whoever adds a space has written to the spaces: a host's journal keeps their state with that of the header.
         if header.layout.isShared { touch(vault, SegmentLayout.sharedName, powers: 3..<9) }

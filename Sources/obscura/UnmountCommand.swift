@@ -55,8 +55,8 @@ private func writeOut(_ place: String, named directory: String) throws(Failure) 
             + "obscura unmount --discard \(directory)")
 }
 
-/// - Parameter connection: of `openWaiting`. While the kernel has it the mount goes on in another mount namespace, where
-///   this command unmounts nothing: there it ends by a signal.
+/// - Parameter connection: of `openWaiting`. While the kernel has it the mount goes on in another mount namespace,
+///   where this command unmounts nothing: there it ends by a signal.
 private func waitForEnd(ofDaemon descriptor: Int32, _ connection: Int32, directory: String) {
     if hasEnded(descriptor, within: patienceMilliseconds) { return }
     let isCopied = isConnected(connection)

@@ -76,8 +76,8 @@ struct DesktopFiles {
         if kept.count < text.count { replace(path, with: kept, mode: status.st_mode) }
     }
 
-    /// Overwrites lines that name a file below the mount. Every program of an X session writes there what it complains of,
-    /// and has the file open all the while: it is neither replaced nor cut.
+    /// Overwrites lines that name a file below the mount. Every program of an X session writes there what it complains
+    /// of, and has the file open all the while: it is neither replaced nor cut.
     private func maskLines(in path: HostPath, _ isGone: ([UInt8]) -> Bool) {
         guard let file = try? path.open(O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { return }
         defer { close(file) }

@@ -68,8 +68,8 @@ struct DesktopLists {
 
     // MARK: What was used in which activity
 
-    /// Removes what Plasma's activity manager has noted of files and folders: those that any program of KDE's opened, and
-    /// those in the list of recent files.
+    /// Removes what Plasma's activity manager has noted of files and folders: those that any program of KDE's opened,
+    /// and those in the list of recent files.
     func removeActivities(of isGone: (_ file: [UInt8]) -> Bool) {
         let directory = data + "/kactivitymanagerd/resources/"
         // Copies that it makes when it starts come after what they are made from.
