@@ -107,6 +107,7 @@ public final class Library: @unchecked Sendable {
     /// Takes up what an earlier session left undone, on the calling thread: where there is no mount.
     public func didGoLive() {
         guard !isReadOnly else { return }
+        unlocked?.blurBeginning()
         // Nothing of this is needed for an answer: what fails now, or is called off, is tried again at the next mount.
         func attempt(_ body: () throws(FileError) -> Void) {
             if !followUp.isCalledOff { try? body() }

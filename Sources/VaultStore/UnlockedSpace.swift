@@ -143,6 +143,9 @@ public final class UnlockedSpace: Sendable {
     /// Ends a session as every other one, for who looks at the vault's files; nothing in a vault of one space.
     public func blurTraces() { Vault.blurTraces(vault, layout) }
 
+    /// To be called when a session begins that may write.
+    public func blurBeginning() { Vault.blurBeginning(vault, layout) }
+
     /// To be called every few seconds of a session in which something was asked of the space.
     public func blurTimesInUse() { Vault.blurTimesInUse(vault, layout) }
 

@@ -233,6 +233,21 @@ public enum Vault {
         vault.calls.forget(file, offset: 0, length: 0)
     }
 
+    /// Leaves in the host's journal what the first durable write of a session leaves, for a session that may only look.
+    ///
+    /// The first fdatasync(2) of a file after its inode was read makes ext4 commit what is under way
+    /// (linux/fs/ext4/inode.c, `__ext4_iget`), and with it the file's times.
+    static func blurBeginning(_ vault: VaultDirectory, _ layout: SegmentLayout) {
+        guard layout.isShared else { return }
+        touch(vault, SegmentLayout.sharedName, powers: 0..<11)
+        guard
+            let file = try? vault.calls.openRegular(
+                vault.directory, SegmentLayout.sharedName, flags: O_RDONLY, mode: 0)
+        else { return }
+        defer { vault.calls.close(file) }
+        try? vault.calls.dataSync(file)
+    }
+
     /// Sets times now and then while a space is in use, whatever for: a host's journal keeps older states of its files,
     /// and so when they changed, and how much in between. So a session that only looks at pictures leaves as many
     /// states as one that writes. Those of the header are more or fewer by chance, which hides when it was written.
