@@ -55,7 +55,8 @@ import VaultFormat
                     closed.leave()
                 }
             }
-            try #require(eventually { mounted.calls.heldReads == 8 }, "\(mounted.calls.heldReads)")
+            try #require(
+                eventually(secondsMax: 300) { mounted.calls.heldReads == 8 }, "\(mounted.calls.heldReads)")
             // All of this would wait for ever.
             for number in 0..<20 {
                 let path = mounted.path("note\(number)")
