@@ -10,7 +10,7 @@ public final class TrashIntake {
     private let library: Library
     private let caller: Caller
     private var places: Places?
-    /// What was deleted from where, by its path from the root of the mount: names in `files`.
+    /// Names in `files`, by the former path of the deleted file, from the root of the mount.
     private var names: [[UInt8]: [Name]] = [:]
 
     /// Directories of the trash.

@@ -89,7 +89,7 @@ private struct ReadStream {
     private static let largeBytes = 64 << 10
     private static let windowBytes: UInt64 = 2 << 20
 
-    /// What to read for the reads to come; nil where nothing is foreseen, or all that is was asked for.
+    /// Returns the range to read ahead; nil if the reads are not sequential, or the range was requested before.
     mutating func toReadAhead(of read: Range<UInt64>, end: UInt64) -> Range<UInt64>? {
         guard read.count >= Self.largeBytes else { return nil }
         let isNext = read.lowerBound <= last + Self.windowBytes && last <= read.upperBound + Self.windowBytes
@@ -119,7 +119,8 @@ final class SegmentFiles: @unchecked Sendable {
     let directory: Int32
     /// Told of an error with which the host refuses writing as such. Set by the space.
     var noteRefusal: @Sendable (Errno) -> Void = { _ in }
-    /// What every file has at least: in a vault that does not grow all that it was seen to have. Set by the space.
+    /// The least size of each file, in bytes: of a vault with several spaces the size at opening or after `grow`, else 0.
+    /// Set by the space.
     var leastBytes: UInt64 {
         get { least.load(ordering: .relaxed) }
         set { least.store(newValue, ordering: .relaxed) }

@@ -165,7 +165,7 @@ struct ExtentRepair {
         try tables.replaceRuns(of: number, by: joined(content.kept + lost))
         try tables.markRecords(ofContent: number)
         if content.isOfFile {
-            // What it was is no reason to look for more the next time.
+            // The count from before the loss would let the next repair look for lost bytes again.
             try tables.countStoredBytes(ofFilesWith: number)
             try tables.dropThumbnailRows(content: number)
         } else {
@@ -188,7 +188,7 @@ struct ExtentRepair {
         // What rows say of impossible lengths goes no farther than the file.
         let known = kept.map(\.end).max() ?? 0
         let most = max(size ?? 0, min(known, Geometry.fileBytesMax)) + (size == nil ? Chunk.bytes : 0)
-        // What opens tells itself where it belongs.
+        // An extent that opens has its offset in its descriptor, whatever the row says.
         let opened = Set(content.open.map(\.sector))
         let claimed = runs.flatMap { run -> [Range<UInt64>] in
             guard run.offset < most, run.length > 0 else { return [] }

@@ -1,8 +1,8 @@
 /// Thumbnails outside the vault that do not say what they are of: their name does, as a digest of a path.
 extension Library {
-    /// Those of `digests` that are of a file of this space, or of one in its trash where it was deleted from.
+    /// Returns the digests that belong to files of this space: by a file's path, or by the former path of one in the
+    /// trash. Directories that cannot be read are left out.
     ///
-    /// What fails to be read is passed over.
     /// - Parameters:
     ///   - digests: MD5 of file URIs.
     ///   - places: where the space is mounted, by every name: paths from the root.
@@ -49,7 +49,7 @@ extension Library {
         return (try? trashInfo(entry.ino))??.path
     }
 
-    /// What a `.trashinfo` file says; nil where it is none.
+    /// Reads a `.trashinfo` file; nil if the file has another form.
     func trashInfo(_ ino: UInt64) throws(FileError) -> TrashInfoText? {
         let attributes = try attributes(ino).0
         guard attributes.isRegular, attributes.size <= TrashInfoText.bytesMax else { return nil }
