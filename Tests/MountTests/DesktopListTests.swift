@@ -156,15 +156,18 @@ import Testing
                 database.execute("CREATE TABLE ResourceInfo (targettedResource TEXT PRIMARY KEY, title TEXT)")
                 for path in sys.argv[2:]:
                     search = "filenamesearch:?search=a&url=file://" + path + "&title=a"
-                    for resource in [path, "file://" + path, search]:
+                    for resource in [path, "file://" + path] + ([] if "'" in path else [search]):
                         database.execute("INSERT INTO ResourceEvent VALUES ('a', ?)", [resource])
                         database.execute("INSERT INTO ResourceInfo VALUES (?, '')", [resource])
                 database.commit()
                 os._exit(0)
                 """.utf8))
         try place.shell(
-            "python3 source/database.py '\(data)' '\(place.albums)/Zanzibar/a.jpg' '\(place.root)/Marrakesh/a.jpg'"
-        )
+            """
+            ln -s D/albums "it's"
+            python3 source/database.py '\(data)' '\(place.albums)/Zanzibar/a.jpg' "$PWD/it's/Zanzibar/b.jpg" \
+                '\(place.root)/Marrakesh/a.jpg'
+            """)
         try place.shell(
             """
             cd '\(data)/kactivitymanagerd/resources'

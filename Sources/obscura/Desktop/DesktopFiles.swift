@@ -130,14 +130,12 @@ struct DesktopFiles {
 /// - Parameter home: in place of `$HOME`, as KDE writes it.
 func fileURIs(in text: ArraySlice<UInt8>, home: String?) -> [[UInt8]] {
     let scheme = Array("file:".utf8)
-    let variable = Array("$HOME".utf8)
     var found: [[UInt8]] = []
     var rest = text
     while let range = rest.firstRange(of: scheme) {
         rest = rest[range.upperBound...]
-        var path = Array(rest.prefix { !isEndOfURI($0) })
-        if let home, path.starts(with: variable) { path = Array(home.utf8) + path.dropFirst(variable.count) }
-        if let local = localPath(ofURI: scheme + path) { found.append(local) }
+        let path = rest.prefix { !isEndOfURI($0) }
+        if let local = localPath(ofURI: scheme + path, home: home) { found.append(local) }
     }
     return found
 }

@@ -54,16 +54,13 @@ struct DesktopLists {
             guard line.starts(with: "URL".utf8), let equals = line.firstIndex(of: UInt8(ascii: "=")) else {
                 return nil
             }
-            let uri = Array(line[(equals + 1)...])
-            return uri.first == UInt8(ascii: "/") ? uri : localPath(ofURI: expanded(uri))
+            return path(ofResource: Array(line[(equals + 1)...]))
         }
     }
 
-    /// `[$e]`: KDE writes the home directory as `$HOME`.
-    private func expanded(_ uri: [UInt8]) -> [UInt8] {
-        let variable = Array("$HOME".utf8)
-        guard let found = uri.firstRange(of: variable), let home else { return uri }
-        return uri[..<found.lowerBound] + Array(home.utf8) + uri[found.upperBound...]
+    /// The path of a file that KDE notes by its path or URI; nil for other URIs.
+    private func path(ofResource resource: [UInt8]) -> [UInt8]? {
+        resource.first == UInt8(ascii: "/") ? resource : localPath(ofURI: resource, home: home)
     }
 
     // MARK: What was used in which activity
@@ -77,8 +74,9 @@ struct DesktopLists {
             let database = realPath(directory + name)
             guard isOwnFile(database), let answer = ask(["activities", database]) else { continue }
             let gone = answer.split(separator: 0).map { Array($0) }.filter { resource in
-                resource.first == UInt8(ascii: "/")
-                    ? isGone(resource) : fileURIs(in: resource[...], home: home).contains(where: isGone)
+                // URIs of searches contain others.
+                path(ofResource: resource).map(isGone)
+                    ?? fileURIs(in: resource[...], home: home).contains(where: isGone)
             }
             if !gone.isEmpty { _ = ask(["forget", database], gone, environment: bus) }
         }

@@ -141,6 +141,15 @@ func localPath(ofURI uri: [UInt8], hosts: [[UInt8]] = thisHost) -> [UInt8]? {
     return percentDecoded(rest)
 }
 
+/// As `localPath(ofURI:hosts:)`, of a URI that may begin with `$HOME` in place of the home directory, as KDE writes it.
+func localPath(ofURI uri: [UInt8], home: String?) -> [UInt8]? {
+    guard let home else { return localPath(ofURI: uri) }
+    for scheme in ["file:", "file://"] where uri.starts(with: (scheme + "$HOME").utf8) {
+        return localPath(ofURI: Array((scheme + home).utf8) + uri.dropFirst((scheme + "$HOME").utf8.count))
+    }
+    return localPath(ofURI: uri)
+}
+
 private let thisHost: [[UInt8]] = {
     var name = [CChar](repeating: 0, count: 256)
     guard gethostname(&name, name.count - 1) == 0 else { return [] }
