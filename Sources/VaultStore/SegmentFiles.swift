@@ -119,8 +119,8 @@ final class SegmentFiles: @unchecked Sendable {
     let directory: Int32
     /// Told of an error with which the host refuses writing as such. Set by the space.
     var noteRefusal: @Sendable (Errno) -> Void = { _ in }
-    /// The least size of each file, in bytes: of a vault with several spaces the size at opening or after `grow`, else 0.
-    /// Set by the space.
+    /// The least size of each file, in bytes: of a vault with several spaces the size at opening or after `grow`, else
+    /// 0. Set by the space.
     var leastBytes: UInt64 {
         get { least.load(ordering: .relaxed) }
         set { least.store(newValue, ordering: .relaxed) }
