@@ -99,18 +99,20 @@ let package = Package(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
             path: "Tests/TestSupport",
             swiftSettings: settings),
-        // The game of deniability. Its loops over bytes are optimised in tests as well.
-        .target(name: "CGame", path: "Tests/CGame"),
+        // The distinguisher of deniability. Its loops over bytes are optimised in tests as well.
+        .target(name: "CDistinguisher", path: "Tests/CDistinguisher"),
         .target(
-            name: "Game",
+            name: "Distinguisher",
             dependencies: [
-                "CGame", "CShims", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultFormat",
+                "CDistinguisher", "CShims", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto",
+                "VaultFormat",
                 "LinuxIO", "TestSupport",
             ],
-            path: "Tests/Game", swiftSettings: settings + [.unsafeFlags(["-O"])]),
+            path: "Tests/Distinguisher", swiftSettings: settings + [.unsafeFlags(["-O"])]),
         .executableTarget(
-            name: "obscura-game", dependencies: ["Game"], path: "Tests/GameTool", swiftSettings: settings),
-        tests("GameTests", uses: ["Game"]),
+            name: "obscura-distinguisher", dependencies: ["Distinguisher"], path: "Tests/DistinguisherTool",
+            swiftSettings: settings),
+        tests("DistinguisherTests", uses: ["Distinguisher"]),
         tests(
             "PhotoLibraryTests",
             uses: [

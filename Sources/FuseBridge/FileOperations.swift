@@ -29,8 +29,8 @@ func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation
     let bridge = request.bridge
     do throws(FileError) {
         let (flags, caller) = (file!.pointee.flags, request.caller)
-        let handle = try request.whileAsked(ino) { asker throws(FileError) in
-            try bridge.library.open(ino, flags: flags, caller, unless: asker)
+        let handle = try request.interruptible(ino) { cancellation throws(FileError) in
+            try bridge.library.open(ino, flags: flags, caller, unless: cancellation)
         }
         file!.pointee.take(handle, bridge)
         if !request.sendOpened(file!.pointee) { releaseHandle(of: file!.pointee, bridge) }

@@ -9,8 +9,8 @@ func lookUp(_ request: fuse_req_t?, _ parent: fuse_ino_t, _ name: CString) {
     Request(request).answer { call throws(FileError) in
         let (library, caller) = (call.library, call.caller)
         return .entry(
-            try call.whileAsked(parent) { asker throws(FileError) in
-                try library.lookup(parent, Name(name), caller, unless: asker)
+            try call.interruptible(parent) { cancellation throws(FileError) in
+                try library.lookup(parent, Name(name), caller, unless: cancellation)
             })
     }
 }
@@ -32,8 +32,8 @@ func forgetMany(_ request: fuse_req_t?, _ count: Int, _ items: UnsafeMutablePoin
 func getAttributes(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: UnsafeMutablePointer<fuse_file_info>?) {
     Request(request).answer { call throws(FileError) in
         let (library, caller) = (call.library, call.caller)
-        let (attributes, timeout) = try call.whileAsked(ino) { asker throws(FileError) in
-            try library.attributes(ino, handle: file?.file, caller, unless: asker)
+        let (attributes, timeout) = try call.interruptible(ino) { cancellation throws(FileError) in
+            try library.attributes(ino, handle: file?.file, caller, unless: cancellation)
         }
         return .attributes(attributes, timeout: timeout)
     }

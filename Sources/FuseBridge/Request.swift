@@ -40,11 +40,11 @@ struct Request: ~Copyable {
 
     /// Runs `body`, which may have to wait for a picture where it is about such a node, with what is called off when
     /// whoever asked is being killed. It then answers EINTR at once, which lets that process end.
-    borrowing func whileAsked<R>(
+    borrowing func interruptible<R>(
         _ node: fuse_ino_t, _ body: (Cancellation?) throws(FileError) -> R
     ) throws(FileError) -> R {
         guard Library.mayTakeLong(node) else { return try body(nil) }
-        return try pointer.whileAsked(body)
+        return try pointer.interruptible(body)
     }
 
     /// This request, for work that may turn out to take long. Not to be used after the answer.
@@ -142,14 +142,14 @@ struct Request: ~Copyable {
 
 extension fuse_req_t {
     /// Runs `body` with what is called off when whoever asked is being killed.
-    fileprivate func whileAsked<R, E: Error>(_ body: (Cancellation) throws(E) -> R) throws(E) -> R {
-        let asker = Asker(thread: fuse_req_ctx(self).pointee.pid)
-        let data = Unmanaged.passUnretained(asker).toOpaque()
+    fileprivate func interruptible<R, E: Error>(_ body: (Cancellation) throws(E) -> R) throws(E) -> R {
+        let cancellation = InterruptibleCaller(thread: fuse_req_ctx(self).pointee.pid)
+        let data = Unmanaged.passUnretained(cancellation).toOpaque()
         // Called at once where INTERRUPT came before this.
-        fuse_req_interrupt_func(self, { _, data in Asker.from(data).noteSignal() }, data)
+        fuse_req_interrupt_func(self, { _, data in InterruptibleCaller.from(data).noteSignal() }, data)
         // When this returns, it is not running either.
         defer { fuse_req_interrupt_func(self, nil, nil) }
-        return try body(asker.cancellation)
+        return try body(cancellation.cancellation)
     }
 }
 
@@ -161,7 +161,7 @@ struct LongCall: LongRequest {
     func lasting(_ work: (Cancellation) -> Void) {
         bridge.beginLasting()
         defer { bridge.endLasting() }
-        pointer.whileAsked(work)
+        pointer.interruptible(work)
     }
 }
 

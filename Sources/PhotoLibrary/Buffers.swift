@@ -4,7 +4,7 @@ import VaultFormat
 import VaultStore
 
 /// What all open files share: the store, the buffers, and the bounds on bytes that are not sealed yet.
-final class FileCommons: @unchecked Sendable {
+final class FileContext: @unchecked Sendable {
     /// The largest request of the kernel.
     static let requestBytesMax = 1 << 20
 

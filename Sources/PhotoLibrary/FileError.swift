@@ -3,7 +3,7 @@ import VaultCatalogue
 import VaultStore
 
 /// Why a request was refused. The bridge gives each its error number; the numbers here only say which is
-/// meant.
+/// resolve.
 public enum FileError: Error, Sendable, Equatable {
     /// No such file or directory (ENOENT).
     case noEntry

@@ -13,9 +13,9 @@ extension FileState {
         -> R
     {
         if let direct = try readDirect(offset, count, reply) { return direct }
-        let wanted = min(count, FileCommons.requestBytesMax)
-        let buffer = commons.replies.take()
-        defer { commons.replies.give(buffer) }
+        let wanted = min(count, FileContext.requestBytesMax)
+        let buffer = context.replies.take()
+        defer { context.replies.give(buffer) }
         let got = try copy(offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
         return reply(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
     }
@@ -43,11 +43,11 @@ extension FileState {
             let run = map.pieces[at].run
             let content = map.content
             view.unlock()
-            let buffer = commons.chunks.take()
-            defer { commons.chunks.give(buffer) }
+            let buffer = context.chunks.take()
+            defer { context.chunks.give(buffer) }
             do throws(StoreError) {
                 let number = (offset - run.offset) / Chunk.bytes
-                let plain = try commons.space.read(
+                let plain = try context.space.read(
                     role: .content, content: content, run: run, chunk: Int(number), into: buffer)
                 let first = Int(offset - run.offset - number * Chunk.bytes)
                 guard first + Int(end - offset) <= plain.count else { throw StoreError.damaged }
@@ -127,8 +127,8 @@ extension FileState {
         let end = offset + UInt64(target.count)
         var position = offset
         var at = map.firstIndex(after: offset)
-        let scratch = commons.chunks.take()
-        defer { commons.chunks.give(scratch) }
+        let scratch = context.chunks.take()
+        defer { context.chunks.give(scratch) }
         while position < end {
             guard at < map.pieces.count, map.pieces[at].run.offset < end else {
                 memset(start + Int(position - offset), 0, Int(end - position))
@@ -141,7 +141,7 @@ extension FileState {
             }
             let number = (position - run.offset) / Chunk.bytes
             let plain = try stored(
-                commons.space.read(
+                context.space.read(
                     role: .content, content: map.content, run: run, chunk: Int(number), into: scratch))
             let first = position - run.offset - number * Chunk.bytes
             guard UInt64(plain.count) > first, let source = plain.baseAddress else { throw .damaged }

@@ -17,12 +17,12 @@ extension FileState {
     }
 
     private func leaveShared(keeping kept: UInt64) throws(FileError) {
-        guard let content = try commons.contentOfItsOwn(self) else { return }
+        guard let content = try context.contentOfItsOwn(self) else { return }
         var own = ExtentMap(content: content)
         do throws(FileError) {
             try copyPieces(before: kept, into: &own)
         } catch {
-            commons.space.abandon(own.pieces.map(\.run))
+            context.space.abandon(own.pieces.map(\.run))
             throw error
         }
         view.lock()
@@ -38,8 +38,8 @@ extension FileState {
     /// Seals what is stored before `end` into another map, some chunks at a time.
     private func copyPieces(before end: UInt64, into own: inout ExtentMap) throws(FileError) {
         let end = min(end, size)
-        let buffer = commons.replies.take()
-        defer { commons.replies.give(buffer) }
+        let buffer = context.replies.take()
+        defer { context.replies.give(buffer) }
         var next = map.nextStored(0)
         while let start = next, start < end {
             let first = Chunk.start(Chunk.index(start))
@@ -47,7 +47,7 @@ extension FileState {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(stop - first)])
             try copyStored(map, first, into: part)
             let near = own.pieces.last.map { $0.run.sector + UInt64($0.run.sectorCount) }
-            let runs = try commons.seal(
+            let runs = try context.seal(
                 content: own.content, offset: first, UnsafeRawBufferPointer(part), near: near, purpose: .user)
             let whole = (stop + Chunk.bytes - 1) / Chunk.bytes * Chunk.bytes
             _ = own.replace(first, whole, with: runs)
@@ -62,7 +62,7 @@ extension FileState {
         defer { view.unlock() }
         for index in Array(dirty.keys) { drop(index) }
         let pending = map.pieces.filter { !$0.isSaved }.map(\.run)
-        if !pending.isEmpty { commons.space.abandon(pending) }
+        if !pending.isEmpty { context.space.abandon(pending) }
         map = ExtentMap(content: content, saved: runs)
         changeCount += 1
         isShared = true

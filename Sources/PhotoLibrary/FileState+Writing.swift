@@ -45,7 +45,7 @@ extension FileState {
         throws(FileError)
     {
         let end = offset + UInt64(bytes.count)
-        let runs = try commons.seal(
+        let runs = try context.seal(
             content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
         view.lock()
         defer { view.unlock() }
@@ -76,7 +76,7 @@ extension FileState {
     private func claim(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
         guard end > chunk.claim else { return }
         let wanted = (end + 16_383) / 16_384 * 16_384 + 1024
-        try commons.claim(wanted - chunk.claim)
+        try context.claim(wanted - chunk.claim)
         chunk.claim = wanted
     }
 
@@ -95,8 +95,8 @@ extension FileState {
     ) throws(FileError) -> DirtyChunk {
         if let known = dirty[index] { return known }
         let stored = map.storedBytes(inChunk: index)
-        try commons.countDirty(for: self)
-        let chunk = DirtyChunk(commons.chunks.take(), valid: 0)
+        try context.countDirty(for: self)
+        let chunk = DirtyChunk(context.chunks.take(), valid: 0)
         do throws(FileError) {
             if stored > 0 && !(range.lowerBound == 0 && range.upperBound >= stored) {
                 let part = UnsafeMutableRawBufferPointer(rebasing: chunk.buffer[..<Int(stored)])
@@ -105,8 +105,8 @@ extension FileState {
             }
             if !isSystem { try claim(for: chunk, range.upperBound) }
         } catch {
-            commons.uncountDirty(claim: chunk.claim)
-            commons.chunks.give(chunk.buffer)
+            context.uncountDirty(claim: chunk.claim)
+            context.chunks.give(chunk.buffer)
             throw error
         }
         view.withLock { dirty[index] = chunk }
@@ -131,7 +131,7 @@ extension FileState {
         let runs =
             chunk.valid == 0
             ? []
-            : try commons.seal(
+            : try context.seal(
                 content: content, offset: start, bytes, near: sectorBehind(start),
                 purpose: chunk.claim == 0 ? .system : .user)
         view.lock()

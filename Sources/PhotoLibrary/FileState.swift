@@ -25,7 +25,7 @@ final class DirtyChunk {
 final class FileState: @unchecked Sendable {
     let inode: Inode
     let ino: UInt64
-    let commons: FileCommons
+    let context: FileContext
     let writer = Lock()
     let view = Lock()
 
@@ -71,9 +71,9 @@ final class FileState: @unchecked Sendable {
     /// (w) The last name has gone and the last handle too: nothing is to be saved.
     var isDiscarded = false
 
-    init(_ inode: Inode, _ runs: [ExtentRun], _ commons: FileCommons) {
+    init(_ inode: Inode, _ runs: [ExtentRun], _ context: FileContext) {
         self.inode = inode
-        self.commons = commons
+        self.context = context
         ino = inode.ino
         size = inode.row.size
         map = ExtentMap(content: inode.row.content, saved: runs)
@@ -106,7 +106,7 @@ final class FileState: @unchecked Sendable {
     func noteUnsaved() {
         guard unsavedSince == nil else { return }
         unsavedSince = MonotonicClock.milliseconds
-        commons.register(self)
+        context.register(self)
     }
 
     /// Widens the range whose rows are to be written.
@@ -128,15 +128,15 @@ final class FileState: @unchecked Sendable {
         for piece in removed {
             if piece.isSaved { freed.append(piece.run) } else { abandoned.append(piece.run) }
         }
-        if !abandoned.isEmpty { commons.space.abandon(abandoned) }
+        if !abandoned.isEmpty { context.space.abandon(abandoned) }
     }
 
     /// Takes a chunk out of the dirty ones. Both locks are held.
     func drop(_ index: UInt64) {
         guard let chunk = dirty.removeValue(forKey: index) else { return }
         changeCount += 1
-        commons.uncountDirty(claim: chunk.claim)
-        commons.chunks.give(chunk.buffer)
+        context.uncountDirty(claim: chunk.claim)
+        context.chunks.give(chunk.buffer)
     }
 
     /// Sets size and times after a change of the bytes. Both locks are held.
@@ -168,10 +168,10 @@ final class FileState: @unchecked Sendable {
         freed = []
         isNewer = false
         view.unlock()
-        if !pending.isEmpty { commons.space.abandon(pending) }
+        if !pending.isEmpty { context.space.abandon(pending) }
         if unsavedSince != nil {
             unsavedSince = nil
-            commons.unregister(self)
+            context.unregister(self)
         }
     }
 }

@@ -18,9 +18,9 @@ final class Inode: @unchecked Sendable {
     var nameHashes: Set<Int>?
     /// A name of it went, or became another's, by more than that name's own removal or renaming: the kernel may still
     /// believe it. Until it is looked up anew.
-    var isTakenAway = false
-    /// It was looked up anew before the kernel was told of the names that it lost; see `Library.meant`.
-    var isInDoubt = false
+    var mayHaveStaleDentry = false
+    /// It was looked up anew before the kernel was told of the names that it lost; see `Library.resolve`.
+    var hasUnconfirmedDentry = false
     /// The kernel gave it up after its last name had gone.
     var isForgotten = false
     /// What it adds to the bytes of all photos, as they were counted last.
@@ -48,8 +48,8 @@ final class Inode: @unchecked Sendable {
     var area: Area {
         if isDay { return .day }
         switch row.ino {
-        case Place.root: return .root
-        case Place.moments: return .moments
+        case WellKnownInode.root: return .root
+        case WellKnownInode.moments: return .moments
         default: return .album
         }
     }

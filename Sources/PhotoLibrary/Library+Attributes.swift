@@ -13,14 +13,14 @@ extension Library {
                 try truncate(file, to: size, caller)
             } else {
                 // Without a handle a new size comes by a name; all else may be about a descriptor as well.
-                _ = try locked { tree throws(FileError) in try meant(ino, tree, by: caller) }
+                _ = try locked { tree throws(FileError) in try resolve(ino, tree, by: caller) }
                 try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
             }
         }
         var isUndated = false
         let result = try changing { tree throws(FileError) in
             let isByName = handle == nil && changes.size == nil
-            let inode = try isByName ? meantUnlessOpen(ino, tree, by: caller) : tree.inode(ino, handle)
+            let inode = try isByName ? resolveUnlessOpen(ino, tree, by: caller) : tree.inode(ino, handle)
             try tree.set(changes, on: inode, now: .now())
             if changes.modified != nil, inode.isPhoto {
                 let photo = try tree.photo(inode)
@@ -42,14 +42,14 @@ extension Library {
         // A copy is none any more as soon as it is saved.
         let mayBePhoto = try locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriter = file.view.withLock { file.writerCount > 0 }
-        let verdict = mayBePhoto && !hasWriter ? look(file) : .unknown
+        let classification = mayBePhoto && !hasWriter ? classify(file) : .unknown
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid
-            try tree.file(file.inode, verdict, space, now: .now())
-            if verdict.isUndecided { try sql(tree.tables.addUnfiled(file.ino)) }
+            try tree.file(file.inode, classification, space, now: .now())
+            if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
-        if verdict.isUndecided { leaveToFollowUp(file) }
+        if classification.isUndecided { leaveToFollowUp(file) }
         if !hasWriter { file.needsFiling = false }
     }
 
@@ -68,7 +68,7 @@ extension Library {
         if VirtualInode.isVirtual(ino) { throw .noData }
         if hasPrefix(name, ownPrefix) {
             let name = Array(name.dropFirst(ownPrefix.count))
-            if ino == Place.root, let value = try controlAttribute(name, caller) { return value }
+            if ino == WellKnownInode.root, let value = try controlAttribute(name, caller) { return value }
             return try ownAttribute(ino, name)
         }
         return try locked { tree throws(FileError) in
@@ -87,7 +87,7 @@ extension Library {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
         try changing { tree throws(FileError) in
-            let inode = try meantUnlessOpen(ino, tree, by: caller)
+            let inode = try resolveUnlessOpen(ino, tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -117,7 +117,7 @@ extension Library {
     ) throws(FileError) {
         try checkAttribute(ino, name)
         try changing { tree throws(FileError) in
-            let inode = try meantUnlessOpen(ino, tree, by: caller)
+            let inode = try resolveUnlessOpen(ino, tree, by: caller)
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

@@ -2,7 +2,7 @@ import LinuxIO
 
 /// What became of a comparison that took long.
 enum LongComparison {
-    case decided(Verdict)
+    case decided(Classification)
     /// The file is another than was looked at.
     case changed
     /// Whoever asked for it waits no more, or the mount is about to end.
@@ -18,20 +18,22 @@ extension Library {
     /// The file is saved before, and the catalogue has it among those to be filed: whatever ends this, the next session
     /// can take it up.
     func compareAtLength(
-        _ file: FileState, _ verdict: Verdict, for request: (any LongRequest)?
+        _ file: FileState, _ classification: Classification, for request: (any LongRequest)?
     ) throws(FileError) -> LongComparison {
-        guard case .media(var sighting) = verdict else { return .decided(verdict) }
+        guard case .media(var probe) = classification else { return .decided(classification) }
         if file.needsFiling { try saveForGood(file) }
         let seen = file.view.withLock { file.changeCount }
         if file.comparedCount == seen { return .underWay }
-        guard !followUp.isCalledOff, request == nil || followUp.beginComparison() else { return .calledOff }
-        defer { if request != nil { followUp.endComparison() } }
+        guard !deferredWork.isCalledOff, request == nil || deferredWork.beginComparison() else {
+            return .calledOff
+        }
+        defer { if request != nil { deferredWork.endComparison() } }
         file.comparedCount = seen
         file.writer.unlock()
         var found: Result<EqualPhotos, FileError> = .success(EqualPhotos(isComplete: false))
         func search(unless cancellation: Cancellation?) {
-            found = findEquals(of: file, sighting.fingerprint) { [followUp] in
-                followUp.isCalledOff || cancellation?.isCancelled == true
+            found = findEquals(of: file, probe.fingerprint) { [deferredWork] in
+                deferredWork.isCalledOff || cancellation?.isCancelled == true
                     || file.view.withLock { file.changeCount } != seen
             }
         }
@@ -41,12 +43,12 @@ extension Library {
         if file.view.withLock({ file.changeCount }) != seen { return .changed }
         guard let equals = try? found.get() else {
             // What cannot be asked for now is not equal to anything.
-            sighting.isCompared = true
-            return .decided(.media(sighting))
+            probe.isCompared = true
+            return .decided(.media(probe))
         }
         guard equals.isComplete else { return .calledOff }
-        (sighting.equals, sighting.isCompared) = (equals.photos, true)
-        return .decided(.media(sighting))
+        (probe.equals, probe.isCompared) = (equals.photos, true)
+        return .decided(.media(probe))
     }
 
     /// A disk that has failed once may not fail again.

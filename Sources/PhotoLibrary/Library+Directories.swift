@@ -41,7 +41,7 @@ extension Library {
             try listThumbnails(handle.ino, after: cookie, plus: plus, visit)
             return
         }
-        if cookie == 0 { try followAll() }
+        if cookie == 0 { try applyCompanionMoves() }
         try locked { tree throws(FileError) in
             let directory = try tree.directory(handle.ino)
             if cookie == 0 { handle.end = tree.counters.dentry }

@@ -39,7 +39,7 @@ extension Library {
         while let stored = file.storedRange(from: offset) {
             offset = stored.lowerBound
             while offset < stored.upperBound {
-                let wanted = Int(min(UInt64(FileCommons.requestBytesMax), stored.upperBound - offset))
+                let wanted = Int(min(UInt64(FileContext.requestBytesMax), stored.upperBound - offset))
                 let (count, goesOn) = try read(handle, offset: offset, count: wanted) { bytes in
                     (bytes.count, bytes.isEmpty || body(offset, bytes))
                 }

@@ -51,16 +51,18 @@ extension Library {
         }
     }
 
-    /// Opens a regular file. O_TRUNC empties it. `asker` as for `lookup`.
+    /// Opens a regular file. O_TRUNC empties it. `cancellation` as for `lookup`.
     public func open(
-        _ ino: UInt64, flags: Int32, _ caller: Caller, unless asker: Cancellation? = nil
+        _ ino: UInt64, flags: Int32, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> FileHandle {
-        if VirtualInode.isVirtual(ino) { return try openThumbnail(ino, flags: flags, caller, unless: asker) }
+        if VirtualInode.isVirtual(ino) {
+            return try openThumbnail(ino, flags: flags, caller, unless: cancellation)
+        }
         let isWriting = flags & O_ACCMODE != O_RDONLY
         if isReadOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try locked { tree throws(FileError) in
             // What is written must not go into a file that nobody will find.
-            let inode = try meant(ino, tree, by: caller)
+            let inode = try resolve(ino, tree, by: caller)
             guard !inode.isDirectory else { throw .isDirectory }
             guard inode.isRegular else { throw .noSuchDeviceOrAddress }
             return try openedHandle(inode, tree, flags: flags)
@@ -92,7 +94,7 @@ extension Library {
         let isEmpty = inode.row.allocated == 0
         let runs = isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content))
         guard space.areSound(runs) else { throw .damaged }
-        let state = FileState(inode, runs, commons)
+        let state = FileState(inode, runs, context)
         inode.state = state
         inode.openCount += 1
         return state
@@ -203,23 +205,23 @@ extension Library {
                 return
             }
             let (place, isPhoto) = try locked { tree throws(FileError) in
-                (try tree.fileableName(of: file.inode)?.row, file.inode.isPhoto)
+                (try tree.classifiableName(of: file.inode)?.row, file.inode.isPhoto)
             }
-            var verdict =
-                place != nil || isPhoto ? look(file, at: place.map { ($0.parent, $0.name) }) : .unknown
-            if verdict.isUndecided {
-                switch try compareAtLength(file, verdict, for: request) {
+            var classification =
+                place != nil || isPhoto ? classify(file, at: place.map { ($0.parent, $0.name) }) : .unknown
+            if classification.isUndecided {
+                switch try compareAtLength(file, classification, for: request) {
                 case .changed: continue
                 case .underWay: return
                 case .calledOff:
                     file.needsFiling = false
                     return leaveToFollowUp(file)
-                case .decided(let decided): verdict = decided
+                case .decided(let decided): classification = decided
                 }
             }
-            try save(file, filedBy: verdict, for: file.lastWriter)
+            try save(file, filedBy: classification, for: file.lastWriter)
             file.needsFiling = false
-            if case .plain = verdict, let place, isSidecarName(place.name) {
+            if case .plain = classification, let place, isSidecarName(place.name) {
                 try fileBesideSidecar(file.inode)
             }
             return

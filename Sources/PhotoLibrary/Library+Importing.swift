@@ -57,7 +57,7 @@ public struct ImportFile<Source: ImportSource> {
 }
 
 /// What a file outside would be in the library.
-public enum Appraisal: Sendable {
+public enum ImportCategory: Sendable {
     /// By its bytes neither picture nor video, or it could not be read.
     case notPhoto
     /// Exactly the bytes of that photo.
@@ -111,7 +111,7 @@ extension Library {
     public func appraise(
         _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
         asNew: Bool = false, unless isCalledOff: () -> Bool = { false }
-    ) throws(FileError) -> Appraisal {
+    ) throws(FileError) -> ImportCategory {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
         }
@@ -119,9 +119,9 @@ extension Library {
             let known = try equalPhotos(to: source, print, besides: 0) { _ in isCalledOff() }
             if let first = known.photos.first { return .duplicate(first.ino) }
         }
-        let sighting = Sighting(facts: facts, sidecar: sidecar, fingerprint: print)
+        let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)
         return .photo(
-            Candidate(row: PhotoRow(ino: 0, modified: modified, sighting, named: name.bytes, now: .now())))
+            Candidate(row: PhotoRow(ino: 0, modified: modified, probe, named: name.bytes, now: .now())))
     }
 
     /// Adds a photo and its sidecars: beside it in the album, else in its day.
@@ -177,7 +177,7 @@ extension Library {
         guard let made else { return nil }
         try fileBesideSidecar(made)
         // The sidecar goes with its photo to the day that it has just given it.
-        try followAll()
+        try applyCompanionMoves()
         return (made.ino, true)
     }
 
@@ -187,7 +187,9 @@ extension Library {
     ) throws(FileError) -> UInt64? {
         let found = try locked { tree throws(FileError) -> UInt64? in
             var parent = album
-            if parent == nil { parent = try sql(tree.tables.dentry(Place.moments, dayName(day)))?.ino }
+            if parent == nil {
+                parent = try sql(tree.tables.dentry(WellKnownInode.moments, dayName(day)))?.ino
+            }
             guard let parent else { return nil }
             return try sql(tree.tables.dentry(parent, sidecar.name.bytes))?.ino
         }
@@ -269,7 +271,7 @@ extension Library {
     /// its name.
     public func album(_ path: [Name], makes: Bool) throws(FileError) -> UInt64? {
         let caller = Caller(uid: options.owner.uid, gid: options.owner.gid)
-        var album = Place.albums
+        var album = WellKnownInode.albums
         for name in path {
             do throws(FileError) {
                 let found = try lookup(album, name, caller).attributes
@@ -301,9 +303,9 @@ extension Library {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            let verdict = look(file, equals: .none)
+            let classification = classify(file, equals: .none)
             try changing { tree throws(FileError) in
-                try tree.settle(file.inode, verdict, in: day, now: .now())
+                try tree.settle(file.inode, classification, in: day, now: .now())
             }
         }
     }

@@ -6,14 +6,14 @@ extension Library {
     /// Whether what is asked of this inode, or looked up in it, may have to be made first, which takes long.
     public static func mayTakeLong(_ ino: UInt64) -> Bool { VirtualInode.isVirtual(ino) }
 
-    /// Finds a name in a directory. Throws `interrupted` once `asker`, where there is one, is called off.
+    /// Finds a name in a directory. Throws `interrupted` once `cancellation`, where there is one, is called off.
     public func lookup(
-        _ parent: UInt64, _ name: Name, _ caller: Caller, unless asker: Cancellation? = nil
+        _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> Entry {
         try check(name)
-        if let virtual = try lookupThumbnails(parent, name, caller, unless: asker) { return virtual }
+        if let virtual = try lookupThumbnails(parent, name, caller, unless: cancellation) { return virtual }
         if let entry = try find(parent, name, caller) { return entry }
-        try followAll()
+        try applyCompanionMoves()
         guard let entry = try find(parent, name, caller) else { throw .noEntry }
         return entry
     }
@@ -23,24 +23,27 @@ extension Library {
         try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             let found = try tree.find(directory, name.bytes)
-            if tree.mustFollow(name.bytes, in: directory, found?.inode, asker: caller.pid) { return nil }
+            if tree.hasPendingCompanionMove(name.bytes, in: directory, found?.inode, thread: caller.pid) {
+                return nil
+            }
             guard let found else { throw .noEntry }
             noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular {
-                tree.dayFinds.note(found.inode.ino, inDay: directory.isDay, by: caller.pid)
+                tree.dayLookups.note(found.inode.ino, inDay: directory.isDay, by: caller.pid)
             }
             return tree.entry(found.inode, in: directory.area)
         }
     }
 
-    /// The attributes, and how many seconds the kernel may keep them. `asker` as for `lookup`.
+    /// The attributes, and how many seconds the kernel may keep them. `cancellation` as for `lookup`.
     ///
     /// - Parameter caller: `nil`: this program itself.
     public func attributes(
-        _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil, unless asker: Cancellation? = nil
+        _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil,
+        unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) {
-            return (try virtualAttributes(ino, caller, unless: asker), Timeout.none)
+            return (try virtualAttributes(ino, caller, unless: cancellation), Timeout.none)
         }
         return try locked { tree throws(FileError) in
             let inode = try shown(ino, handle, tree)
@@ -71,13 +74,13 @@ extension Library {
     ) throws(FileError) -> Entry {
         let mode = mode & permissionMask | directoryType
         let revived = try changing { tree throws(FileError) -> Entry? in
-            guard parent == Place.moments else { return nil }
+            guard parent == WellKnownInode.moments else { return nil }
             return try tree.reviveDay(name.bytes)
         }
         if let revived { return revived }
         return try make(parent, name, mode: mode, caller) { tree, inode throws(FileError) in
             inode.row.nlink = 2
-            guard parent == Place.moments, let day = dayNumber(named: name.bytes) else { return }
+            guard parent == WellKnownInode.moments, let day = dayNumber(named: name.bytes) else { return }
             inode.row.day = day
             inode.row.flags.insert(.madeByHand)
         }
@@ -114,9 +117,9 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(newName)
         if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
-        let (entry, wantsLook) = try changing { tree throws(FileError) in
+        let (entry, needsClassification) = try changing { tree throws(FileError) in
             // Also where it is open: few link by a descriptor, and they are told so only until the kernel knows.
-            let inode = try meant(ino, tree, by: caller)
+            let inode = try resolve(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
@@ -124,21 +127,21 @@ extension Library {
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The kernel tells the inode alone, but has just asked for the name that the link is made from.
-            let isMember = inode.isPhoto && tree.dayFinds[caller.pid] == ino
+            let isMember = inode.isPhoto && tree.dayLookups[caller.pid] == ino
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
                 try tree.restore(photo, now: now)
             }
             inode.state?.setTimes(modified: nil, changed: now)
-            let isFileable = try tree.isFileable(newName.bytes, in: directory)
-            let wantsLook =
-                isFileable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
+            let isClassifiable = try tree.isClassifiable(newName.bytes, in: directory)
+            let needsClassification =
+                isClassifiable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
                 && inode.state == nil
-            return (tree.entry(inode, in: directory.area), wantsLook)
+            return (tree.entry(inode, in: directory.area), needsClassification)
         }
         // A working file that gets an ordinary name by link(2) is as good as renamed.
-        guard wantsLook else { return entry }
+        guard needsClassification else { return entry }
         try lookAndFile(ino)
         return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
     }
@@ -208,8 +211,8 @@ extension Library {
             found = try changing { tree throws(FileError) in
                 // The query reads stored rows.
                 try sql(tree.storeChanges())
-                let moments = try tree.inode(Place.moments)
-                let days = try sql(tree.tables.emptyDays(in: Place.moments, limit: batch))
+                let moments = try tree.inode(WellKnownInode.moments)
+                let days = try sql(tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
                 for row in days {
                     let day = try tree.inode(row.ino)
                     let (modified, changed) = (moments.row.modified, moments.row.changed)
@@ -255,7 +258,7 @@ extension Tree {
 
     /// mkdir of a day that is there but not listed: from now on it is.
     func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
-        let moments = try inode(Place.moments)
+        let moments = try inode(WellKnownInode.moments)
         guard let found = try find(moments, name), found.inode.isUnlistedDay else { return nil }
         let now = Timestamp.now()
         found.inode.row.flags.insert(.madeByHand)

@@ -62,8 +62,8 @@ extension Library {
             }
             if let stored { wanted = Int(min(UInt64(wanted), stored.upperBound - offset)) }
         }
-        let buffer = commons.replies.take()
-        defer { commons.replies.give(buffer) }
+        let buffer = context.replies.take()
+        defer { context.replies.give(buffer) }
         var done = 0
         while done < wanted {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(buffer.count, wanted - done)])

@@ -23,10 +23,10 @@ extension Library {
     }
 
     /// What a look at a file was at: it counts only while the bytes are the same.
-    private struct Sight {
+    private struct ProbedVersion {
         var ino: UInt64
         var version: UInt64
-        var verdict: Verdict
+        var classification: Classification
     }
 
     private func renameOnce(
@@ -38,12 +38,15 @@ extension Library {
             guard let found else { return (nil, nil) }
             let source = found.source
             let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
-            guard !flags.contains(.exchange), try tree.wantsLook(found) else { return (nil, unsaved) }
+            guard !flags.contains(.exchange), try tree.needsClassification(found) else {
+                return (nil, unsaved)
+            }
             return (source.ino, nil)
         }
         // What was renamed survives a crash, so its bytes come before its name.
         if let unsaved { try saveIfOpen(unsaved) }
-        let sight = try wanted.map { ino throws(FileError) in try see(ino, at: (newParent, newName.bytes)) }
+        let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))
+        }
         let done = try changing { tree throws(FileError) -> Outcome? in
             tree.actor = caller.pid
             guard
@@ -51,10 +54,11 @@ extension Library {
                     parent, name.bytes, newParent, newName.bytes, flags, caller)
             else { return .done }
             if flags.contains(.exchange) { return try exchange(request, tree) }
-            if try tree.wantsLook(request) {
-                guard let sight, sight.ino == request.source.ino, sight.version == request.source.row.version
+            if try tree.needsClassification(request) {
+                guard let probed, probed.ino == request.source.ino,
+                    probed.version == request.source.row.version
                 else { return nil }
-                request.verdict = sight.verdict
+                request.classification = probed.classification
             }
             if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
             request.info = info
@@ -62,25 +66,27 @@ extension Library {
             let still = request.source.state
             let isStill = still?.holdStill() ?? false
             defer { if isStill { still?.writer.unlock() } }
-            if still != nil && !isStill { request.verdict.forgetEquals() }
+            if still != nil && !isStill { request.classification.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, space)
-            if request.verdict.isUndecided { try sql(tree.tables.addUnfiled(request.source.ino)) }
+            if request.classification.isUndecided {
+                try sql(tree.tables.addPendingClassification(request.source.ino))
+            }
             tree.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else { return .done }
             // What comes out of the trash may hold photos that were taken out of moments meanwhile.
             let isRestored = request.isFromTrash && !request.isIntoTrash
             if !isRestored, try tree.isWorking(request.source) { return .done }
-            try sql(tree.tables.addUnfiled(request.source.ino))
+            try sql(tree.tables.addPendingClassification(request.source.ino))
             return .sweep(request.source.ino)
         }
         switch done {
         case nil: return false
         case .done:
-            if let sight, sight.verdict.isUndecided { followUp.note(sight.ino) }
-            if let sight, case .plain = sight.verdict, isSidecarName(newName.bytes) {
-                try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(sight.ino) })
+            if let probed, probed.classification.isUndecided { deferredWork.note(probed.ino) }
+            if let probed, case .plain = probed.classification, isSidecarName(newName.bytes) {
+                try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(probed.ino) })
             }
         case .sweep(let ino): try fileBelow(ino)
         case .exchanged(let files, let directories):
@@ -101,7 +107,7 @@ extension Library {
         var directories: [UInt64] = []
         for directory in working {
             guard try !tree.isWorking(directory) else { continue }
-            try sql(tree.tables.addUnfiled(directory.ino))
+            try sql(tree.tables.addPendingClassification(directory.ino))
             directories.append(directory.ino)
         }
         return .exchanged(files: both.filter { !$0.isDirectory }.map(\.ino), directories: directories)
@@ -116,14 +122,16 @@ extension Library {
     }
 
     /// Saves a file and looks at it.
-    private func see(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError) -> Sight {
+    private func probe(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError)
+        -> ProbedVersion
+    {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             if file.unsavedSince != nil { try save(file) }
-            let verdict = look(file, at: place)
+            let classification = classify(file, at: place)
             let version = try locked { _ throws(FileError) in file.inode.row.version }
-            return Sight(ino: ino, version: version, verdict: verdict)
+            return ProbedVersion(ino: ino, version: version, classification: classification)
         }
     }
 
@@ -134,7 +142,7 @@ extension Library {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            try save(file, filedBy: look(file), for: actor)
+            try save(file, filedBy: classify(file), for: actor)
         }
     }
 
@@ -145,7 +153,7 @@ extension Library {
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
-            return try tree.fileableName(of: inode) != nil
+            return try tree.classifiableName(of: inode) != nil
         }
         if isWanted { try lookAndFile(ino) }
     }
@@ -160,7 +168,7 @@ extension Library {
             guard seen.insert(directory).inserted else { continue }
             var cookie: UInt64 = 0
             while true {
-                if followUp.isCalledOff { return }
+                if deferredWork.isCalledOff { return }
                 let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)
                 }
                 for row in page.rows {
@@ -174,29 +182,29 @@ extension Library {
                 cookie = last.id
             }
         }
-        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(top)) }
+        try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(top)) }
     }
 
     /// Goes on where an earlier session was interrupted.
-    func fileWhatIsUnfiled() throws(FileError) {
-        for ino in try locked({ tree throws(FileError) in try sql(tree.tables.unfiled()) }) {
-            if followUp.isCalledOff { return }
+    func classifyPendingFiles() throws(FileError) {
+        for ino in try locked({ tree throws(FileError) in try sql(tree.tables.pendingClassification()) }) {
+            if deferredWork.isCalledOff { return }
             // What fails is tried again by the next session, and keeps none of the others from its place.
-            try? fileLeftover(ino)
+            try? classifyPending(ino)
         }
     }
 
     /// A directory that is no longer a working one, or a file that was synced but not closed when its session ended.
-    func fileLeftover(_ ino: UInt64) throws(FileError) {
+    func classifyPending(_ ino: UInt64) throws(FileError) {
         let (isDirectory, isWanted) = try locked { tree throws(FileError) -> (Bool, Bool) in
             guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
             let inode = try tree.inode(ino)
             guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
-            return try (false, inode.isPhoto ? true : tree.fileableName(of: inode) != nil)
+            return try (false, inode.isPhoto ? true : tree.classifiableName(of: inode) != nil)
         }
         if isDirectory { return try fileBelow(ino) }
         if isWanted { return try fileIfMedia(ino) }
-        try changing { tree throws(FileError) in try sql(tree.tables.removeUnfiled(ino)) }
+        try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(ino)) }
     }
 
     /// Files what now is a picture or a video. A photo that was just being rewritten stays one: nobody has said yet
@@ -208,23 +216,23 @@ extension Library {
             defer { file.writer.unlock() }
             for _ in 0..<Self.looksMax {
                 if file.view.withLock({ file.writerCount > 0 }) { return }
-                var verdict = look(file)
-                if verdict.isUndecided {
-                    switch try compareAtLength(file, verdict, for: nil) {
+                var classification = classify(file)
+                if classification.isUndecided {
+                    switch try compareAtLength(file, classification, for: nil) {
                     case .changed: continue
                     case .calledOff, .underWay: return
-                    case .decided(let decided): verdict = decided
+                    case .decided(let decided): classification = decided
                     }
                 }
-                switch verdict {
+                switch classification {
                 case .unknown: return
                 case .plain:
                     return try save(file) { tree throws(FileError) in
-                        try sql(tree.tables.removeUnfiled(ino))
+                        try sql(tree.tables.removePendingClassification(ino))
                     }
                 case .media:
                     file.isNotedUnfiled = true
-                    return try save(file, filedBy: verdict, for: -1)
+                    return try save(file, filedBy: classification, for: -1)
                 }
             }
         }

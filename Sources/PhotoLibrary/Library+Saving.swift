@@ -18,7 +18,7 @@ extension Library {
         file.hasNewBytes = false
         if file.unsavedSince != nil {
             file.unsavedSince = nil
-            commons.unregister(file)
+            context.unregister(file)
         }
     }
 
@@ -28,32 +28,32 @@ extension Library {
         let isNews = file.needsFiling && !file.isNotedUnfiled
         guard isNews || file.unsavedSince != nil else { return }
         try save(file) { tree throws(FileError) in
-            if isNews { try sql(tree.tables.addUnfiled(file.ino)) }
+            if isNews { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if isNews { file.isNotedUnfiled = true }
     }
 
     /// Saves a file and files it by what a look at it told, for a thread where it is one's doing. What the look left
     /// undecided is left to the follow-up.
-    func save(_ file: FileState, filedBy verdict: Verdict, for actor: Int32) throws(FileError) {
+    func save(_ file: FileState, filedBy classification: Classification, for actor: Int32) throws(FileError) {
         let wasNoted = file.isNotedUnfiled
         try save(file) { tree throws(FileError) in
             tree.actor = actor
-            try tree.file(file.inode, verdict, space, now: .now())
-            if verdict.isUndecided {
-                try sql(tree.tables.addUnfiled(file.ino))
+            try tree.file(file.inode, classification, space, now: .now())
+            if classification.isUndecided {
+                try sql(tree.tables.addPendingClassification(file.ino))
             } else if wasNoted {
-                try sql(tree.tables.removeUnfiled(file.ino))
+                try sql(tree.tables.removePendingClassification(file.ino))
             }
         }
         file.isNotedUnfiled = false
-        if verdict.isUndecided { leaveToFollowUp(file) }
+        if classification.isUndecided { leaveToFollowUp(file) }
     }
 
     /// Leaves a file, which the catalogue has among those to be filed, to the follow-up. The writer's lock is held.
     func leaveToFollowUp(_ file: FileState) {
         file.isNotedUnfiled = true
-        followUp.note(file.ino)
+        deferredWork.note(file.ino)
     }
 
     /// A content for a file whose present one is about to be left to others; nil where nobody else has it.
@@ -91,7 +91,7 @@ extension Library {
             file.freed = []
         }
         if file.hasNewBytes && inode.isPhoto, try tree.deleteThumbnails(inode, space) {
-            try tree.noteUnpictured(inode.ino)
+            try tree.noteThumbnailPending(inode.ino)
         }
         file.view.lock()
         defer { file.view.unlock() }
@@ -107,7 +107,7 @@ extension Library {
 
     /// Saves files that have waited since before a reading of the monotonic clock. True if some are left.
     func saveFiles(unsavedBefore limit: Int64) -> Bool {
-        for file in commons.unsavedFiles {
+        for file in context.unsavedFiles {
             // Whoever writes just now will be asked again: the committer waits for no file.
             guard file.writer.tryLock() else { continue }
             defer { file.writer.unlock() }
@@ -115,7 +115,7 @@ extension Library {
             // What fails stays unsaved, and is told by the next flush or fsync.
             try? save(file)
         }
-        return !commons.unsavedFiles.isEmpty
+        return !context.unsavedFiles.isEmpty
     }
 
     /// Saves the file of that number if it is open and has something to save.
@@ -152,9 +152,9 @@ extension Library {
                 space.free(runs, overwriting: inode.isPhoto || inode.isCopy)
             }
             if runs.count == space.limits.reapedRows { return false }
-            tree.newlyDead.add(content: content)
+            tree.newlyRetired.add(content: content)
         }
-        try tree.bury(inode, space)
+        try tree.retire(inode, space)
         if inode.isPhoto { try tree.deletePhoto(inode, space) }
         if inode.isCopy { try tree.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {
@@ -169,7 +169,7 @@ extension Library {
     /// Destroys the inodes without a name that an earlier session left, and, at the end, those of this one.
     func reapOrphans(ofThisSession: Bool) throws(FileError) {
         var last: UInt64 = 0
-        while ofThisSession || !followUp.isCalledOff {
+        while ofThisSession || !deferredWork.isCalledOff {
             let found = try locked { tree throws(FileError) in
                 let rows = try sql(tree.tables.orphans(after: last, limit: 100))
                 let left = rows.filter { !tree.orphans.contains($0) }
@@ -178,7 +178,7 @@ extension Library {
             }
             guard let end = found.end else { break }
             last = end
-            for ino in found.left where ofThisSession || !followUp.isCalledOff { try destroy(ino) }
+            for ino in found.left where ofThisSession || !deferredWork.isCalledOff { try destroy(ino) }
         }
         guard ofThisSession else { return }
         for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }

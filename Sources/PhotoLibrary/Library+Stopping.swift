@@ -38,12 +38,12 @@ extension Library {
 
     /// Saves all files, and makes all changes durable.
     public func settle() throws(FileError) {
-        for file in commons.unsavedFiles {
+        for file in context.unsavedFiles {
             file.writer.lock()
             defer { file.writer.unlock() }
             try save(file)
         }
-        try followAll()
+        try applyCompanionMoves()
         try committer.makeDurable()
     }
 
@@ -95,7 +95,7 @@ extension Library {
     /// Whether something that was accepted is in no durable root.
     var hasUnwritten: Bool {
         if options.readOnly { return false }
-        return !commons.unsavedFiles.isEmpty || committer.hasPending || !space.isClean
+        return !context.unsavedFiles.isEmpty || committer.hasPending || !space.isClean
     }
 
     /// - Parameter limit: paths at most.
@@ -103,7 +103,7 @@ extension Library {
         var changes = UnwrittenChanges()
         changes.isAny = hasUnwritten
         guard changes.isAny else { return changes }
-        let unsaved = Set(commons.unsavedFiles.map(\.ino))
+        let unsaved = Set(context.unsavedFiles.map(\.ino))
         try locked { tree throws(FileError) in
             changes.isMore = tree.unwritten.isMore
             let finder = PathFinder(tables: tree.tables)

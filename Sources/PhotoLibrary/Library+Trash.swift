@@ -101,8 +101,8 @@ extension Library {
                 try clear(below, since: limit)
             }
         }
-        try destroyNow { tree, doomed throws(FileError) in
-            try tree.discard(row, since: limit, &doomed)
+        try destroyNow { tree, pendingErase throws(FileError) in
+            try tree.discard(row, since: limit, &pendingErase)
         }
     }
 
@@ -129,8 +129,8 @@ extension Library {
     /// that are not empty.
     private func clear(_ directory: UInt64, since limit: Int64) throws(FileError) {
         try eachPage(of: directory) { page throws(FileError) in
-            try destroyNow { tree, doomed throws(FileError) in
-                for row in page.rows { try tree.discard(row, since: limit, &doomed) }
+            try destroyNow { tree, pendingErase throws(FileError) in
+                for row in page.rows { try tree.discard(row, since: limit, &pendingErase) }
             }
         }
     }
@@ -150,13 +150,13 @@ extension Library {
 
     /// Runs `body`, which removes names, and destroys what it says has none left and is not open.
     private func destroyNow(_ body: (Tree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
-        let doomed = try changing { tree throws(FileError) in
-            var doomed: [UInt64] = []
-            try body(tree, &doomed)
-            return doomed
+        let pendingErase = try changing { tree throws(FileError) in
+            var pendingErase: [UInt64] = []
+            try body(tree, &pendingErase)
+            return pendingErase
         }
         // The kernel may not know of them, so it will not say that it forgot them.
-        for ino in doomed { forget(ino) }
+        for ino in pendingErase { forget(ino) }
     }
 
     // MARK: Room
@@ -173,14 +173,14 @@ extension Library {
                 })
             else { break }
             last = row
-            try? destroyNow { tree, doomed throws(FileError) in
+            try? destroyNow { tree, pendingErase throws(FileError) in
                 // Whoever has it open would keep its room.
                 guard let inode = try tree.existing(row.ino), inode.openCount == 0, inode.state == nil else {
                     return
                 }
                 let bytes = inode.row.allocated
-                try tree.discard(row, since: .max, &doomed)
-                if doomed.contains(row.ino) { freed += max(bytes, 1) }
+                try tree.discard(row, since: .max, &pendingErase)
+                if pendingErase.contains(row.ino) { freed += max(bytes, 1) }
             }
         }
         return freed > 0
@@ -197,10 +197,10 @@ extension Tree {
     }
 
     /// Removes what a row is about, if it came into the trash at `limit` or before, and the row.
-    func discard(_ row: TrashRow, since limit: Int64, _ doomed: inout [UInt64]) throws(FileError) {
+    func discard(_ row: TrashRow, since limit: Int64, _ pendingErase: inout [UInt64]) throws(FileError) {
         if row.id != 0 {
             if let name = try trashedName(row) {
-                try discard(name, since: limit, &doomed)
+                try discard(name, since: limit, &pendingErase)
             } else {
                 try sql(tables.deleteTrash(row.ino, row.id))
             }
@@ -215,12 +215,12 @@ extension Tree {
                 return
             }
         }
-        for name in names { try discard(name, now: .now(), &doomed) }
+        for name in names { try discard(name, now: .now(), &pendingErase) }
     }
 
     /// Removes a name in the trash, unless it is of something that came there after `limit`, or of a directory
     /// that is not empty.
-    func discard(_ name: DentryRow, since limit: Int64, _ doomed: inout [UInt64]) throws(FileError) {
+    func discard(_ name: DentryRow, since limit: Int64, _ pendingErase: inout [UInt64]) throws(FileError) {
         // Gone since it was read.
         guard try sql(tables.dentry(name.parent, name.name))?.id == name.id else { return }
         let inode = try self.inode(name.ino)
@@ -228,12 +228,12 @@ extension Tree {
         if let row = try sql(tables.trashRow(name.ino, name.id)), row.since > limit { return }
         if inode.isTrashed, let row = try sql(tables.trashRow(name.ino, 0)), row.since > limit { return }
         try sql(tables.deleteTrash(name.ino, name.id))
-        try discard(name, now: .now(), &doomed)
+        try discard(name, now: .now(), &pendingErase)
     }
 }
 
 /// A number that is counted anew at most once a second, however often it is asked for.
-final class BriefMemory: @unchecked Sendable {
+final class TimedCache: @unchecked Sendable {
     private static let keptMilliseconds: Int64 = 1000
 
     private let lock = Lock()

@@ -14,12 +14,12 @@ public final class Library: @unchecked Sendable {
     let space: Space
     let catalogue: Catalogue
     let options: LibraryOptions
-    let commons: FileCommons
+    let context: FileContext
     let committer: Committer
-    let thumbnails: ThumbnailShop?
-    let followUp: FollowUp
+    let thumbnails: ThumbnailService?
+    let deferredWork: DeferredWork
     let clock: SessionClock
-    private let trashedBytes = BriefMemory()
+    private let trashedBytes = TimedCache()
     /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
@@ -50,12 +50,12 @@ public final class Library: @unchecked Sendable {
         self.catalogue = catalogue
         self.options = options
         clock = SessionClock(options.clocks)
-        commons = FileCommons(space)
+        context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
             let tree = try Tree(tables, options)
-            if try sql(tables.inode(Place.root)) == nil {
+            if try sql(tables.inode(WellKnownInode.root)) == nil {
                 // Read-only, it stays in memory: the space is shown empty, as it is.
-                try tree.plant()
+                try tree.makeRootDirectories()
             }
             return tree
         }
@@ -63,33 +63,33 @@ public final class Library: @unchecked Sendable {
             try catalogue?.isAnyNamed(sectors) ?? false
         }
         committer = Committer()
-        thumbnails = options.thumbnails == .off ? nil : ThumbnailShop(options)
-        followUp = FollowUp(options.limits)
+        thumbnails = options.thumbnails == .off ? nil : ThumbnailService(options)
+        deferredWork = DeferredWork(options.limits)
         committer.library = self
-        followUp.library = self
-        commons.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
-        commons.awaitReuse = { [committer] in committer.awaitReuse() }
-        commons.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
-        commons.noteUnsaved = { [committer, thumbnails] in
+        deferredWork.library = self
+        context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
+        context.awaitReuse = { [committer] in committer.awaitReuse() }
+        context.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
+        context.noteUnsaved = { [committer, thumbnails] in
             committer.noteUnsaved()
-            thumbnails?.ahead.noteWrite()
+            thumbnails?.background.noteWrite()
         }
-        thumbnails?.ahead.make = { [weak self] photo in self?.makeAhead(photo) }
-        thumbnails?.ahead.findMore = { [weak self] last in self?.nextAhead(last) }
-        thumbnails?.ahead.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
+        thumbnails?.background.make = { [weak self] photo in self?.makeAhead(photo) }
+        thumbnails?.background.findMore = { [weak self] last in self?.nextAhead(last) }
+        thumbnails?.background.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
         if !options.readOnly { committer.start(byHand: options.commitsByHand) }
         // A state that only a soft root holds is to become durable, whether it changes or not.
         let isSoft = !space.isClean
         let isBehind = try locked { tree throws(FileError) in
             try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
         }
-        committer.noteChange(if: try locked { $0.isPlanted } || isSoft || isBehind)
+        committer.noteChange(if: try locked { $0.hasMadeRootDirectories } || isSoft || isBehind)
     }
 
     deinit {
         committer.abort()
-        followUp.callOff()
-        thumbnails?.ahead.askToStop()
+        deferredWork.callOff()
+        thumbnails?.background.askToStop()
     }
 
     /// Who is told of changes that the kernel does not know of. Set before the first request.
@@ -100,8 +100,8 @@ public final class Library: @unchecked Sendable {
 
     /// To be called once the mount is live: a thread of its own takes up what an earlier session left undone, and then
     /// what requests leave to it. `callOff` and `close` end that.
-    public func startFollowUp() {
-        if !options.readOnly { followUp.start() }
+    public func startDeferredWork() {
+        if !options.readOnly { deferredWork.start() }
     }
 
     /// Takes up what an earlier session left undone, on the calling thread: where there is no mount.
@@ -110,14 +110,16 @@ public final class Library: @unchecked Sendable {
         unlocked?.blurBeginning()
         // Nothing of this is needed for an answer: what fails now, or is called off, is tried again at the next mount.
         func attempt(_ body: () throws(FileError) -> Void) {
-            if !followUp.isCalledOff { try? body() }
+            if !deferredWork.isCalledOff { try? body() }
         }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: false) }
         attempt { () throws(FileError) in try dropEmptyDays() }
-        attempt { () throws(FileError) in try fileWhatIsUnfiled() }
-        if followUp.isCalledOff { return }
+        attempt { () throws(FileError) in try classifyPendingFiles() }
+        if deferredWork.isCalledOff { return }
         if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
-        if let ahead = thumbnails?.ahead, (try? hasWorkAhead()) == true { ahead.noteNew() }
+        if let background = thumbnails?.background, (try? hasBackgroundThumbnails()) == true {
+            background.noteNew()
+        }
     }
 
     /// How often `blurTimesInUse` is to be called at least: oftener than ext4's journal keeps a state of a file, which
@@ -132,7 +134,7 @@ public final class Library: @unchecked Sendable {
     /// Calls off what takes long, now and from now on: the mount is about to end. Thumbnails are not there; what is not
     /// filed yet is taken up by the next session.
     public func callOff() {
-        followUp.callOff()
+        deferredWork.callOff()
         thumbnails?.close()
     }
 
@@ -143,7 +145,7 @@ public final class Library: @unchecked Sendable {
     public func close(isPatient: Bool = false) throws(FileError) {
         // Before all else: what nobody asks for must not be waited for.
         callOff()
-        followUp.awaitEnd()
+        deferredWork.awaitEnd()
         guard !options.readOnly else {
             unlocked?.forget()
             return
@@ -154,12 +156,12 @@ public final class Library: @unchecked Sendable {
         func attempt(_ body: () throws(FileError) -> Void) {
             do throws(FileError) { try body() } catch { failed = failed ?? error }
         }
-        for file in commons.unsavedFiles {
+        for file in context.unsavedFiles {
             file.writer.lock()
             defer { file.writer.unlock() }
             attempt { () throws(FileError) in try save(file) }
         }
-        attempt { () throws(FileError) in try followAll() }
+        attempt { () throws(FileError) in try applyCompanionMoves() }
         attempt { () throws(FileError) in try locked { tree in tree.releaseAll() } }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: true) }
         attempt { () throws(FileError) in try dropEmptyDays() }
@@ -241,14 +243,14 @@ public final class Library: @unchecked Sendable {
             case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
-            case .photo: thumbnails?.ahead.noteNew()
+            case .photo: thumbnails?.background.noteNew()
             }
         }
     }
 
     /// To be called with each request that means that somebody uses the files: what is made ahead waits.
     @inline(__always)
-    public func noteRequest() { thumbnails?.ahead.noteRequest() }
+    public func noteRequest() { thumbnails?.background.noteRequest() }
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {
@@ -269,7 +271,7 @@ public final class Library: @unchecked Sendable {
     }
 
     /// Whether all that was changed so far survives the end of this process, whatever ends it.
-    public var isCommitted: Bool { commons.unsavedFiles.isEmpty && committer.isCommitted }
+    public var isCommitted: Bool { context.unsavedFiles.isEmpty && committer.isCommitted }
 
     /// How many photos the space has, for `status`: those in the trash do not count.
     public func photoCount() throws(FileError) -> Int {

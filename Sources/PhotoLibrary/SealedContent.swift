@@ -65,8 +65,8 @@ extension Library {
     private func fill(
         _ sealed: SealedContent, from source: some ImportSource, _ proceed: (UInt64) -> Bool
     ) throws(FileError) -> Bool {
-        let buffer = commons.replies.take()
-        defer { commons.replies.give(buffer) }
+        let buffer = context.replies.take()
+        defer { context.replies.give(buffer) }
         let end = source.byteCount
         while sealed.byteCount < end {
             let start = sealed.byteCount
@@ -99,7 +99,7 @@ extension Library {
                 sealed.skip(to: first + UInt64(end))
             } else {
                 let part = UnsafeRawBufferPointer(rebasing: piece[done..<end])
-                let runs = try commons.seal(
+                let runs = try context.seal(
                     content: sealed.content, offset: first + UInt64(done), part, near: sealed.nextSector,
                     purpose: .user)
                 sealed.append(runs, part.count)

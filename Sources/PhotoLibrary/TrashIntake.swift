@@ -38,7 +38,7 @@ public final class TrashIntake {
 
     /// By its path from the root of the mount; nil where it is missing.
     private func find(_ path: [Name]) throws(FileError) -> UInt64? {
-        var found = Place.root
+        var found = WellKnownInode.root
         for name in path {
             do throws(FileError) {
                 found = try library.lookup(found, name, caller).attributes.ino
@@ -52,7 +52,7 @@ public final class TrashIntake {
     /// Makes the trash where there is none.
     private func prepared() throws(FileError) -> Places {
         if let places { return places }
-        let top = try directory(topName, in: Place.root)
+        let top = try directory(topName, in: WellKnownInode.root)
         let made = Places(
             top: top, files: try directory(Self.filesName, in: top),
             infos: try directory(Self.infosName, in: top),
@@ -154,7 +154,7 @@ public final class TrashIntake {
         }
         names[path, default: []].append(Name(free))
         try library.dateTrash(
-            Name(free), in: places.files, changed: [Place.root, places.top, places.infos])
+            Name(free), in: places.files, changed: [WellKnownInode.root, places.top, places.infos])
     }
 
     private func isFree(_ name: Name, in directory: UInt64) throws(FileError) -> Bool {

@@ -1,7 +1,7 @@
 import VaultCatalogue
 
 /// The way from a directory up to the root.
-struct Ascent {
+struct AncestorWalk {
     /// The directory that it has come to.
     private(set) var current: Inode
     private let tree: Tree
@@ -16,7 +16,7 @@ struct Ascent {
     ///
     /// Throws `damaged` where the directories lie in each other: rows may be anybody's who knows the password.
     mutating func rise() throws(FileError) -> Bool {
-        guard current.row.parent != 0, current.ino != Place.root else { return false }
+        guard current.row.parent != 0, current.ino != WellKnownInode.root else { return false }
         current = try tree.inode(current.row.parent)
         guard current.ino != passed else { throw .damaged }
         stepsLeft -= 1
@@ -32,7 +32,7 @@ struct Ascent {
 extension Tree {
     /// Whether `directory` is `ancestor` or lies below it.
     func isInside(_ directory: Inode, _ ancestor: Inode) throws(FileError) -> Bool {
-        var way = Ascent(from: directory, self)
+        var way = AncestorWalk(from: directory, self)
         while way.current.ino != ancestor.ino {
             guard try way.rise() else { return false }
         }
@@ -41,7 +41,7 @@ extension Tree {
 
     /// Whether the directory, or one above it, is some program's working directory.
     func isInWorkingDirectory(_ directory: Inode) throws(FileError) -> Bool {
-        var way = Ascent(from: directory, self)
+        var way = AncestorWalk(from: directory, self)
         while !way.current.row.flags.contains(.working) {
             guard try way.rise() else { return false }
         }
@@ -50,10 +50,10 @@ extension Tree {
 
     /// Whether a directory is a trash, or lies in one.
     func isInTrash(_ directory: Inode) throws(FileError) -> Bool {
-        var way = Ascent(from: directory, self)
-        while way.current.row.parent != Place.root {
+        var way = AncestorWalk(from: directory, self)
+        while way.current.row.parent != WellKnownInode.root {
             guard try way.rise() else { return false }
         }
-        return ![Place.root, Place.moments, Place.albums].contains(way.current.ino)
+        return ![WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(way.current.ino)
     }
 }

@@ -23,17 +23,17 @@ extension Tree {
     /// photo whose own place in moments the user chose stays one, and so does a file that lies in a day too, or whose
     /// name or sidecar tells of another day. False where nothing was done.
     func becomeCopy(
-        _ inode: Inode, _ sighting: Sighting, named name: [UInt8], in directory: Inode, _ space: Space,
+        _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
         now: Timestamp
     ) throws(FileError) -> Bool {
-        guard !sighting.equals.isEmpty, !directory.isDay else { return false }
+        guard !probe.equals.isEmpty, !directory.isDay else { return false }
         if inode.isPhoto {
             if try photo(inode).isPinned || inode.row.nlink < 2 { return false }
         } else if try moment(of: inode) != nil {
             return false
         }
-        let own = PhotoRow(inode, sighting, named: name, now: now)
-        for equal in sighting.equals {
+        let own = PhotoRow(inode, probe, named: name, now: now)
+        for equal in probe.equals {
             guard let photo = try? self.inode(equal.ino), photo.row.version == equal.version,
                 try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true
             else { continue }
@@ -139,7 +139,7 @@ extension Tree {
     /// Where a photo is saved with the bytes that it had, its copies stand for the new file, which shares its content.
     /// False where the bytes are others, or nothing stands for them.
     func handOver(
-        _ photo: Inode, toEqual new: Inode, _ seen: Sighting?, _ space: Space
+        _ photo: Inode, toEqual new: Inode, _ seen: MediaProbe?, _ space: Space
     ) throws(FileError) -> Bool {
         let equals = seen?.equals ?? []
         guard equals.contains(where: { $0.ino == photo.ino && $0.version == photo.row.version }),
@@ -155,7 +155,7 @@ extension Tree {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
         try freeContent(content, space)
-        newlyDead.add(content: content)
+        newlyRetired.add(content: content)
     }
 
     /// Counts one user of a shared content less; false where the inode is the only one.

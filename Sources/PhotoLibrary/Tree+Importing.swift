@@ -157,12 +157,14 @@ extension Tree {
 
     /// Sets the day of a photo that lies in `day`: pinned to it only where by its bytes, its names and the sidecars
     /// beside them it would lie elsewhere.
-    func settle(_ inode: Inode, _ verdict: Verdict, in day: Int64, now: Timestamp) throws(FileError) {
-        guard inode.isPhoto, case .media(let sighting) = verdict else { return }
+    func settle(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
+        throws(FileError)
+    {
+        guard inode.isPhoto, case .media(let probe) = classification else { return }
         let old = try photo(inode)
         var settled: PhotoRow?
         for name in try sql(tables.dentries(of: inode.ino)) {
-            var row = PhotoRow(inode, sighting, named: name.name, now: now)
+            var row = PhotoRow(inode, probe, named: name.name, now: now)
             let isItsOwn = row.day == day
             if !isItsOwn { row.pin(to: day) }
             if settled == nil || isItsOwn { settled = row }

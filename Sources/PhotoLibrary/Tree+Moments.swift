@@ -30,7 +30,7 @@ extension Tree {
 
     /// The directory of a day, made when there is none.
     func dayDirectory(_ number: Int64, now: Timestamp) throws(FileError) -> Inode {
-        let moments = try inode(Place.moments)
+        let moments = try inode(WellKnownInode.moments)
         let name = dayName(number)
         if let found = try find(moments, name) { return found.inode }
         return try makeDay(number, like: moments, now: now)
@@ -89,16 +89,16 @@ extension Tree {
 
     /// The name under which filing would take the file for a photo, with its directory; nil where all its
     /// names are those of working files.
-    func fileableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+    func classifiableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
-            if try isFileable(row.name, in: directory) { return (directory, row) }
+            if try isClassifiable(row.name, in: directory) { return (directory, row) }
         }
         return nil
     }
 
     /// Whether a file of that name in that directory may be a photo.
-    func isFileable(_ name: [UInt8], in directory: Inode) throws(FileError) -> Bool {
+    func isClassifiable(_ name: [UInt8], in directory: Inode) throws(FileError) -> Bool {
         if isWorkingName(name) { return false }
         return try !isInWorkingDirectory(directory)
     }
@@ -117,7 +117,7 @@ extension Tree {
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)
         touch(inode)
-        try noteUnpictured(inode.ino)
+        try noteThumbnailPending(inode.ino)
     }
 
     /// Makes a photo a plain file, or forgets that it was one.

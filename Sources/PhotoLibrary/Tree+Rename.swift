@@ -14,7 +14,7 @@ struct RenameRequest {
     var isMember: Bool
     var target: (id: UInt64, inode: Inode)?
     /// What a look at the source's bytes found, where it was worth one.
-    var verdict: Verdict
+    var classification: Classification
     var now: Timestamp
     /// Whether the directories lie in the trash.
     var isFromTrash: Bool
@@ -43,14 +43,14 @@ extension Tree {
         if let target, target.inode.ino == source.inode.ino { return nil }
         return RenameRequest(
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
-            isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, verdict: .unknown,
+            isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, classification: .unknown,
             now: .now(), isFromTrash: try isInTrash(from), isIntoTrash: try isInTrash(to), caller: caller)
     }
 
     /// Whether the answer may depend on what the source's bytes are.
-    func wantsLook(_ request: RenameRequest) throws(FileError) -> Bool {
+    func needsClassification(_ request: RenameRequest) throws(FileError) -> Bool {
         guard request.source.isRegular, !request.source.isCopy, request.to.area != .moments,
-            try isFileable(request.newName, in: request.to)
+            try isClassifiable(request.newName, in: request.to)
         else { return false }
         if !request.source.isPhoto { return true }
         // Filed already where a program wrote it, in the day itself, and so pinned to it: what is saved is dated anew.
@@ -124,12 +124,12 @@ extension Tree {
         day.row.mode = album.row.mode
         day.row.nlink = 2
         day.row.day = number
-        day.row.parent = Place.moments
+        day.row.parent = WellKnownInode.moments
         day.row.modified = album.row.modified
         if album.row.flags.contains(.madeByHand) { day.row.flags.insert(.madeByHand) }
         album.row.day = 0
         album.row.flags.remove(.madeByHand)
-        try sql(tables.retargetDentry(Place.moments, request.sourceID, to: day.ino))
+        try sql(tables.retargetDentry(WellKnownInode.moments, request.sourceID, to: day.ino))
         try sql(tables.makeMembers(in: album.ino))
         var photos: [DentryRow] = []
         try sql(
@@ -173,7 +173,7 @@ extension Tree {
             ? false : try isNewFile(source, named: request.sourceID, in: request.from)
         try move(request)
         if source.isPhoto {
-            guard isNew, try isFileable(request.newName, in: request.to),
+            guard isNew, try isClassifiable(request.newName, in: request.to),
                 let backup = try backup(of: request.newName, in: request.to, besides: source),
                 let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
             else { return }
@@ -181,7 +181,7 @@ extension Tree {
                 from: backup, to: source, try photo(source), besides: staying, in: request.to,
                 named: request.newName, space, now: now)
         } else {
-            try file(source, request.verdict, space, now: now)
+            try file(source, request.classification, space, now: now)
         }
     }
 
@@ -199,12 +199,12 @@ extension Tree {
         request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
-            try file(source, request.verdict, space, now: now)
+            try file(source, request.classification, space, now: now)
             return
         }
         var row = try photo(source)
         if let own = try moment(of: source) {
-            try noteFollowers(
+            try noteCompanions(
                 of: source, own.row.name, in: own.directory, captured: row.captured, to: request.to.row.day)
             try withdraw(own.row, in: own.directory, source, now: now)
             source.row.countLinks(by: -1)
@@ -225,18 +225,18 @@ extension Tree {
         let request = try makeWay(request, space)
         let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
         if source.isPhoto {
-            try noteFollowers(
+            try noteCompanions(
                 of: source, request.name, in: request.from, captured: try photo(source).captured,
                 to: request.to.row.day)
         }
-        followers[source.ino] = nil
+        companionMoves[source.ino] = nil
         try move(request)
         guard source.isPhoto else {
-            try file(source, request.verdict, space, now: now)
+            try file(source, request.classification, space, now: now)
             return
         }
         var row = try photo(source)
-        if isNew, try isFileable(request.newName, in: request.to),
+        if isNew, try isClassifiable(request.newName, in: request.to),
             let backup = try backup(of: request.newName, in: request.to, besides: source),
             let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
         {
@@ -285,7 +285,7 @@ extension Tree {
     }
 
     private func isToBePhoto(_ request: RenameRequest) throws(FileError) -> Bool {
-        if case .media = request.verdict { return true }
+        if case .media = request.classification { return true }
         return request.source.isPhoto
     }
 
@@ -304,7 +304,7 @@ extension Tree {
             notices.append(.attributes(source.ino))
         } else {
             try move(request)
-            try file(source, request.verdict, space, now: now)
+            try file(source, request.classification, space, now: now)
         }
     }
 
@@ -316,14 +316,14 @@ extension Tree {
         else { return false }
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
-        let sighting: Sighting? = if case .media(let seen) = request.verdict { seen } else { nil }
+        let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
         try takeOver(
             from: target.inode, to: request.source, row, besides: staying, in: request.to,
-            named: request.newName, seen: sighting, space, now: request.now)
+            named: request.newName, seen: probe, space, now: request.now)
         // Saved as what another photo is.
-        if let sighting {
+        if let probe {
             _ = try becomeCopy(
-                request.source, sighting, named: request.newName, in: request.to, space, now: request.now)
+                request.source, probe, named: request.newName, in: request.to, space, now: request.now)
         }
         return true
     }
@@ -332,18 +332,19 @@ extension Tree {
     /// working name, and gets a name that photos have.
     private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         let source = request.source
-        guard source.isRegular, !request.isFromTrash, try isFileable(request.newName, in: request.to) else {
+        guard source.isRegular, !request.isFromTrash, try isClassifiable(request.newName, in: request.to)
+        else {
             return nil
         }
         // rsync links what it has to a working name, to rename that over another.
-        let isWorking = try !isFileable(request.name, in: request.from)
+        let isWorking = try !isClassifiable(request.name, in: request.from)
         if !source.isPhoto || !isWorking {
             guard try isNewFile(source, named: request.sourceID, in: request.from) else { return nil }
             // Programs write beside what they replace: a photo that comes from elsewhere is another one.
             guard isWorking || request.from.ino == request.to.ino else { return nil }
         }
-        if case .media(let sighting) = request.verdict {
-            return PhotoRow(source, sighting, named: request.newName, now: request.now)
+        if case .media(let probe) = request.classification {
+            return PhotoRow(source, probe, named: request.newName, now: request.now)
         }
         return source.isPhoto ? try photo(source) : nil
     }
@@ -352,7 +353,8 @@ extension Tree {
     /// it came into that, and what it will hear is about a name that is gone.
     func noteArrival(_ request: RenameRequest) {
         let (source, isInDay) = (request.source, request.to.area == .day || request.to.area == .moments)
-        guard isInDay, request.from.area == .album || source.isTakenAway || source.isInDoubt else { return }
+        guard isInDay, request.from.area == .album || source.mayHaveStaleDentry || source.hasUnconfirmedDentry
+        else { return }
         noteArrival(of: source, as: request.newName, in: request.to)
     }
 
@@ -360,7 +362,7 @@ extension Tree {
     /// comes into a day, perhaps under another name, it must keep nothing.
     func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
         notices.append(.entry(parent: directory.ino, name: name))
-        inode.isTakenAway = true
+        inode.mayHaveStaleDentry = true
     }
 
     /// Moves the name itself.

@@ -12,7 +12,7 @@ extension Tree {
     /// must have a name in the trash already; those there stay. A copy that has none stays without any name.
     func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
-            inode.isTakenAway = true
+            inode.mayHaveStaleDentry = true
             for row in try sql(tables.dentries(of: inode.ino)) {
                 let directory = try self.inode(row.parent)
                 if !directory.isDay {
@@ -50,15 +50,15 @@ extension Tree {
     /// a copy of it that has a name is restored instead.
     func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
         guard photo.row.nlink > 0 else {
-            let heir = try self.heir(of: photo)
+            let successor = try self.successor(of: photo)
             try leaveTrash(photo)
-            if let heir { try restore(heir, now: now) }
+            if let successor { try restore(successor, now: now) }
             return
         }
         guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
         let names = try sql(tables.trashNames(of: photo.ino))
         try forgetTrashed(photo)
-        photo.isTakenAway = false
+        photo.mayHaveStaleDentry = false
         if try moment(of: photo) == nil {
             try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
         }
@@ -71,7 +71,7 @@ extension Tree {
         guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
             !album.isDay, album.row.nlink > 0
         else { return }
-        inode.isTakenAway = false
+        inode.mayHaveStaleDentry = false
         // It may have been restored to this very place.
         if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
         let name = try freeName(album, row.name)
@@ -106,21 +106,23 @@ extension Tree {
         guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
         let names = try sql(tables.trashNames(of: photo.ino))
         try forgetTrashed(photo)
-        guard let heir = try heir(of: photo) else {
+        guard let successor = try successor(of: photo) else {
             try giveUpNameless(names)
             return
         }
         var row = try self.photo(photo)
-        row.ino = heir.ino
-        try handOver(photo, to: heir)
-        try storePhoto(heir, row)
-        try sql(tables.store(TrashRow(ino: heir.ino, id: 0, since: kept.since, name: kept.name)))
-        for name in names where name.ino != photo.ino { try sql(tables.addTrashName(name, of: heir.ino)) }
-        heir.row.flags.insert(.trashed)
+        row.ino = successor.ino
+        try handOver(photo, to: successor)
+        try storePhoto(successor, row)
+        try sql(tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
+        for name in names where name.ino != photo.ino {
+            try sql(tables.addTrashName(name, of: successor.ino))
+        }
+        successor.row.flags.insert(.trashed)
     }
 
     /// The copy that is the photo when the photo itself is none any more.
-    private func heir(of photo: Inode) throws(FileError) -> Inode? {
+    private func successor(of photo: Inode) throws(FileError) -> Inode? {
         try copies(of: photo).first { $0.row.nlink > 0 }
     }
 
@@ -176,7 +178,7 @@ extension Tree {
     ) throws(FileError) -> (files: Inode, infos: Inode) {
         let uid = options.mountedByRoot ? caller.uid : options.owner.uid
         let top = try privateDirectory(
-            trashPrefix + Array(String(uid).utf8), in: inode(Place.root), caller, now)
+            trashPrefix + Array(String(uid).utf8), in: inode(WellKnownInode.root), caller, now)
         return (
             try privateDirectory(filesName, in: top, caller, now),
             try privateDirectory(infosName, in: top, caller, now)
@@ -188,7 +190,7 @@ extension Tree {
     ) throws(FileError) -> Inode {
         if let found = try find(parent, name) {
             if found.inode.isDirectory { return found.inode }
-            guard parent.ino != Place.root else { throw .notDirectory }
+            guard parent.ino != WellKnownInode.root else { throw .notDirectory }
             // A file that somebody called so keeps nobody from removing photos: it makes way.
             let row = DentryRow(parent: parent.ino, id: found.id, name: name, ino: found.inode.ino)
             let other = try freeName(parent, name)
@@ -230,30 +232,30 @@ extension Tree {
 
     // MARK: Names that go behind the kernel's back
 
-    /// Removes a name in the trash, and what says how to restore it. Adds to `doomed` what has no name left.
-    func discard(_ row: DentryRow, now: Timestamp, _ doomed: inout [UInt64]) throws(FileError) {
+    /// Removes a name in the trash, and what says how to restore it. Adds to `pendingErase` what has no name left.
+    func discard(_ row: DentryRow, now: Timestamp, _ pendingErase: inout [UInt64]) throws(FileError) {
         let directory = try inode(row.parent)
-        try drop(row, in: directory, now: now, &doomed)
-        guard let top = try existing(directory.row.parent), top.row.parent == Place.root,
+        try drop(row, in: directory, now: now, &pendingErase)
+        guard let top = try existing(directory.row.parent), top.row.parent == WellKnownInode.root,
             try find(top, filesName)?.inode.ino == directory.ino,
             let infos = try find(top, infosName)?.inode, infos.isDirectory,
             let info = try find(infos, row.name + infoSuffix), !info.inode.isDirectory
         else { return }
         let infoRow = DentryRow(
             parent: infos.ino, id: info.id, name: row.name + infoSuffix, ino: info.inode.ino)
-        try drop(infoRow, in: infos, now: now, &doomed)
+        try drop(infoRow, in: infos, now: now, &pendingErase)
     }
 
     private func drop(
-        _ row: DentryRow, in directory: Inode, now: Timestamp, _ doomed: inout [UInt64]
+        _ row: DentryRow, in directory: Inode, now: Timestamp, _ pendingErase: inout [UInt64]
     ) throws(FileError) {
         let inode = try self.inode(row.ino)
         try withdraw(row, in: directory, inode, now: now)
         try unlinked(inode, now: now)
         notices.append(.attributes(inode.ino))
         guard inode.row.nlink == 0 else { return }
-        inode.isTakenAway = true
-        doomed.append(inode.ino)
+        inode.mayHaveStaleDentry = true
+        pendingErase.append(inode.ino)
     }
 }
 

@@ -20,9 +20,9 @@ final class Tree {
     let firstOfSession: UInt64
     /// What the observer is to be told when the lock is given up.
     var notices: [Notice] = []
-    /// What is to follow a photo to another day, by inode; see `Follower`.
-    var followers: [UInt64: Follower] = [:]
-    var dayFinds: DayFinds
+    /// What is to follow a photo to another day, by inode; see `CompanionMove`.
+    var companionMoves: [UInt64: CompanionMove] = [:]
+    var dayLookups: DayLookups
     /// Threads that were told that what they use is stale.
     var retries: [Int32: Library.Retry] = [:]
     /// The thread whose request is served; -1 where it is nobody's.
@@ -31,16 +31,16 @@ final class Tree {
     var abandoned: [UInt64] = []
     /// Whether somebody makes pictures of a batch, and photos that lost theirs meanwhile.
     var isBatchOut = false
-    var lateUnpictured: [UInt64] = []
+    var lateThumbnailPending: [UInt64] = []
     /// Inodes whose records are out of date, where no table says so yet, and numbers that came to their end.
     var unrecorded: Set<UInt64> = []
-    var newlyDead = NewlyDead()
+    var newlyRetired = NewlyRetired()
     /// The newest records there were when the library was opened.
     let recorder: (epoch: UInt64, generation: UInt64)
     /// Files that changed since the newest durable root.
     var unwritten: UnwrittenFiles
     /// Whether this session made the space's first directories.
-    var isPlanted = false
+    var hasMadeRootDirectories = false
 
     enum Notice {
         case entry(parent: UInt64, name: [UInt8])
@@ -55,7 +55,7 @@ final class Tree {
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
         self.tables = tables
         self.options = options
-        dayFinds = DayFinds(threadsMax: options.limits.dayFinds)
+        dayLookups = DayLookups(threadsMax: options.limits.dayLookups)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters
@@ -98,7 +98,7 @@ final class Tree {
         var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
-            if !isKernelTold && (inode.isTakenAway || inode.isInDoubt) { return true }
+            if !isKernelTold && (inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry) { return true }
             spare -= 1
             return false
         }
@@ -257,12 +257,12 @@ final class Tree {
 
     /// A day has come into the listing of moments, or gone from it.
     private func listingChanged(by difference: Int, _ now: Timestamp) throws(FileError) {
-        let moments = try inode(Place.moments)
+        let moments = try inode(WellKnownInode.moments)
         moments.row.countLinks(by: difference)
         moments.row.modified = now
         moments.row.changed = now
         touch(moments)
-        notices.append(.attributes(Place.moments))
+        notices.append(.attributes(WellKnownInode.moments))
     }
 
     /// A name of this inode has gone. Without any, it waits in `orphan` for its last user, or for its photo to come
@@ -324,6 +324,6 @@ final class Tree {
     /// Days, and moments itself, change by filing, so often that telling the kernel each time would cost
     /// more.
     static func attributeTimeout(of row: InodeRow) -> Double {
-        row.day != 0 || row.ino == Place.moments ? Timeout.none : Timeout.long
+        row.day != 0 || row.ino == WellKnownInode.moments ? Timeout.none : Timeout.long
     }
 }

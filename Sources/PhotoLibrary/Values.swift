@@ -178,7 +178,7 @@ public struct LibraryOptions: Sendable {
     /// What makes thumbnails in place of the worker, in tests.
     var pictureMaker: (any PictureMaking)?
     /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.
-    var settleMilliseconds = AheadMaker.settleMilliseconds
+    var settleMilliseconds = BackgroundThumbnailer.settleMilliseconds
     /// Nothing is committed but by fsync(2), close and `Committer.commitByHand`, in tests that choose the moments.
     var commitsByHand = false
     /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.
@@ -218,11 +218,11 @@ let groupExecute: UInt32 = 0o0010
 let permissionMask: UInt32 = 0o7777
 
 /// Well-known inodes.
-enum Place {
+enum WellKnownInode {
     static let root: UInt64 = 1
     static let moments: UInt64 = 2
     static let albums: UInt64 = 3
-    /// What is made by others than `Tree.plant` has this number or a higher one.
+    /// What is made by others than `Tree.makeRootDirectories` has this number or a higher one.
     static let firstOfUsers: UInt64 = 16
 }
 

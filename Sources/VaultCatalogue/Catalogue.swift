@@ -93,7 +93,7 @@ public final class Tables {
     let trash: TrashStatements
     let copies: CopyStatements
     let thumbnails: ThumbnailStatements
-    let unpictured: UnpicturedStatements
+    let thumbnailPending: ThumbnailPendingStatements
     let identities: IdentityStatements
     let connection: Connection
     /// Whether the indexes by sector say what the tables say. Where not, a check reads whole tables.
@@ -109,7 +109,7 @@ public final class Tables {
         trash = try TrashStatements(connection)
         copies = try CopyStatements(connection)
         thumbnails = try ThumbnailStatements(connection)
-        unpictured = try UnpicturedStatements(connection)
+        thumbnailPending = try ThumbnailPendingStatements(connection)
         identities = try IdentityStatements(connection)
     }
 

@@ -17,11 +17,11 @@ import VaultFormat
 /// - `copy`: inodes that stand for another's photo. `share`: contents that more than one inode has, and how many.
 /// - `thumbnail`: sealed pictures of photos, made of its `version`: as large as fits in `width` by `height` pixels,
 ///   or filling them where `fill` is 1; `format` is 0 for JPEG, 1 for PNG. `length` -1 remembers that none can be made.
-/// - `unpictured`: stretches of inode numbers, from `first` up to and without `end`, whose photos may still be without
-///   a standard picture; none overlaps another. So may all photos from `counter.pictured` on, which are in none.
+/// - `thumbnail_pending`: ranges of inode numbers, `first` inclusive, `end` exclusive, whose photos may lack a standard
+///   thumbnail. Ranges do not overlap. All photos from `counter.pictured` on may lack one too, without a range here.
 /// - `counter`: the ids to be given next, and totals: bytes of all photos, and bytes that their pictures take.
-/// - `orphan`: inodes without a name that await their last user. `unfiled`: directories whose files are still
-///   to be looked at, after they were renamed out of a working name; files that were synced before they were closed.
+/// - `orphan`: inodes without a name that are still in use. `classification_pending`: directories renamed from a working
+///   name, whose files await classification; files that were synced before they were closed.
 /// - `trash`: what lies in the trash, and since when. With `id` 0 a photo that was taken out of moments, which
 ///   was called `name` there; else the entry `id` of an inode. `noted` is when it was first seen to be too old.
 /// - `trash_name`: the names in albums that were taken from a photo when it was taken out of moments: its own and
@@ -69,9 +69,9 @@ enum Schema {
             format INTEGER NOT NULL, content INTEGER NOT NULL, length INTEGER NOT NULL,
             version INTEGER NOT NULL,
             PRIMARY KEY(ino, width, height, fill, format)) STRICT, WITHOUT ROWID;
-        CREATE TABLE unpictured(first INTEGER PRIMARY KEY, end INTEGER NOT NULL) STRICT;
+        CREATE TABLE thumbnail_pending(first INTEGER PRIMARY KEY, end INTEGER NOT NULL) STRICT;
         CREATE TABLE orphan(ino INTEGER PRIMARY KEY) STRICT;
-        CREATE TABLE unfiled(ino INTEGER PRIMARY KEY) STRICT;
+        CREATE TABLE classification_pending(ino INTEGER PRIMARY KEY) STRICT;
         CREATE TABLE trash(
             ino INTEGER NOT NULL, id INTEGER NOT NULL, since INTEGER NOT NULL, noted INTEGER,
             name BLOB NOT NULL, PRIMARY KEY(ino, id)) STRICT, WITHOUT ROWID;

@@ -146,9 +146,9 @@ struct InodeStatements {
     let addOrphan: Statement
     let removeOrphan: Statement
     let orphans: Statement
-    let addUnfiled: Statement
-    let removeUnfiled: Statement
-    let unfiled: Statement
+    let addPendingClassification: Statement
+    let removePendingClassification: Statement
+    let pendingClassification: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT \(InodeRow.columns) FROM inode WHERE ino=?")
@@ -163,9 +163,10 @@ struct InodeStatements {
         addOrphan = try connection.prepare("INSERT OR IGNORE INTO orphan VALUES(?)")
         removeOrphan = try connection.prepare("DELETE FROM orphan WHERE ino=?")
         orphans = try connection.prepare("SELECT ino FROM orphan WHERE ino>? ORDER BY ino LIMIT ?")
-        addUnfiled = try connection.prepare("INSERT OR IGNORE INTO unfiled VALUES(?)")
-        removeUnfiled = try connection.prepare("DELETE FROM unfiled WHERE ino=?")
-        unfiled = try connection.prepare("SELECT ino FROM unfiled")
+        addPendingClassification = try connection.prepare(
+            "INSERT OR IGNORE INTO classification_pending VALUES(?)")
+        removePendingClassification = try connection.prepare("DELETE FROM classification_pending WHERE ino=?")
+        pendingClassification = try connection.prepare("SELECT ino FROM classification_pending")
     }
 }
 
@@ -237,17 +238,17 @@ extension Tables {
         return try inodes.orphans.all { $0.count(0, above: last) }
     }
 
-    public func addUnfiled(_ ino: UInt64) throws(CatalogueError) {
-        inodes.addUnfiled.bind(1, ino)
-        try inodes.addUnfiled.run()
+    public func addPendingClassification(_ ino: UInt64) throws(CatalogueError) {
+        inodes.addPendingClassification.bind(1, ino)
+        try inodes.addPendingClassification.run()
     }
 
-    public func removeUnfiled(_ ino: UInt64) throws(CatalogueError) {
-        inodes.removeUnfiled.bind(1, ino)
-        try inodes.removeUnfiled.run()
+    public func removePendingClassification(_ ino: UInt64) throws(CatalogueError) {
+        inodes.removePendingClassification.bind(1, ino)
+        try inodes.removePendingClassification.run()
     }
 
-    public func unfiled() throws(CatalogueError) -> [UInt64] {
-        try inodes.unfiled.all { $0.count(0) }
+    public func pendingClassification() throws(CatalogueError) -> [UInt64] {
+        try inodes.pendingClassification.all { $0.count(0) }
     }
 }

@@ -45,7 +45,7 @@ public struct Limits: Sendable, Hashable {
     /// Threads remembered that received ESTALE and may retry.
     public var retries = 1024
     /// Threads remembered that found a file in a day and may link it; twice as many at most.
-    public var dayFinds = 1024
+    public var dayLookups = 1024
     /// Identity records that one durable commit writes, and one that a program waits for.
     public var records = 8192
     public var awaitedRecords = 64
@@ -73,7 +73,7 @@ public struct Limits: Sendable, Hashable {
     /// Pictures remembered that cannot be made; of others that is found out again.
     public var impossiblePictures = 4096
     /// Photos looked at in one go: whose pictures are made ahead, and whose are dropped.
-    public var picturesAhead = 64
+    public var backgroundThumbnails = 64
     public var thinnedPhotos = 64
     /// Bytes that one copy_file_range(2) copies: between two it can be interrupted.
     public var copiedBytes = 16 << 20
@@ -108,7 +108,7 @@ public struct Limits: Sendable, Hashable {
         limits.nameHashes = 1
         // Fewer would not do: each thread that works at once may be told to retry, or link what it found.
         limits.retries = 64
-        limits.dayFinds = 64
+        limits.dayLookups = 64
         limits.records = 1
         limits.awaitedRecords = 1
         limits.recordsPerLock = 1
@@ -123,7 +123,7 @@ public struct Limits: Sendable, Hashable {
         limits.waitingFiles = 1
         limits.heldPictureBytes = 0
         limits.impossiblePictures = 1
-        limits.picturesAhead = 1
+        limits.backgroundThumbnails = 1
         limits.thinnedPhotos = 1
         limits.copiedBytes = 64 << 10
         // Kernels before 6.16 cannot be told all at once: there an overflow leaves names to their timeouts.

@@ -24,7 +24,7 @@ struct Header: Sendable {
         seal()
     }
 
-    private enum Verdict {
+    private enum CopyState {
         case valid
         case unknownVersion(Int)
         case damaged
@@ -37,9 +37,9 @@ struct Header: Sendable {
         _ descriptor: Int32, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> Header {
         let copies = readCopies(descriptor, calls: calls)
-        let verdicts = copies.map { judge($0) }
-        for (index, verdict) in verdicts.enumerated() {
-            if case .valid = verdict {
+        let states = copies.map { classify($0) }
+        for (index, state) in states.enumerated() {
+            if case .valid = state {
                 let header = Header(copy: copies[index])
                 let other = 1 - index
                 if mayRepair && copies[other] != copies[index] {
@@ -49,8 +49,8 @@ struct Header: Sendable {
                 return header
             }
         }
-        for verdict in verdicts {
-            if case .unknownVersion(let version) = verdict { throw .unsupportedVersion(version) }
+        for state in states {
+            if case .unknownVersion(let version) = state { throw .unsupportedVersion(version) }
         }
         throw .headerDamaged
     }
@@ -59,7 +59,7 @@ struct Header: Sendable {
     static func copyStates(_ descriptor: Int32, calls: any FileSystemCalls) -> [Bool] {
         let copies = readCopies(descriptor, calls: calls)
         var states = copies.map { copy in
-            if case .valid = judge(copy) { return true }
+            if case .valid = classify(copy) { return true }
             return false
         }
         if states == [true, true], copies[0] != copies[1] { states[1] = false }
@@ -75,7 +75,7 @@ struct Header: Sendable {
         }
     }
 
-    private static func judge(_ copy: [UInt8]) -> Verdict {
+    private static func classify(_ copy: [UInt8]) -> CopyState {
         guard copy.count == HeaderLayout.copyBytes, copy.starts(with: HeaderLayout.magic) else {
             return .damaged
         }
@@ -105,7 +105,7 @@ struct Header: Sendable {
         var unknownVersion: Int?
         for offset in HeaderLayout.copyOffsets.map(Int.init) {
             let copy = Array(image.dropFirst(offset).prefix(HeaderLayout.copyBytes))
-            switch judge(copy) {
+            switch classify(copy) {
             case .valid: return Header(copy: copy)
             case .unknownVersion(let version): unknownVersion = unknownVersion ?? version
             case .damaged: continue

@@ -7,7 +7,7 @@ struct SegmentPlace: Sendable, Hashable {
     var number: Int
 
     /// Where the segment's roots end, which are copied last: 0 for a segment without.
-    var rootBytes: UInt64 { number < 2 ? UInt64(CopyHeads.rootBytes) : 0 }
+    var rootBytes: UInt64 { number < 2 ? UInt64(RootSnapshot.rootBytes) : 0 }
 }
 
 /// In which file of a vault a segment lies, and where in it.

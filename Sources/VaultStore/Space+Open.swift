@@ -68,7 +68,7 @@ struct SpaceOptions: Sendable {
     var bootHash: [UInt8]
     var segmentCountNow: @Sendable () -> Int
     /// Nil where nothing is written.
-    var copies: CopyKeeper?
+    var copies: BackupHold?
     /// Nil where nothing is written, or nobody else can.
     var claim: ClaimKeeper?
     var limits = Limits.production

@@ -5,12 +5,12 @@ import VaultFormat
 /// Sectors of destroyed photos: overwritten with random bytes before anybody gets them again.
 ///
 /// `free` marks them, and they wait like all that is given back until no root refers to them. Then `release` puts
-/// them into `doomed` rather than among the free ones, and `overwriteFreed` is the only one to take them out. What a
-/// freeze finds there goes into that commit's delta once more, because its root says that older deltas are done
+/// them into `pendingErase` rather than among the free ones; only `overwriteFreed` takes them out. What a freeze finds
+/// there goes into that commit's delta once more, because its root says that older deltas are done
 /// with; so a crash at any moment leaves them merely free.
 extension Space {
     /// True while some could be overwritten now.
-    public var canOverwrite: Bool { lock.withLock { !doomed.isEmpty } }
+    public var canOverwrite: Bool { lock.withLock { !pendingErase.isEmpty } }
 
     /// True while some are left, whether a root still refers to them or not.
     public var hasDestroyed: Bool { lock.withLock { destroyedSectors > 0 } }
@@ -26,7 +26,7 @@ extension Space {
             let most = min(left, UInt64(chunkBuffers.bufferBytes / Geometry.sectorBytes))
             guard
                 let (entry, count) = lock.withLock({
-                    doomed.last.map { ($0, min(UInt64($0.count), most)) }
+                    pendingErase.last.map { ($0, min(UInt64($0.count), most)) }
                 })
             else { return }
             overwrite(entry.start + UInt64(entry.count) - count, sectors: Int(count))
@@ -46,11 +46,11 @@ extension Space {
 
     /// Frees the last sectors of an entry, unless a freeze has taken it meanwhile. Under `lock`.
     private func didOverwrite(_ entry: DeltaEntry, _ count: UInt64) {
-        guard doomed.last == entry else { return }
+        guard pendingErase.last == entry else { return }
         if UInt64(entry.count) == count {
-            doomed.removeLast()
+            pendingErase.removeLast()
         } else {
-            doomed[doomed.count - 1].count -= UInt32(count)
+            pendingErase[pendingErase.count - 1].count -= UInt32(count)
         }
         pendingSectors -= count
         destroyedSectors -= count

@@ -55,11 +55,11 @@ extension Space {
             let frozen = FrozenCommit(
                 generation: nextGeneration,
                 pages: staged.map { (index: $0.key, page: $0.value) }.sorted { $0.index < $1.index },
-                bitmaps: bitmaps, counts: counts, entries: entries + doomed + kept.takeEntries())
+                bitmaps: bitmaps, counts: counts, entries: entries + pendingErase + kept.takeEntries())
             frozenPages = staged
             staged = [:]
             entries = []
-            doomed = []
+            pendingErase = []
             isChanged = false
             nextGeneration += 1
             peakSectors = max(peakSectors, sectors.usedSectors)
@@ -423,7 +423,7 @@ extension Space {
         } else if kept.copy != nil {
             kept.add(entry, sectorsPerSegment: files.sectorsPerSegment)
         } else if entry.isDestroyed {
-            doomed.append(entry)
+            pendingErase.append(entry)
         } else {
             // A bitmap of which nothing is left costs this room until it is made anew, and not the state.
             try? sectors.release(entry.start, Int(entry.count))

@@ -53,7 +53,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     let slotsPerPair: Int
     /// How many segments the space has now, by its vault (every space of it has as many).
     let segmentCountNow: @Sendable () -> Int
-    let copies: CopyKeeper?
+    let copies: BackupHold?
     /// Nil where nothing is written, and in tests of the space alone.
     let claim: ClaimKeeper?
     public let limits: Limits
@@ -80,7 +80,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     var pending: [PendingFree] = []
     var pendingSectors: UInt64 = 0
     /// Of destroyed photos, and no root refers to them: to be overwritten. See `overwriteFreed`.
-    var doomed: [DeltaEntry] = []
+    var pendingErase: [DeltaEntry] = []
     /// What those need that copy the vault meanwhile.
     var kept = KeptRoom()
     /// Generations of states that somebody reads; see `holdSnapshot`.
@@ -89,7 +89,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// written there.
     var foundSegments: Set<Int> = []
     var lostSegments: Set<Int> = []
-    /// Sectors in `doomed`, and those that will come there.
+    /// Sectors in `pendingErase`, and those that will come there.
     var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.
     var deltaPages: [PendingFree] = []

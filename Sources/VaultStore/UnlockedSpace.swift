@@ -115,7 +115,7 @@ public final class UnlockedSpace: Sendable {
             isReadOnly: readOnly, grows: !layout.isShared, bootHash: Self.bootHash(keys.boot, vault.calls),
             segmentCountNow: { [vault, layout] in vault.segmentCount(layout) }, limits: limits)
         if !readOnly {
-            options.copies = CopyKeeper(vault)
+            options.copies = BackupHold(vault)
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)
         }
         return (files, keys, options)

@@ -26,13 +26,13 @@ struct Daemon: Equatable {
 
     private static let executable = "/proc/self/exe"
 
-    var words: MountWords
+    var words: MountOptionParser
     /// A real path.
     var vault: String
     /// From the root, and ending as the user typed it.
     var directory: String
 
-    init(words: MountWords, vault: String, directory: String) {
+    init(words: MountOptionParser, vault: String, directory: String) {
         self.words = words
         self.vault = vault
         self.directory = directory
@@ -43,7 +43,7 @@ struct Daemon: Equatable {
         guard words.count == 5, words[1] == "-o" else {
             throw Failure(.usage, words.first ?? "", "not for users: obscura mount runs it")
         }
-        self.words = MountWords()
+        self.words = MountOptionParser()
         try self.words.apply(words[2])
         (vault, directory) = (words[3], words[4])
     }

@@ -51,7 +51,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
         reason = try session.run {
             status.reportLive(notices(library, daemon))
             // This thread hears of signals and of the mount's end: it does nothing that lasts.
-            library.startFollowUp()
+            library.startDeferredWork()
             sweeps.sweepOld(library)
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
         }

@@ -18,8 +18,8 @@ func runHeaderExport(_ arguments: Arguments) throws(Failure) {
 func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
     let (vault, path) = (arguments.operands[0], arguments.operands[1])
     let image = try readImage(path)
-    let restoration = try judge(image, path, vault)
-    switch restoration.present {
+    let reimport = try judge(image, path, vault)
+    switch reimport.present {
     case .same: return say("\(vault): the header of \(path) is in place: nothing is to be done")
     case .other:
         try confirm(
@@ -30,7 +30,7 @@ func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
     case .none:
         try confirm("Nothing opens the vault as it is. The passwords of when \(path) was made will.", vault)
     }
-    try onVault(vault) { () throws(VaultError) in try restoration.write() }
+    try onVault(vault) { () throws(VaultError) in try reimport.write() }
     say("\(vault): the header of \(path) is back: the passwords of then open again, those set since do not")
 }
 

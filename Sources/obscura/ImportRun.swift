@@ -52,7 +52,7 @@ final class ImportRun {
             case .failure(let error): fail(sources.path(of: item), "\(error)", item.byteCount)
             }
         }
-        for export in sources.exports where !wasInterrupted { try Restoration(self, export).run() }
+        for export in sources.exports where !wasInterrupted { try Reimport(self, export).run() }
         if wasInterrupted { try library.makeDurable() } else { try removals?.flush(&report) }
     }
 

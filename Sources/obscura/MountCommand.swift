@@ -7,7 +7,7 @@ import VaultStore
 struct MountRequest {
     var vault: String
     var directory: String
-    var words = MountWords()
+    var words = MountOptionParser()
     var inForeground = false
     /// Make the vault first, where there is none.
     var creation: CreateSettings?
@@ -16,7 +16,7 @@ struct MountRequest {
 }
 
 func runMount(_ arguments: Arguments) throws(Failure) {
-    var words = MountWords()
+    var words = MountOptionParser()
     for list in arguments.all(.mountOptions) { try words.apply(list) }
     var creation: CreateSettings?
     if arguments.has(.create) {
@@ -34,7 +34,7 @@ func runMount(_ arguments: Arguments) throws(Failure) {
             keyFiles: arguments.has(.keyFile) ? KeyFiles(arguments) : words.keyFiles()))
 }
 
-extension MountWords {
+extension MountOptionParser {
     /// Where `passfile=` or `askpass=` says the password comes from.
     var passwordSource: PasswordSource? {
         if let passfile { return .file(passfile, option: "passfile") }

@@ -58,7 +58,7 @@ func runMountHelper(_ words: [String]) throws(Failure) {
         throw Failure("mount.obscura", "giving up privileges", .last)
     }
     let arguments = try HelperArguments(words)
-    var options = MountWords()
+    var options = MountOptionParser()
     for list in arguments.optionLists { try options.apply(list, sloppy: arguments.isSloppy) }
     // mount(8) says rw to its helpers where nobody said ro.
     options.mustWrite = false

@@ -24,7 +24,9 @@ import Testing
         let library = try Library.open(try vault.unlock(), options: options)
         for (above, name) in [("", "A"), ("A", "B")] as [(String, Name)] {
             let parent =
-                above.isEmpty ? Place.albums : try library.lookup(Place.albums, "A", caller).attributes.ino
+                above.isEmpty
+                ? WellKnownInode.albums
+                : try library.lookup(WellKnownInode.albums, "A", caller).attributes.ino
             let made = try library.makeDirectory(parent, name, mode: 0o755, caller).attributes.ino
             let (_, file) = try library.create(made, "file", mode: 0o644, flags: O_RDWR, caller)
             _ = try Array("text".utf8).withUnsafeBytes { try library.write(file, offset: 0, $0, caller) }
@@ -123,7 +125,7 @@ import Testing
     /// The inode of `albums/A/file`, which has an attribute now.
     private func attributedFile() throws -> UInt64 {
         let library = try Library.open(try vault.unlock(), options: options)
-        let directory = try library.lookup(Place.albums, "A", caller).attributes.ino
+        let directory = try library.lookup(WellKnownInode.albums, "A", caller).attributes.ino
         let file = try library.lookup(directory, "file", caller).attributes.ino
         try library.setExtendedAttribute(
             file, name: Array("user.one".utf8), value: [1], policy: .any, caller)

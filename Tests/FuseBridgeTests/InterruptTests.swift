@@ -27,7 +27,7 @@ import Testing
             action.__sigaction_handler.sa_handler = { _ in }
             sigaction(SIGUSR2, &action, nil)
             let path = mounted.path(".thumbs/a.jpg")
-            let asker = Asker(path)
+            let asker = InterruptibleCaller(path)
             try #require(eventually { maker.begun == 1 && asker.thread != nil })
             for _ in 0..<3 {
                 if let thread = asker.thread { pthread_kill(thread, SIGUSR2) }
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// A thread that calls stat(2) once.
-    private final class Asker: @unchecked Sendable {
+    private final class InterruptibleCaller: @unchecked Sendable {
         private let change = NSCondition()
         private var started: pthread_t?
         private var status: Int32?

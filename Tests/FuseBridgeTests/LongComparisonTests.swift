@@ -74,7 +74,7 @@ import VaultFormat
             mounted.calls.holdReads(of: nil)
             closed.wait()
             close(descriptor)
-            mounted.library.startFollowUp()
+            mounted.library.startDeferredWork()
             #expect(eventually { (try? photos(mounted)) == ["2024-05-01/a.jpg"] })
         }
     }
@@ -97,7 +97,7 @@ import VaultFormat
             mounted.calls.holdReads(of: nil)
             #expect(copier.wait() == .signalled(SIGKILL))
             #expect(try photos(mounted) == ["2024-05-01/a.jpg"])
-            mounted.library.startFollowUp()
+            mounted.library.startDeferredWork()
             #expect(eventually { isCopy(mounted, "b.jpg") })
             #expect(try photos(mounted) == ["2024-05-01/a.jpg"])
         }
@@ -117,7 +117,7 @@ import VaultFormat
             close(descriptor)
             #expect(rename(mounted.path(".part"), mounted.path("b.jpg")) == 0)
             mounted.calls.holdReads(of: Self.chunkRead, after: 60)
-            mounted.library.startFollowUp()
+            mounted.library.startDeferredWork()
             try #require(eventually { mounted.calls.heldReads == 1 })
             mounted.session.unmount()
             #expect(try mounted.waitForEnd() == .requested)
@@ -136,7 +136,7 @@ import VaultFormat
             }
             try #require(eventually { mounted.calls.heldReads == 1 })
             mounted.session.unmount()
-            #expect(eventually { mounted.library.followUp.isCalledOff })
+            #expect(eventually { mounted.library.deferredWork.isCalledOff })
             let before = mounted.calls.readCount
             mounted.calls.holdReads(of: nil)
             #expect(closed.wait(timeout: .now() + 60) == .success)

@@ -65,7 +65,7 @@ import Testing
     /// Both have the same in them, but for the pages of claims: a copy keeps its own. It also keeps files, and their
     /// ends, that the vault had once.
     private func expectCopy(_ place: Place, _ copy: String) throws {
-        let claim = CopyHeads.claimBytes
+        let claim = RootSnapshot.claimBytes
         let files = try place.shell("cd V; find . -type f").split(separator: "\n").map(String.init)
         for file in files {
             var vault = try Data(contentsOf: url(place, "V", file))

@@ -9,7 +9,7 @@ import Testing
     /// A tree of pictures that is edited at random.
     private struct Source {
         let place: Place
-        var dice: SystemDice
+        var random: SystemRandomSource
         var count = 0
         /// Seconds of the next file's time: each change has another, as rsync goes by sizes and times.
         var clock = 1_000_000_000
@@ -21,13 +21,13 @@ import Testing
 
         private mutating func newName() -> String {
             count += 1
-            let folder = ["a", "b", "c/d"][Int.random(in: 0..<3, using: &dice)]
+            let folder = ["a", "b", "c/d"][Int.random(in: 0..<3, using: &random)]
             return "\(folder)/f\(count).jpg"
         }
 
         private mutating func picture() -> [UInt8] {
             Photo(
-                taken: "20\(10 + Int.random(in: 0..<10, using: &dice)):01:02 03:04:05",
+                taken: "20\(10 + Int.random(in: 0..<10, using: &random)):01:02 03:04:05",
                 seed: UInt8(count % 24)
             ).bytes
         }
@@ -40,11 +40,11 @@ import Testing
         /// Adds, copies, links, edits, replaces, renames or removes one file.
         mutating func edit() throws {
             let names = names
-            guard let one = names.randomElement(using: &dice), names.count > 5 else {
+            guard let one = names.randomElement(using: &random), names.count > 5 else {
                 return try add()
             }
-            let other = names.randomElement(using: &dice) ?? one
-            switch Int.random(in: 0..<9, using: &dice) {
+            let other = names.randomElement(using: &random) ?? one
+            switch Int.random(in: 0..<9, using: &random) {
             case 0: try add()
             case 1:
                 let copy = newName()
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// xorshift64*, so that a seed tells all.
-    private struct SystemDice: RandomNumberGenerator {
+    private struct SystemRandomSource: RandomNumberGenerator {
         var state: UInt64
         mutating func next() -> UInt64 {
             state ^= state << 13
@@ -91,7 +91,8 @@ import Testing
         let place = try Place()
         try place.mount()
         try place.shell("mkdir -p source/a source/b source/c/d")
-        var source = Source(place: place, dice: SystemDice(state: seed &* 0x9E37_79B9_7F4A_7C15 | 1))
+        var source = Source(
+            place: place, random: SystemRandomSource(state: seed &* 0x9E37_79B9_7F4A_7C15 | 1))
         for _ in 0..<20 { try source.edit() }
         let list = "find . -type f -printf '%P %m %T@ %s\\n' | LC_ALL=C sort"
         for round in 0..<10 {

@@ -66,19 +66,19 @@ private final class HoledSource: ByteSource {
     }
 
     @Test(arguments: 0..<300) func `random layouts are compared like their bytes`(seed: UInt64) throws {
-        var dice = SeededGenerator(seed: seed)
+        var random = SeededGenerator(seed: seed)
         func layout(_ size: UInt64) -> [(range: Range<UInt64>, byte: UInt8)] {
             var (found, position) = ([(range: Range<UInt64>, byte: UInt8)](), UInt64(0))
             while position < size {
-                let lower = position + UInt64.random(in: 0...size / 3, using: &dice)
-                let upper = lower + UInt64.random(in: 1...size / 3 + 1, using: &dice)
+                let lower = position + UInt64.random(in: 0...size / 3, using: &random)
+                let upper = lower + UInt64.random(in: 1...size / 3 + 1, using: &random)
                 guard upper <= size else { break }
-                found.append((lower..<upper, UInt8.random(in: 0...1, using: &dice)))
+                found.append((lower..<upper, UInt8.random(in: 0...1, using: &random)))
                 position = upper
             }
             return found
         }
-        let size = UInt64.random(in: 1...(seed % 10 == 0 ? 3 << 20 : 2000), using: &dice)
+        let size = UInt64.random(in: 1...(seed % 10 == 0 ? 3 << 20 : 2000), using: &random)
         let (one, other) = (HoledSource(size, layout(size)), HoledSource(size, layout(size)))
         func bytes(_ source: HoledSource) -> [UInt8] {
             var bytes = [UInt8](repeating: 9, count: Int(size))

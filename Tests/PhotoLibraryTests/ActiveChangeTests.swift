@@ -14,7 +14,7 @@ import Testing
 
     /// A vault with an older and a newer state, both at hand as files.
     private final class Target {
-        let rig: Rig
+        let fixture: Fixture
         let old: String
         let older: Tree
         let newer: Tree
@@ -26,28 +26,29 @@ import Testing
         private(set) var errorCount = 0
 
         init() throws {
-            rig = try Rig(bytes: 32 << 20)
-            try rig.mkdir("albums/Trip")
+            fixture = try Fixture(bytes: 32 << 20)
+            try fixture.mkdir("albums/Trip")
             for number in 0..<8 {
-                try rig.put("albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number % 3 + 1)", more: number))
-                try rig.put("albums/f\(number)", noise(1_200_000 + number * 1000, seed: number))
+                try fixture.put(
+                    "albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number % 3 + 1)", more: number))
+                try fixture.put("albums/f\(number)", noise(1_200_000 + number * 1000, seed: number))
             }
-            space = try #require(rig.library.unlocked).index
-            older = try Self.tree(rig)
-            try rig.close()
+            space = try #require(fixture.library.unlocked).index
+            older = try Self.tree(fixture)
+            try fixture.close()
             old = try makeTemporaryDirectory()
-            try Self.copy(rig.vault.path, old + "/vault")
-            try rig.reopen()
+            try Self.copy(fixture.vault.path, old + "/vault")
+            try fixture.reopen()
             for number in 0..<4 {
-                try rig.put("albums/f\(number)", noise(1_100_000 + number * 1000, seed: 100 + number))
-                try rig.rm("moments/2024-05-0\(number % 3 + 1)/p\(number).jpg")
+                try fixture.put("albums/f\(number)", noise(1_100_000 + number * 1000, seed: 100 + number))
+                try fixture.rm("moments/2024-05-0\(number % 3 + 1)/p\(number).jpg")
             }
-            try rig.mv("albums/f7", "albums/Trip/g7")
-            try rig.put("albums/new", noise(900_000, seed: 200))
-            newer = try Self.tree(rig)
-            try rig.close()
-            segments = try (0..<8).map { [rig, space] in
-                try SegmentFile(rig.vault.path, space: space, $0)
+            try fixture.mv("albums/f7", "albums/Trip/g7")
+            try fixture.put("albums/new", noise(900_000, seed: 200))
+            newer = try Self.tree(fixture)
+            try fixture.close()
+            segments = try (0..<8).map { [fixture, space] in
+                try SegmentFile(fixture.vault.path, space: space, $0)
             }
         }
 
@@ -58,14 +59,14 @@ import Testing
         }
 
         /// Every file's bytes.
-        static func tree(_ rig: Rig, below path: String = "") throws -> Tree {
+        static func tree(_ fixture: Fixture, below path: String = "") throws -> Tree {
             var found: Tree = [:]
-            for entry in try rig.list(path) {
+            for entry in try fixture.list(path) {
                 let place = path.isEmpty ? entry.name.description : "\(path)/\(entry.name)"
                 if entry.mode & S_IFMT == S_IFDIR {
-                    found.merge(try tree(rig, below: place)) { first, _ in first }
+                    found.merge(try tree(fixture, below: place)) { first, _ in first }
                 } else {
-                    found[place] = .some(try? rig.get(place))
+                    found[place] = .some(try? fixture.get(place))
                 }
             }
             return found
@@ -79,12 +80,12 @@ import Testing
         /// What is shown now, by a mount that changes nothing; nil where there is an error instead of a mount.
         func shown() throws -> Tree? {
             do {
-                try rig.reopen(auditing: false) { $0.readOnly = true }
+                try fixture.reopen(auditing: false) { $0.readOnly = true }
             } catch {
                 return nil
             }
-            defer { try? rig.close() }
-            return try? Self.tree(rig)
+            defer { try? fixture.close() }
+            return try? Self.tree(fixture)
         }
 
         /// Whether `found` is part of one state: of each file its bytes or an error.
@@ -151,7 +152,7 @@ import Testing
     @Test func segmentsOfOtherSpacesAreNotTakenForTheirs() throws {
         let target = try Target()
         let others = try target.segments.indices.map {
-            try SegmentFile(target.rig.vault.path, space: 1 - target.space, $0)
+            try SegmentFile(target.fixture.vault.path, space: 1 - target.space, $0)
         }
         for (own, other) in zip(target.segments, others) { try exchange(own, other) }
         #expect(try target.shown() == nil)
@@ -185,9 +186,9 @@ import Testing
     /// Nothing tells that the whole vault is of an older day: it is what it was then.
     @Test func theWholeOlderVaultIsTheOlderState() throws {
         let target = try Target()
-        try exchange(target.rig.vault.path, target.old + "/vault")
+        try exchange(target.fixture.vault.path, target.old + "/vault")
         #expect(try target.shown() == target.older)
-        try exchange(target.rig.vault.path, target.old + "/vault")
+        try exchange(target.fixture.vault.path, target.old + "/vault")
     }
 
     @Test func segmentsThatAreCutOffGiveErrors() throws {
@@ -206,7 +207,7 @@ import Testing
 
     @Test func aFileOfAllSpacesThatIsCutOffGivesErrors() throws {
         let target = try Target()
-        let file = target.rig.vault.path + "/spaces"
+        let file = target.fixture.vault.path + "/spaces"
         let whole = try Data(contentsOf: URL(fileURLWithPath: file))
         for segment in target.segments {
             for more in [0, 1, 70_001, segment.length / 2] {

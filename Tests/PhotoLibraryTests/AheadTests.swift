@@ -11,19 +11,19 @@ import VaultFormat
 /// Thumbnails that are made before anybody asks.
 @Suite struct AheadTests {
     @Test func newPhotosGetTheirsTheNewestFirst() throws {
-        let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0) { $0.workerCount = 1 }
+        let (fixture, maker) = try Fixture.withStandIn(settleMilliseconds: 0) { $0.workerCount = 1 }
         maker.holdUp()
-        try rig.put("albums/1.jpg", jpeg(more: 1))
+        try fixture.put("albums/1.jpg", jpeg(more: 1))
         try #require(eventually { maker.orders.count == 1 })
-        for number in 2...3 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        for number in 2...3 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
         maker.letGo()
         try #require(eventually { maker.orders.count == 3 })
         #expect(maker.orders.map(\.source) == [1, 3, 2].map { jpeg(more: $0) })
         #expect(maker.orders.allSatisfy { $0.size == PictureSize(fitting: 256) && $0.format == .jpeg })
-        for number in 1...3 { _ = try rig.get("albums/.thumbs/\(number).jpg") }
+        for number in 1...3 { _ = try fixture.get("albums/.thumbs/\(number).jpg") }
         #expect(maker.orders.count == 3)
         // Other bytes, another picture.
-        try rig.put("albums/1.jpg", jpeg(more: 9))
+        try fixture.put("albums/1.jpg", jpeg(more: 9))
         try #require(eventually { maker.orders.count == 4 })
     }
 
@@ -41,40 +41,40 @@ import VaultFormat
         for change: (inout LibraryOptions) -> Void in [
             { $0.thumbnails = .off }, { $0.settleMilliseconds = 1 << 40 }, { $0.readOnly = true },
         ] {
-            let rig = try Rig()
-            try rig.put("albums/a.jpg", jpeg())
-            try rig.close()
+            let fixture = try Fixture()
+            try fixture.put("albums/a.jpg", jpeg())
+            try fixture.close()
             let maker = StandInMaker()
-            try rig.reopen {
+            try fixture.reopen {
                 $0.pictureMaker = maker
                 $0.settleMilliseconds = 0
                 change(&$0)
             }
-            if !rig.library.options.readOnly { try rig.put("albums/b.jpg", jpeg(more: 1)) }
+            if !fixture.library.options.readOnly { try fixture.put("albums/b.jpg", jpeg(more: 1)) }
             usleep(400_000)
             #expect(maker.orders.isEmpty)
-            try rig.close()
+            try fixture.close()
         }
     }
 
     @Test func closingWaitsForNone() throws {
-        let (rig, maker) = try Rig.withStandIn(settleMilliseconds: 0) { $0.workerCount = 2 }
+        let (fixture, maker) = try Fixture.withStandIn(settleMilliseconds: 0) { $0.workerCount = 2 }
         maker.holdUp()
-        for number in 1...50 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        for number in 1...50 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
         try #require(eventually { !maker.orders.isEmpty })
-        try rig.close()
+        try fixture.close()
         #expect(maker.orders.count <= 2)
-        try rig.reopen()
-        #expect(rig.exists("albums/.thumbs/1.jpg"))
+        try fixture.reopen()
+        #expect(fixture.exists("albums/.thumbs/1.jpg"))
     }
 
     // MARK: From one session to the next
 
-    /// Reopens the closed rig so that pictures are made at once, one at a time; returns who makes them.
-    private func reopen(_ rig: Rig, workers: Int = 1, isHeldUp: Bool = false) throws -> StandInMaker {
+    /// Reopens the closed fixture so that pictures are made at once, one at a time; returns who makes them.
+    private func reopen(_ fixture: Fixture, workers: Int = 1, isHeldUp: Bool = false) throws -> StandInMaker {
         let maker = StandInMaker()
         if isHeldUp { maker.holdUp() }
-        try rig.reopen {
+        try fixture.reopen {
             $0.pictureMaker = maker
             $0.settleMilliseconds = 0
             $0.workerCount = workers
@@ -82,119 +82,119 @@ import VaultFormat
         return maker
     }
 
-    private func unpictured(_ rig: Rig) throws -> Bool {
-        try rig.library.locked { tree throws(FileError) in try tree.hasUnpictured() }
+    private func thumbnailPending(_ fixture: Fixture) throws -> Bool {
+        try fixture.library.locked { tree throws(FileError) in try tree.hasThumbnailPending() }
     }
 
     @Test func theNextMountMakesWhatThisOneDidNot() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         // As an import does: there is nobody who makes thumbnails.
-        try rig.close()
-        try rig.reopen { $0.thumbnails = .off }
-        for number in 1...5 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
-        try rig.put("albums/notes.txt", [1])
-        try rig.close()
-        let maker = try reopen(rig)
+        try fixture.close()
+        try fixture.reopen { $0.thumbnails = .off }
+        for number in 1...5 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
+        try fixture.put("albums/notes.txt", [1])
+        try fixture.close()
+        let maker = try reopen(fixture)
         try #require(eventually { maker.rests == 1 })
         #expect(maker.orders.map(\.source) == (1...5).reversed().map { jpeg(more: $0) })
-        #expect(try !unpictured(rig))
-        try rig.close()
+        #expect(try !thumbnailPending(fixture))
+        try fixture.close()
         // Then there is nothing to do, and nothing is done.
-        let writes = rig.vault.calls.writeCount
-        let next = try reopen(rig)
-        #expect(try !rig.library.hasWorkAhead())
-        for number in 1...5 { _ = try rig.get("albums/.thumbs/\(number).jpg") }
+        let writes = fixture.vault.calls.writeCount
+        let next = try reopen(fixture)
+        #expect(try !fixture.library.hasBackgroundThumbnails())
+        for number in 1...5 { _ = try fixture.get("albums/.thumbs/\(number).jpg") }
         #expect(next.orders.isEmpty)
-        try rig.close()
-        #expect(rig.vault.calls.writeCount == writes)
+        try fixture.close()
+        #expect(fixture.vault.calls.writeCount == writes)
     }
 
     /// More than are looked at in one go; a part of them is made in each of three sessions.
     @Test func eachSessionGoesOnWhereTheLastOneStopped() throws {
-        let rig = try Rig()
-        let count = 2 * Limits.production.picturesAhead + 20
+        let fixture = try Fixture()
+        let count = 2 * Limits.production.backgroundThumbnails + 20
         // Large enough to pay for their pictures.
         for number in 0..<count {
-            try rig.put("albums/\(number).jpg", jpeg(more: number) + noise(60_000, seed: number + 1))
+            try fixture.put("albums/\(number).jpg", jpeg(more: number) + noise(60_000, seed: number + 1))
         }
         var made: [[UInt8]] = []
         var isDone = false
         for session in 0..<3 {
-            try rig.close()
-            let maker = try reopen(rig, workers: 2)
+            try fixture.close()
+            let maker = try reopen(fixture, workers: 2)
             try #require(eventually { maker.orders.count >= 60 || maker.rests == 1 })
             if session == 2 { try #require(eventually { maker.rests == 1 }) }
-            try rig.close()
+            try fixture.close()
             made += maker.orders.map(\.source)
             isDone = maker.rests == 1
-            try rig.reopen()
+            try fixture.reopen()
         }
         #expect(isDone)
         #expect(Set(made).count == count)
         // Those that were being made when a session ended are made again.
         #expect(made.count <= count + 2 * 2)
         for number in 0..<count {
-            #expect(try rig.thumbnailRows(of: rig.ino("albums/\(number).jpg")).count == 1)
+            #expect(try fixture.thumbnailRows(of: fixture.ino("albums/\(number).jpg")).count == 1)
         }
     }
 
     @Test func whatLosesItsPictureLaterGetsAnother() throws {
-        let rig = try Rig()
-        for number in 1...4 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
-        try rig.put("albums/.late", jpeg(more: 5))
-        try rig.close()
-        var maker = try reopen(rig)
+        let fixture = try Fixture()
+        for number in 1...4 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
+        try fixture.put("albums/.late", jpeg(more: 5))
+        try fixture.close()
+        var maker = try reopen(fixture)
         try #require(eventually { maker.rests == 1 })
-        try rig.close()
+        try fixture.close()
         // Nobody makes any while these change.
-        try rig.reopen { $0.thumbnails = .off }
-        try rig.put("albums/2.jpg", jpeg(more: 6))
-        try rig.mv("albums/.late", "albums/late.jpg")
-        try rig.rm("moments/2024-05-01/4.jpg")
-        try rig.close()
-        maker = try reopen(rig)
+        try fixture.reopen { $0.thumbnails = .off }
+        try fixture.put("albums/2.jpg", jpeg(more: 6))
+        try fixture.mv("albums/.late", "albums/late.jpg")
+        try fixture.rm("moments/2024-05-01/4.jpg")
+        try fixture.close()
+        maker = try reopen(fixture)
         try #require(eventually { maker.rests == 1 })
         #expect(maker.orders.map(\.source) == [jpeg(more: 5), jpeg(more: 6)])
     }
 
     /// A photo that changes after its turn, before the batch has ended.
     @Test func whatChangesAfterItsTurnGetsAnother() throws {
-        let rig = try Rig()
-        for number in 1...3 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
-        try rig.close()
-        let maker = try reopen(rig, isHeldUp: true)
-        let photo = try rig.ino("albums/3.jpg")
+        let fixture = try Fixture()
+        for number in 1...3 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
+        try fixture.close()
+        let maker = try reopen(fixture, isHeldUp: true)
+        let photo = try fixture.ino("albums/3.jpg")
         try #require(eventually { maker.orders.count == 1 })
         maker.letOneGo()
         try #require(eventually { maker.orders.count == 2 })
-        #expect(try rig.thumbnailRows(of: photo).count == 1)
-        try rig.put("albums/3.jpg", jpeg(more: 9))
+        #expect(try fixture.thumbnailRows(of: photo).count == 1)
+        try fixture.put("albums/3.jpg", jpeg(more: 9))
         maker.letGo()
         try #require(eventually { maker.rests == 1 })
-        #expect(try rig.thumbnailRows(of: photo).count == 1)
+        #expect(try fixture.thumbnailRows(of: photo).count == 1)
         #expect(maker.orders.count == 4)
-        #expect(try !unpictured(rig))
+        #expect(try !thumbnailPending(fixture))
     }
 
     @Test func whatCannotBeDecodedIsNotTriedAgain() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", undecodableJPEG("2024-05-01"))
-        try rig.close()
-        try rig.reopen { $0.settleMilliseconds = 0 }
-        let photo = try rig.ino("albums/a.jpg")
-        try #require(eventually { (try? rig.thumbnailRows(of: photo).count) == 1 })
-        try #require(eventually { (try? unpictured(rig)) == false })
-        try rig.close()
-        let maker = try reopen(rig)
-        #expect(try !rig.library.hasWorkAhead())
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", undecodableJPEG("2024-05-01"))
+        try fixture.close()
+        try fixture.reopen { $0.settleMilliseconds = 0 }
+        let photo = try fixture.ino("albums/a.jpg")
+        try #require(eventually { (try? fixture.thumbnailRows(of: photo).count) == 1 })
+        try #require(eventually { (try? thumbnailPending(fixture)) == false })
+        try fixture.close()
+        let maker = try reopen(fixture)
+        #expect(try !fixture.library.hasBackgroundThumbnails())
         #expect(maker.orders.isEmpty)
     }
 
     @Test func asManyAreMadeAtATimeAsThereAreWorkers() throws {
-        let rig = try Rig()
-        for number in 1...8 { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
-        try rig.close()
-        let maker = try reopen(rig, workers: 3, isHeldUp: true)
+        let fixture = try Fixture()
+        for number in 1...8 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
+        try fixture.close()
+        let maker = try reopen(fixture, workers: 3, isHeldUp: true)
         try #require(eventually { maker.orders.count == 3 })
         usleep(100_000)
         #expect(maker.orders.count == 3)
@@ -206,18 +206,18 @@ import VaultFormat
     /// What a mount reads does not grow with the photos, whether they have pictures or wait for them.
     @Test(arguments: [false, true]) func aMountFindsThemWithoutReadingThemAll(areWaiting: Bool) throws {
         let reads = try [40, 800].map { count in
-            let rig = try Rig()
-            for number in 0..<count { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+            let fixture = try Fixture()
+            for number in 0..<count { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
             if !areWaiting {
-                try rig.library.changing { tree in tree.counters.pictured = tree.counters.ino }
+                try fixture.library.changing { tree in tree.counters.pictured = tree.counters.ino }
             }
-            try rig.close()
-            try rig.reopen()
-            let before = rig.vault.calls.readCount
-            #expect(try rig.library.hasWorkAhead() == areWaiting)
-            let last = try rig.library.locked { tree in tree.counters.pictured }
+            try fixture.close()
+            try fixture.reopen()
+            let before = fixture.vault.calls.readCount
+            #expect(try fixture.library.hasBackgroundThumbnails() == areWaiting)
+            let last = try fixture.library.locked { tree in tree.counters.pictured }
             if areWaiting { #expect(last < 20) }
-            return rig.vault.calls.readCount - before
+            return fixture.vault.calls.readCount - before
         }
         // A page on each level of a tree or two.
         #expect(reads[1] <= reads[0] + 4, "\(reads)")

@@ -16,7 +16,7 @@ func audit(_ space: Space, _ words: String = "") throws {
         String(decoding: $0.bytes(0), as: UTF8.self)
     }
     #expect(check == ["ok"])
-    for rule in CatalogueRule.all {
+    for rule in IntegrityConstraint.all {
         let found = try database.prepare(rule.query).all { $0.integer(0) }
         #expect(found == [], "\(rule.violation) \(words)")
     }

@@ -12,50 +12,50 @@ import Testing
     }
 
     @Test func manyThreadsInOneTree() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         parallel(6) { number in
-            var dice = Dice(UInt64(number + 100))
+            var random = RandomSource(UInt64(number + 100))
             let album = "albums/t\(number % 3)"
-            try? rig.mkdir(album)
+            try? fixture.mkdir(album)
             for step in 0..<120 {
                 let path = "\(album)/f\(number)-\(step % 9).jpg"
-                switch Int.random(in: 0..<5, using: &dice) {
-                case 0, 1, 2: try rig.put(path, jpeg(more: number * 1000 + step, size: 5000))
-                case 3: if rig.exists(path) { try rig.rm(path) }
+                switch Int.random(in: 0..<5, using: &random) {
+                case 0, 1, 2: try fixture.put(path, jpeg(more: number * 1000 + step, size: 5000))
+                case 3: if fixture.exists(path) { try fixture.rm(path) }
                 default:
-                    if rig.exists(path) { try rig.mv(path, "\(album)/g\(number)-\(step).jpg") }
-                    _ = try rig.ls(album)
+                    if fixture.exists(path) { try fixture.mv(path, "\(album)/g\(number)-\(step).jpg") }
+                    _ = try fixture.ls(album)
                 }
             }
         }
-        for day in try rig.ls("moments") {
-            for name in try rig.ls("moments/" + day) { try rig.rm("moments/\(day)/\(name)") }
+        for day in try fixture.ls("moments") {
+            for name in try fixture.ls("moments/" + day) { try fixture.rm("moments/\(day)/\(name)") }
         }
-        for number in 0..<3 { try rig.rmrf("albums/t\(number)") }
-        try rig.expectNothingLeft()
+        for number in 0..<3 { try fixture.rmrf("albums/t\(number)") }
+        try fixture.expectNothingLeft()
     }
 
     @Test func readersSeeWholeRequestsWhileAFileIsRewritten() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let size = 262_144
-        try rig.put("albums/f", Array(repeating: 1, count: size))
+        try fixture.put("albums/f", Array(repeating: 1, count: size))
         parallel(4) { number in
-            let handle = try rig.open("albums/f")
+            let handle = try fixture.open("albums/f")
             for step in 0..<60 {
                 if number < 2 {
                     let value = UInt8(truncatingIfNeeded: number * 100 + step)
-                    try rig.write(
+                    try fixture.write(
                         handle, Array(repeating: value, count: 131_072), at: UInt64(step % 2) * 131_072)
-                    if step % 7 == 0 { try rig.library.fsync(handle, dataOnly: true) }
+                    if step % 7 == 0 { try fixture.library.fsync(handle, dataOnly: true) }
                 } else {
-                    let got = try rig.read(handle, 131_072, at: UInt64(step % 2) * 131_072)
+                    let got = try fixture.read(handle, 131_072, at: UInt64(step % 2) * 131_072)
                     #expect(got.count == 131_072 && Set(got).count == 1)
                 }
             }
-            try rig.close(handle)
+            try fixture.close(handle)
         }
-        try rig.rm("albums/f")
-        #expect(rig.usedBytes == 0)
-        try rig.expectNothingLeft()
+        try fixture.rm("albums/f")
+        #expect(fixture.usedBytes == 0)
+        try fixture.expectNothingLeft()
     }
 }

@@ -10,153 +10,154 @@ import VaultCatalogue
 /// Daemons that were killed, and commits that failed.
 @Suite struct CrashTests {
     @Test func whatWasClosedOutlivesAKilledDaemon() throws {
-        let rig = try Rig()
-        try rig.mkdir("albums/Trip")
-        try rig.put("albums/Trip/x.jpg", jpeg("2024-05-01", more: 1))
-        try rig.put("albums/f", noise(400_000))
+        let fixture = try Fixture()
+        try fixture.mkdir("albums/Trip")
+        try fixture.put("albums/Trip/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/f", noise(400_000))
         let name = Array("user.a".utf8)
-        try rig.library.setExtendedAttribute(try rig.ino("albums/f"), name: name, value: [1], policy: .any)
-        try rig.kill()
-        #expect(try rig.moments() == ["2024-05-01/x.jpg"])
-        #expect(try rig.get("albums/f") == noise(400_000))
-        #expect(try rig.library.getExtendedAttribute(try rig.ino("albums/f"), name: name) == [1])
+        try fixture.library.setExtendedAttribute(
+            try fixture.ino("albums/f"), name: name, value: [1], policy: .any)
+        try fixture.kill()
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.get("albums/f") == noise(400_000))
+        #expect(try fixture.library.getExtendedAttribute(try fixture.ino("albums/f"), name: name) == [1])
     }
 
     /// Again and again: each session builds on the soft root of one that was never closed.
     @Test func everySessionMayBeKilled() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         for round in 0..<6 {
-            try rig.put("albums/f", noise(200_000, seed: round))
-            try rig.put("albums/p\(round).jpg", jpeg("2024-05-0\(round + 1)", more: round))
-            if round > 1 { try rig.rm("moments/2024-05-0\(round - 1)/p\(round - 2).jpg") }
-            try rig.kill()
-            #expect(try rig.get("albums/f") == noise(200_000, seed: round))
-            #expect(try rig.ls("albums").count == min(round + 1, 2) + 1)
+            try fixture.put("albums/f", noise(200_000, seed: round))
+            try fixture.put("albums/p\(round).jpg", jpeg("2024-05-0\(round + 1)", more: round))
+            if round > 1 { try fixture.rm("moments/2024-05-0\(round - 1)/p\(round - 2).jpg") }
+            try fixture.kill()
+            #expect(try fixture.get("albums/f") == noise(200_000, seed: round))
+            #expect(try fixture.ls("albums").count == min(round + 1, 2) + 1)
         }
-        try rig.rm("albums/f")
-        try rig.rm("moments/2024-05-05/p4.jpg")
-        try rig.rm("moments/2024-05-06/p5.jpg")
-        #expect(rig.usedBytes == 0)
-        try rig.expectNothingLeft()
+        try fixture.rm("albums/f")
+        try fixture.rm("moments/2024-05-05/p4.jpg")
+        try fixture.rm("moments/2024-05-06/p5.jpg")
+        #expect(fixture.usedBytes == 0)
+        try fixture.expectNothingLeft()
     }
 
     @Test func whatWasNotSavedIsAsItWasBefore() throws {
-        let rig = try Rig()
-        try rig.put("albums/f", noise(300_000))
-        try leaveUnsaved(rig)
-        try rig.kill()
-        #expect(try rig.get("albums/f") == noise(300_000))
-        try rig.rm("albums/f")
-        #expect(rig.usedBytes == 0)
-        try rig.expectNothingLeft()
+        let fixture = try Fixture()
+        try fixture.put("albums/f", noise(300_000))
+        try leaveUnsaved(fixture)
+        try fixture.kill()
+        #expect(try fixture.get("albums/f") == noise(300_000))
+        try fixture.rm("albums/f")
+        #expect(fixture.usedBytes == 0)
+        try fixture.expectNothingLeft()
     }
 
     /// Taken apart, the file is not saved by the committer either.
-    private func leaveUnsaved(_ rig: Rig) throws {
-        let handle = try rig.open("albums/f")
-        try rig.write(handle, [1, 2, 3], at: 150_000)
-        try rig.write(handle, noise(131_072, seed: 9), at: 262_144)
-        #expect(try rig.read(handle, 3, at: 150_000) == [1, 2, 3])
-        rig.library.abandon(try #require(handle.state))
+    private func leaveUnsaved(_ fixture: Fixture) throws {
+        let handle = try fixture.open("albums/f")
+        try fixture.write(handle, [1, 2, 3], at: 150_000)
+        try fixture.write(handle, noise(131_072, seed: 9), at: 262_144)
+        #expect(try fixture.read(handle, 3, at: 150_000) == [1, 2, 3])
+        fixture.library.abandon(try #require(handle.state))
     }
 
     /// What was synced is there, so it is a photo too, though nobody came to close it.
     @Test(arguments: [false, true]) func aPhotoThatWasSyncedButNotClosedIsFiled(isNew: Bool) throws {
-        let rig = try Rig()
-        if !isNew { try rig.put("albums/a.jpg", jpeg("2023-01-01", more: 1)) }
-        try leaveOpen(rig, isNew: isNew, jpeg("2024-05-01", more: 2))
-        try rig.kill()
-        rig.library.didGoLive()
-        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
-        #expect(try unfiled(rig) == [])
+        let fixture = try Fixture()
+        if !isNew { try fixture.put("albums/a.jpg", jpeg("2023-01-01", more: 1)) }
+        try leaveOpen(fixture, isNew: isNew, jpeg("2024-05-01", more: 2))
+        try fixture.kill()
+        fixture.library.didGoLive()
+        #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
+        #expect(try pendingClassification(fixture) == [])
     }
 
     /// What was not to be that yet takes no photo from its day.
     @Test func aPhotoThatWasHalfRewrittenAndSyncedStaysInItsDay() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", jpeg("2023-01-01", more: 1))
-        try leaveOpen(rig, isNew: false, [0, 0, 0])
-        try rig.kill()
-        rig.library.didGoLive()
-        #expect(try rig.moments() == ["2023-01-01/a.jpg"])
-        #expect(try unfiled(rig) == [])
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", jpeg("2023-01-01", more: 1))
+        try leaveOpen(fixture, isNew: false, [0, 0, 0])
+        try fixture.kill()
+        fixture.library.didGoLive()
+        #expect(try fixture.moments() == ["2023-01-01/a.jpg"])
+        #expect(try pendingClassification(fixture) == [])
     }
 
-    private func leaveOpen(_ rig: Rig, isNew: Bool, _ bytes: [UInt8]) throws {
-        let handle = try isNew ? rig.createOpen("albums/a.jpg") : rig.open("albums/a.jpg")
-        try rig.write(handle, bytes)
-        try rig.library.fsync(handle, dataOnly: false)
-        rig.library.abandon(try #require(handle.state))
+    private func leaveOpen(_ fixture: Fixture, isNew: Bool, _ bytes: [UInt8]) throws {
+        let handle = try isNew ? fixture.createOpen("albums/a.jpg") : fixture.open("albums/a.jpg")
+        try fixture.write(handle, bytes)
+        try fixture.library.fsync(handle, dataOnly: false)
+        fixture.library.abandon(try #require(handle.state))
     }
 
-    private func unfiled(_ rig: Rig) throws -> [UInt64] {
-        try rig.library.locked { tree throws(FileError) in try sql(tree.tables.unfiled()) }
+    private func pendingClassification(_ fixture: Fixture) throws -> [UInt64] {
+        try fixture.library.locked { tree throws(FileError) in try sql(tree.tables.pendingClassification()) }
     }
 
     @Test func aFileThatIsClosedAfterASyncIsFiledOnce() throws {
-        let rig = try Rig()
-        let handle = try rig.createOpen("albums/a.jpg")
-        try rig.write(handle, jpeg("2024-05-01", more: 2))
-        try rig.library.fsync(handle, dataOnly: false)
-        #expect(try unfiled(rig) == [handle.ino])
-        try rig.close(handle)
-        #expect(try unfiled(rig) == [])
-        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        let fixture = try Fixture()
+        let handle = try fixture.createOpen("albums/a.jpg")
+        try fixture.write(handle, jpeg("2024-05-01", more: 2))
+        try fixture.library.fsync(handle, dataOnly: false)
+        #expect(try pendingClassification(fixture) == [handle.ino])
+        try fixture.close(handle)
+        #expect(try pendingClassification(fixture) == [])
+        #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
     }
 
     @Test func filesWithoutANameAreGoneAfterAKill() throws {
-        let rig = try Rig()
-        try rig.put("albums/f", noise(500_000))
-        try removeWhileOpen(rig)
-        try rig.kill()
-        #expect(rig.usedBytes == 0)
-        try rig.expectNothingLeft()
+        let fixture = try Fixture()
+        try fixture.put("albums/f", noise(500_000))
+        try removeWhileOpen(fixture)
+        try fixture.kill()
+        #expect(fixture.usedBytes == 0)
+        try fixture.expectNothingLeft()
     }
 
-    private func removeWhileOpen(_ rig: Rig) throws {
-        let handle = try rig.open("albums/f", O_RDONLY)
-        try rig.library.unlink(3, "f", rig.caller)
-        #expect(try rig.read(handle, 10) == Array(noise(500_000).prefix(10)))
-        #expect(rig.usedBytes > 0)
-        rig.library.abandon(try #require(handle.state))
+    private func removeWhileOpen(_ fixture: Fixture) throws {
+        let handle = try fixture.open("albums/f", O_RDONLY)
+        try fixture.library.unlink(3, "f", fixture.caller)
+        #expect(try fixture.read(handle, 10) == Array(noise(500_000).prefix(10)))
+        #expect(fixture.usedBytes > 0)
+        fixture.library.abandon(try #require(handle.state))
     }
 
     /// Each of the first writes and syncs after a change fails once. What was answered is there, whatever
     /// failed.
     @Test func aCommitThatFailsIsTriedAgain() throws {
-        let rig = try Rig()
-        let directory = try rig.library.openDirectory(3)
+        let fixture = try Fixture()
+        let directory = try fixture.library.openDirectory(3)
         var expected: [String] = []
         for failing in 0..<24 {
-            rig.vault.calls.failOnce(after: failing)
-            if (try? rig.put("albums/f\(failing)", noise(1000, seed: failing))) != nil {
+            fixture.vault.calls.failOnce(after: failing)
+            if (try? fixture.put("albums/f\(failing)", noise(1000, seed: failing))) != nil {
                 expected.append("f\(failing)")
             }
-            try? rig.library.fsyncDirectory(directory)
-            rig.vault.calls.failOnce(after: nil)
-            try rig.library.fsyncDirectory(directory)
+            try? fixture.library.fsyncDirectory(directory)
+            fixture.vault.calls.failOnce(after: nil)
+            try fixture.library.fsyncDirectory(directory)
         }
-        #expect(Set(try rig.ls("albums")).isSuperset(of: expected))
-        for name in try rig.ls("albums") { try rig.rm("albums/" + name) }
-        #expect(rig.usedBytes == 0)
+        #expect(Set(try fixture.ls("albums")).isSuperset(of: expected))
+        for name in try fixture.ls("albums") { try fixture.rm("albums/" + name) }
+        #expect(fixture.usedBytes == 0)
     }
 
-    /// A kill right after a commit failed finds the state before it or the state after it, whole.
+    /// A kill right after a commit failed scan the state before it or the state after it, whole.
     @Test func aKillAfterAFailedCommitFindsAWholeState() throws {
-        let rig = try Rig()
-        try rig.put("albums/kept", noise(150_000))
+        let fixture = try Fixture()
+        try fixture.put("albums/kept", noise(150_000))
         for failing in stride(from: 0, to: 20, by: 3) {
-            rig.vault.calls.failOnce(after: failing)
-            let seen = rig.space.generation
-            _ = try? rig.put("albums/f", noise(100_000, seed: failing))
-            eventually { !rig.vault.calls.isFailureDue || rig.space.generation > seen }
-            rig.vault.calls.failOnce(after: nil)
-            try rig.kill()
-            #expect(try rig.get("albums/kept") == noise(150_000))
-            if rig.exists("albums/f") { try rig.rm("albums/f") }
+            fixture.vault.calls.failOnce(after: failing)
+            let seen = fixture.space.generation
+            _ = try? fixture.put("albums/f", noise(100_000, seed: failing))
+            eventually { !fixture.vault.calls.isFailureDue || fixture.space.generation > seen }
+            fixture.vault.calls.failOnce(after: nil)
+            try fixture.kill()
+            #expect(try fixture.get("albums/kept") == noise(150_000))
+            if fixture.exists("albums/f") { try fixture.rm("albums/f") }
         }
-        try rig.rm("albums/kept")
-        #expect(rig.usedBytes == 0)
-        try rig.expectNothingLeft()
+        try fixture.rm("albums/kept")
+        #expect(fixture.usedBytes == 0)
+        try fixture.expectNothingLeft()
     }
 }

@@ -13,36 +13,37 @@ import VaultFormat
 @Suite(.serialized) struct HostileVaultTests {
     /// A vault with one of everything, and what it takes to have it again.
     private final class Target {
-        let rig: Rig
+        let fixture: Fixture
         private let space: Int
         private let segments: [(file: SegmentFile, bytes: Data)]
         private let header: (path: String, bytes: Data)
 
         init() throws {
-            let rig = try Rig(bytes: 16 << 20, trashDays: 30)
-            self.rig = rig
-            try rig.mkdir("albums/Trip")
-            try rig.mkdir("albums/Trip/Day 2")
+            let fixture = try Fixture(bytes: 16 << 20, trashDays: 30)
+            self.fixture = fixture
+            try fixture.mkdir("albums/Trip")
+            try fixture.mkdir("albums/Trip/Day 2")
             for number in 0..<4 {
-                try rig.put("albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number))
+                try fixture.put("albums/Trip/p\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number))
             }
-            try rig.put("albums/Trip/Day 2/copy.jpg", jpeg("2024-05-01", more: 0))
-            try rig.ln("moments/2024-05-02/p1.jpg", "albums/member.jpg")
-            try rig.put("albums/notes", noise(400_000))
-            try rig.ln("albums/notes", "albums/link")
-            try rig.put("albums/Trip/p0.jpg.xmp", xmp("2024-05-01"))
-            _ = try rig.library.makeSymbolicLink(3, "symlink", target: Array("notes".utf8), rig.caller)
-            try rig.library.setExtendedAttribute(
-                try rig.ino("albums/notes"), name: Array("user.a".utf8), value: [1, 2, 3], policy: .any)
-            try rig.rm("moments/2024-05-03/p2.jpg")
-            _ = try rig.get("albums/Trip/.thumbs/p0.jpg")
-            space = try #require(rig.library.unlocked).index
-            try rig.close()
-            segments = try (0..<Vault.info(rig.vault.path).segmentsPerSpace).map { [rig, space] in
-                let file = try SegmentFile(rig.vault.path, space: space, $0)
+            try fixture.put("albums/Trip/Day 2/copy.jpg", jpeg("2024-05-01", more: 0))
+            try fixture.ln("moments/2024-05-02/p1.jpg", "albums/member.jpg")
+            try fixture.put("albums/notes", noise(400_000))
+            try fixture.ln("albums/notes", "albums/link")
+            try fixture.put("albums/Trip/p0.jpg.xmp", xmp("2024-05-01"))
+            _ = try fixture.library.makeSymbolicLink(
+                3, "symlink", target: Array("notes".utf8), fixture.caller)
+            try fixture.library.setExtendedAttribute(
+                try fixture.ino("albums/notes"), name: Array("user.a".utf8), value: [1, 2, 3], policy: .any)
+            try fixture.rm("moments/2024-05-03/p2.jpg")
+            _ = try fixture.get("albums/Trip/.thumbs/p0.jpg")
+            space = try #require(fixture.library.unlocked).index
+            try fixture.close()
+            segments = try (0..<Vault.info(fixture.vault.path).segmentsPerSpace).map { [fixture, space] in
+                let file = try SegmentFile(fixture.vault.path, space: space, $0)
                 return (file, try file.read())
             }
-            let path = rig.vault.path + "/obscura.vault"
+            let path = fixture.vault.path + "/obscura.vault"
             header = (path, try Data(contentsOf: URL(fileURLWithPath: path)))
         }
 
@@ -59,7 +60,7 @@ import VaultFormat
         /// Lets `body` change the space, and publishes that.
         func forge(_ body: (Space) throws -> Void) throws {
             try unlock()
-            let space = try rig.vault.unlock().openSpace(readOnly: false)
+            let space = try fixture.vault.unlock().openSpace(readOnly: false)
             try body(space)
             try space.publish(space.freeze(), durable: true)
             try space.close()
@@ -81,10 +82,10 @@ import VaultFormat
         func use() throws {
             for _ in 0..<2 {
                 try unlock()
-                do { try rig.reopen(auditing: false) } catch { return }
+                do { try fixture.reopen(auditing: false) } catch { return }
                 walk("", depth: 0)
                 change()
-                rig.closeAnyhow()
+                fixture.closeAnyhow()
             }
             check()
         }
@@ -93,7 +94,7 @@ import VaultFormat
         private func check() {
             do {
                 try unlock()
-                let unlocked = try rig.vault.unlock()
+                let unlocked = try fixture.vault.unlock()
                 let report = try SpaceCheck.run(unlocked)
                 if !report.plan.mustSalvage { try SpaceRepair.run(unlocked, report.plan) }
                 _ = try SpaceCheck.run(unlocked)
@@ -104,30 +105,30 @@ import VaultFormat
 
         private func walk(_ path: String, depth: Int) {
             guard depth < 6 else { return }
-            let library = rig.library
-            for entry in ((try? rig.list(path)) ?? []).prefix(40) {
+            let library = fixture.library
+            for entry in ((try? fixture.list(path)) ?? []).prefix(40) {
                 let place = path.isEmpty ? entry.name.description : "\(path)/\(entry.name)"
-                guard let found = try? rig.stat(place) else { continue }
+                guard let found = try? fixture.stat(place) else { continue }
                 for name in (try? library.listExtendedAttributes(found.ino)) ?? [] {
                     _ = try? library.getExtendedAttribute(found.ino, name: name)
                 }
-                for name in ["captured", "camera", "latitude"] { _ = try? rig.own(name, place) }
+                for name in ["captured", "camera", "latitude"] { _ = try? fixture.own(name, place) }
                 _ = try? library.readLink(found.ino)
                 if found.isDirectory {
                     for name in [
                         ".thumbs", ".thumbs/stack.jpg", ".thumbs/sheet.jpg", ".sh_thumbnails/normal",
                     ] {
-                        _ = try? rig.stat("\(place)/\(name)")
-                        _ = try? rig.ls("\(place)/\(name)")
+                        _ = try? fixture.stat("\(place)/\(name)")
+                        _ = try? fixture.ls("\(place)/\(name)")
                     }
                     walk(place, depth: depth + 1)
-                } else if let handle = try? rig.open(place, O_RDONLY) {
+                } else if let handle = try? fixture.open(place, O_RDONLY) {
                     for offset in [0, 131_000, found.size / 2, found.size &- 10, UInt64(Int64.max) - 5] {
-                        _ = try? rig.read(handle, 5000, at: offset)
+                        _ = try? fixture.read(handle, 5000, at: offset)
                     }
                     library.release(handle)
-                    _ = try? rig.get("\(path)/.thumbs/\(entry.name)")
-                    _ = try? rig.get("\(path)/.thumbs/64/\(entry.name)")
+                    _ = try? fixture.get("\(path)/.thumbs/\(entry.name)")
+                    _ = try? fixture.get("\(path)/.thumbs/64/\(entry.name)")
                 }
             }
             _ = library.statistics()
@@ -135,22 +136,22 @@ import VaultFormat
         }
 
         private func change() {
-            _ = try? rig.put("albums/Trip/new.jpg", jpeg("2024-05-01", more: 9))
-            _ = try? rig.put("albums/Trip/equal.jpg", jpeg("2024-05-02", more: 1))
+            _ = try? fixture.put("albums/Trip/new.jpg", jpeg("2024-05-01", more: 9))
+            _ = try? fixture.put("albums/Trip/equal.jpg", jpeg("2024-05-02", more: 1))
             for place in ["albums/notes", "albums/Trip/p0.jpg", "moments/2024-05-02/p1.jpg"] {
-                guard let handle = try? rig.open(place) else { continue }
-                _ = try? rig.write(handle, [1, 2, 3], at: 200_000)
-                _ = try? rig.write(handle, [1, 2, 3], at: (try? rig.stat(place).size) ?? 0)
-                _ = try? rig.close(handle)
-                _ = try? rig.truncate(place, 1000)
-                _ = try? rig.utimes(place, modified: 5)
+                guard let handle = try? fixture.open(place) else { continue }
+                _ = try? fixture.write(handle, [1, 2, 3], at: 200_000)
+                _ = try? fixture.write(handle, [1, 2, 3], at: (try? fixture.stat(place).size) ?? 0)
+                _ = try? fixture.close(handle)
+                _ = try? fixture.truncate(place, 1000)
+                _ = try? fixture.utimes(place, modified: 5)
             }
-            _ = try? rig.mv("albums/Trip", "albums/Other")
-            _ = try? rig.mv("albums/Other/Day 2", "albums/Day")
-            _ = try? rig.mv("moments/2024-05-01", "moments/2023-05-01")
-            _ = try? rig.mv("albums/link", "albums/notes2")
-            let trash = (try? rig.ls(".Trash-0/files")) ?? []
-            for name in trash { _ = try? rig.mv(".Trash-0/files/\(name)", "albums/back \(name)") }
+            _ = try? fixture.mv("albums/Trip", "albums/Other")
+            _ = try? fixture.mv("albums/Other/Day 2", "albums/Day")
+            _ = try? fixture.mv("moments/2024-05-01", "moments/2023-05-01")
+            _ = try? fixture.mv("albums/link", "albums/notes2")
+            let trash = (try? fixture.ls(".Trash-0/files")) ?? []
+            for name in trash { _ = try? fixture.mv(".Trash-0/files/\(name)", "albums/back \(name)") }
             for place in [
                 "albums/Day", "albums/Other", "moments/2023-05-01", "moments/2024-05-02", ".Trash-0",
             ] {
@@ -161,11 +162,11 @@ import VaultFormat
         /// As `rm -rf`, which the kernel keeps from going round in directories that lie in each other.
         private func remove(_ path: String, depth: Int) {
             guard depth < 4 else { return }
-            for entry in ((try? rig.list(path)) ?? []).prefix(40) {
+            for entry in ((try? fixture.list(path)) ?? []).prefix(40) {
                 let place = "\(path)/\(entry.name)"
-                if (try? rig.rm(place)) == nil { remove(place, depth: depth + 1) }
+                if (try? fixture.rm(place)) == nil { remove(place, depth: depth + 1) }
             }
-            try? rig.rmdir(path)
+            try? fixture.rmdir(path)
         }
     }
 
@@ -218,7 +219,7 @@ import VaultFormat
 
     @Test func rowsThatMakeNoSense() throws {
         let seed: UInt64 = 1
-        var generator = Dice(seed)
+        var generator = RandomSource(seed)
         let all = try Self.changes()
         let chosen =
             Self.first.map { Array(all.dropFirst($0)) } ?? Array(all.shuffled(using: &generator).prefix(20))
@@ -267,19 +268,19 @@ import VaultFormat
 
     /// The sum of their sizes is more than 63 bits hold. None can be larger.
     @Test func photosOfAnExbibyte() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         for number in 1...9 {
             let path = "albums/p\(number).jpg"
-            try rig.put(path, jpeg("2024-05-0\(number)", more: number))
-            try rig.truncate(path, Geometry.fileBytesMax)
-            expectError(.fileTooBig) { try rig.truncate(path, Geometry.fileBytesMax + 1) }
+            try fixture.put(path, jpeg("2024-05-0\(number)", more: number))
+            try fixture.truncate(path, Geometry.fileBytesMax)
+            expectError(.fileTooBig) { try fixture.truncate(path, Geometry.fileBytesMax + 1) }
         }
-        #expect(try rig.ls("moments").count == 9)
-        try rig.close()
-        try rig.reopen()
-        try rig.rm("moments/2024-05-01/p1.jpg")
-        try rig.close()
-        #expect(try SpaceCheck.run(rig.vault.unlock()).findings == [])
+        #expect(try fixture.ls("moments").count == 9)
+        try fixture.close()
+        try fixture.reopen()
+        try fixture.rm("moments/2024-05-01/p1.jpg")
+        try fixture.close()
+        #expect(try SpaceCheck.run(fixture.vault.unlock()).findings == [])
     }
 
     @Test func aSchemaThatIsNotOurs() throws {
@@ -291,10 +292,10 @@ import VaultFormat
         ] {
             try target.reset()
             try target.forge(sql: sql)
-            #expect(throws: CatalogueError.self, "\(sql)") { try target.rig.reopen(auditing: false) }
+            #expect(throws: CatalogueError.self, "\(sql)") { try target.fixture.reopen(auditing: false) }
         }
         try target.reset()
-        try target.rig.reopen()
-        try target.rig.close()
+        try target.fixture.reopen()
+        try target.fixture.close()
     }
 }

@@ -7,50 +7,50 @@ import VaultFormat
 
 /// One open file and what it should hold.
 private struct FileWorld {
-    let rig: Rig
-    var dice: Dice
+    let fixture: Fixture
+    var random: RandomSource
     var bytes: [UInt8] = []
     private var handle: Handle?
     private static let bytesMax = 700_000
 
     init(_ seed: UInt64) throws {
-        dice = Dice(seed)
-        rig = try Rig(isFragmented: seed % 2 == 0, limits: seed % 3 == 0 ? .least : .production)
-        handle = try rig.createOpen("albums/f")
+        random = RandomSource(seed)
+        fixture = try Fixture(isFragmented: seed % 2 == 0, limits: seed % 3 == 0 ? .least : .production)
+        handle = try fixture.createOpen("albums/f")
     }
 
     private func opened() throws -> Handle { try #require(handle) }
 
     mutating func step(_ number: Int, _ comment: Comment) throws {
-        let offset = Int.random(in: 0..<Self.bytesMax, using: &dice)
-        let count = Int.random(in: 1...(Bool.random(using: &dice) ? 300_000 : 5000), using: &dice)
-        switch Int.random(in: 0..<12, using: &dice) {
+        let offset = Int.random(in: 0..<Self.bytesMax, using: &random)
+        let count = Int.random(in: 1...(Bool.random(using: &random) ? 300_000 : 5000), using: &random)
+        switch Int.random(in: 0..<12, using: &random) {
         case 0, 1, 2, 3: try write(rounded(offset), noise(count, seed: number))
         case 4: try truncate(rounded(offset))
         case 5, 6: try clear(offset, count)
         case 7:
             try close()
-            handle = try rig.open("albums/f")
-        case 8: try rig.library.fsync(opened(), dataOnly: true)
+            handle = try fixture.open("albums/f")
+        case 8: try fixture.library.fsync(opened(), dataOnly: true)
         case 9 where number % 3 == 0:
             try close()
-            if Bool.random(using: &dice) { try rig.remount() } else { try rig.kill() }
-            handle = try rig.open("albums/f")
+            if Bool.random(using: &random) { try fixture.remount() } else { try fixture.kill() }
+            handle = try fixture.open("albums/f")
         case 10: try copy(offset, count)
         default:
-            let got = try rig.read(opened(), count, at: UInt64(offset))
+            let got = try fixture.read(opened(), count, at: UInt64(offset))
             #expect(got == Array(bytes.dropFirst(offset).prefix(count)), comment)
         }
-        #expect(try rig.stat("albums/f").size == UInt64(bytes.count), comment)
+        #expect(try fixture.stat("albums/f").size == UInt64(bytes.count), comment)
     }
 
     /// Half of the offsets are those of chunks.
     private mutating func rounded(_ offset: Int) -> Int {
-        Bool.random(using: &dice) ? offset : offset / 131_072 * 131_072
+        Bool.random(using: &random) ? offset : offset / 131_072 * 131_072
     }
 
     private mutating func close() throws {
-        try rig.close(opened())
+        try fixture.close(opened())
         handle = nil
     }
 
@@ -62,31 +62,31 @@ private struct FileWorld {
     }
 
     private mutating func write(_ offset: Int, _ more: [UInt8]) throws {
-        try rig.write(opened(), more, at: UInt64(offset))
+        try fixture.write(opened(), more, at: UInt64(offset))
         put(offset, more)
     }
 
     private mutating func truncate(_ size: Int) throws {
-        try rig.truncate("albums/f", UInt64(size))
+        try fixture.truncate("albums/f", UInt64(size))
         bytes = Array(bytes.prefix(size))
         bytes += [UInt8](repeating: 0, count: size - bytes.count)
     }
 
     private mutating func clear(_ offset: Int, _ count: Int) throws {
-        let mode: Int32 = Bool.random(using: &dice) ? 0x11 : 3
-        try rig.library.allocate(opened(), mode: mode, offset: UInt64(offset), length: UInt64(count))
+        let mode: Int32 = Bool.random(using: &random) ? 0x11 : 3
+        try fixture.library.allocate(opened(), mode: mode, offset: UInt64(offset), length: UInt64(count))
         guard offset < bytes.count else { return }
         put(offset, [UInt8](repeating: 0, count: min(bytes.count, offset + count) - offset))
     }
 
     private mutating func copy(_ offset: Int, _ most: Int) throws {
-        let target = Int.random(in: 0..<Self.bytesMax, using: &dice)
+        let target = Int.random(in: 0..<Self.bytesMax, using: &random)
         let count = min(most, abs(target - offset), max(0, bytes.count - offset))
         guard count > 0 else { return }
         var done = 0
         // As programs do: one call may copy less.
         while done < count {
-            let copied = try rig.library.copyRange(
+            let copied = try fixture.library.copyRange(
                 from: opened(), offset: UInt64(offset + done), to: opened(), offset: UInt64(target + done),
                 count: UInt64(count - done))
             try #require(copied > 0)
@@ -97,11 +97,13 @@ private struct FileWorld {
 
     /// Holes, as the library tells them, are zeros.
     func checkHoles(_ comment: Comment) throws {
-        let reader = try rig.open("albums/f", O_RDONLY)
-        defer { rig.library.release(reader) }
+        let reader = try fixture.open("albums/f", O_RDONLY)
+        defer { fixture.library.release(reader) }
         var position: UInt64 = 0
-        while let hole = try? rig.library.seek(reader, offset: position, whence: .hole), hole < bytes.count {
-            let data = (try? rig.library.seek(reader, offset: hole, whence: .data)) ?? UInt64(bytes.count)
+        while let hole = try? fixture.library.seek(reader, offset: position, whence: .hole),
+            hole < bytes.count
+        {
+            let data = (try? fixture.library.seek(reader, offset: hole, whence: .data)) ?? UInt64(bytes.count)
             #expect(bytes[Int(hole)..<Int(data)].allSatisfy { $0 == 0 }, comment)
             position = data
         }
@@ -109,11 +111,11 @@ private struct FileWorld {
 
     mutating func finish(_ comment: Comment) throws {
         try close()
-        #expect(try rig.get("albums/f") == bytes, comment)
+        #expect(try fixture.get("albums/f") == bytes, comment)
         try checkHoles(comment)
-        try rig.rm("albums/f")
-        #expect(rig.usedBytes == 0, comment)
-        try rig.expectNothingLeft(comment)
+        try fixture.rm("albums/f")
+        #expect(fixture.usedBytes == 0, comment)
+        try fixture.expectNothingLeft(comment)
     }
 }
 
@@ -135,8 +137,8 @@ private struct FileWorld {
 
     @Test(arguments: [11, 12, 13, 14] as [UInt64])
     func namesAgainstAModel(seed: UInt64) throws {
-        var dice = Dice(seed)
-        let rig = try Rig(limits: seed % 2 == 0 ? .least : .production)
+        var random = RandomSource(seed)
+        let fixture = try Fixture(limits: seed % 2 == 0 ? .least : .production)
         let top = Node(directory: true)
         func directories(_ node: Node, _ path: String) -> [(String, Node)] {
             [(path, node)]
@@ -149,10 +151,10 @@ private struct FileWorld {
         }
         for step in 0..<600 {
             let all = directories(top, "albums")
-            let (path, here) = all.randomElement(using: &dice) ?? ("albums", top)
-            let (path2, there) = all.randomElement(using: &dice) ?? ("albums", top)
-            let name = "n\(Int.random(in: 0..<5, using: &dice))"
-            let name2 = "n\(Int.random(in: 0..<5, using: &dice))"
+            let (path, here) = all.randomElement(using: &random) ?? ("albums", top)
+            let (path2, there) = all.randomElement(using: &random) ?? ("albums", top)
+            let name = "n\(Int.random(in: 0..<5, using: &random))"
+            let name2 = "n\(Int.random(in: 0..<5, using: &random))"
             let (first, second) = (here.names?[name], there.names?[name2])
             func attempt(_ expected: FileError?, _ body: () throws -> Void) -> Bool {
                 do {
@@ -164,22 +166,22 @@ private struct FileWorld {
                     return false
                 }
             }
-            switch Int.random(in: 0..<8, using: &dice) {
+            switch Int.random(in: 0..<8, using: &random) {
             case 0:
-                if attempt(first == nil ? nil : .exists, { try rig.mkdir(path + "/" + name) }) {
+                if attempt(first == nil ? nil : .exists, { try fixture.mkdir(path + "/" + name) }) {
                     here.names?[name] = Node(directory: true)
                 }
             case 1, 2:
                 guard first?.names == nil else { break }
-                let bytes = noise(Int.random(in: 0..<3000, using: &dice), seed: step)
-                try rig.put(path + "/" + name, bytes)
+                let bytes = noise(Int.random(in: 0..<3000, using: &random), seed: step)
+                try fixture.put(path + "/" + name, bytes)
                 let node = first ?? Node(directory: false)
                 node.bytes = bytes
                 here.names?[name] = node
             case 3:
                 guard let first else { break }
                 let expected: FileError? = first.names == nil ? nil : .isDirectory
-                if attempt(expected, { try rig.rm(path + "/" + name) }) {
+                if attempt(expected, { try fixture.rm(path + "/" + name) }) {
                     here.names?[name] = nil
                     first.links -= 1
                 }
@@ -187,16 +189,16 @@ private struct FileWorld {
                 guard let first else { break }
                 let expected: FileError? =
                     first.names == nil ? .notDirectory : first.names?.isEmpty == true ? nil : .notEmpty
-                if attempt(expected, { try rig.rmdir(path + "/" + name) }) { here.names?[name] = nil }
+                if attempt(expected, { try fixture.rmdir(path + "/" + name) }) { here.names?[name] = nil }
             case 5:
                 guard let first else { break }
                 let expected: FileError? = first.names != nil ? .notPermitted : second == nil ? nil : .exists
-                if attempt(expected, { try rig.ln(path + "/" + name, path2 + "/" + name2) }) {
+                if attempt(expected, { try fixture.ln(path + "/" + name, path2 + "/" + name2) }) {
                     there.names?[name2] = first
                     first.links += 1
                 }
             default:
-                let isExchange = Int.random(in: 0..<4, using: &dice) == 0
+                let isExchange = Int.random(in: 0..<4, using: &random) == 0
                 var expected: FileError?
                 if first == nil {
                     expected = .noEntry
@@ -214,7 +216,7 @@ private struct FileWorld {
                     if first.names != nil, second.names?.isEmpty == false { expected = .notEmpty }
                 }
                 let isDone = attempt(expected) {
-                    try rig.mv(path + "/" + name, path2 + "/" + name2, isExchange ? .exchange : [])
+                    try fixture.mv(path + "/" + name, path2 + "/" + name2, isExchange ? .exchange : [])
                 }
                 guard isDone, let first, first !== second else { break }
                 if isExchange {
@@ -225,30 +227,31 @@ private struct FileWorld {
                 }
                 there.names?[name2] = first
             }
-            if step % 300 == 149 { try rig.remount() }
-            if step % 300 == 299 { try rig.kill() }
-            if step % 30 == 29 { try compare(rig, top, "albums", "seed \(seed), step \(step)") }
+            if step % 300 == 149 { try fixture.remount() }
+            if step % 300 == 299 { try fixture.kill() }
+            if step % 30 == 29 { try compare(fixture, top, "albums", "seed \(seed), step \(step)") }
         }
-        for entry in try rig.list("albums") {
+        for entry in try fixture.list("albums") {
             let path = "albums/" + entry.name.description
-            if entry.mode & 0o170000 == 0o040000 { try rig.rmrf(path) } else { try rig.rm(path) }
+            if entry.mode & 0o170000 == 0o040000 { try fixture.rmrf(path) } else { try fixture.rm(path) }
         }
-        #expect(try rig.stat("albums").nlink == 2)
-        try rig.expectNothingLeft("seed \(seed)")
+        #expect(try fixture.stat("albums").nlink == 2)
+        try fixture.expectNothingLeft("seed \(seed)")
     }
 
-    private func compare(_ rig: Rig, _ node: Node, _ path: String, _ comment: String) throws {
+    private func compare(_ fixture: Fixture, _ node: Node, _ path: String, _ comment: String) throws {
         let names = node.names ?? [:]
-        #expect(try rig.ls(path) == names.keys.sorted(), "\(comment) \(path)")
+        #expect(try fixture.ls(path) == names.keys.sorted(), "\(comment) \(path)")
         let subdirectories = names.values.count { $0.names != nil }
-        #expect(try rig.stat(path).nlink == UInt32(2 + subdirectories), "\(comment) \(path)")
+        #expect(try fixture.stat(path).nlink == UInt32(2 + subdirectories), "\(comment) \(path)")
         for (name, child) in names {
             if child.names != nil {
-                try compare(rig, child, path + "/" + name, comment)
+                try compare(fixture, child, path + "/" + name, comment)
             } else {
-                #expect(try rig.get(path + "/" + name) == child.bytes, "\(comment) \(path)/\(name)")
+                #expect(try fixture.get(path + "/" + name) == child.bytes, "\(comment) \(path)/\(name)")
                 #expect(
-                    try rig.stat(path + "/" + name).nlink == UInt32(child.links), "\(comment) \(path)/\(name)"
+                    try fixture.stat(path + "/" + name).nlink == UInt32(child.links),
+                    "\(comment) \(path)/\(name)"
                 )
             }
         }

@@ -24,17 +24,17 @@ import Testing
         """
 
     @Test func tellOfThePhoto() throws {
-        let rig = try Rig()
-        let ino = try rig.put("albums/a.jpg", photo(facts))
+        let fixture = try Fixture()
+        let ino = try fixture.put("albums/a.jpg", photo(facts))
         for path in ["albums/a.jpg", "moments/2024-05-01/a.jpg"] {
-            #expect(try rig.own("width", path) == "8")
-            #expect(try rig.own("height", path) == "8")
-            #expect(try rig.own("orientation", path) == "1")
-            #expect(try rig.own("camera", path) == "NIKON D70")
-            #expect(try rig.own("latitude", path) == "27.710000")
-            #expect(try rig.own("longitude", path) == "-85.325000")
+            #expect(try fixture.own("width", path) == "8")
+            #expect(try fixture.own("height", path) == "8")
+            #expect(try fixture.own("orientation", path) == "1")
+            #expect(try fixture.own("camera", path) == "NIKON D70")
+            #expect(try fixture.own("latitude", path) == "27.710000")
+            #expect(try fixture.own("longitude", path) == "-85.325000")
         }
-        #expect(try rig.library.listExtendedAttributes(ino).isEmpty)
+        #expect(try fixture.library.listExtendedAttributes(ino).isEmpty)
     }
 
     @Test(arguments: [
@@ -44,55 +44,55 @@ import Testing
     ])
     func placesHaveSixDigits(_ north: String, _ east: String, _ latitude: String, _ longitude: String) throws
     {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", photo("exif:GPSLatitude='\(north)' exif:GPSLongitude='\(east)'"))
-        #expect(try rig.own("latitude", "albums/a.jpg") == latitude)
-        #expect(try rig.own("longitude", "albums/a.jpg") == longitude)
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", photo("exif:GPSLatitude='\(north)' exif:GPSLongitude='\(east)'"))
+        #expect(try fixture.own("latitude", "albums/a.jpg") == latitude)
+        #expect(try fixture.own("longitude", "albums/a.jpg") == longitude)
     }
 
     @Test func sayNothingOfWhatIsNotKnown() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", jpeg())
-        try rig.put("albums/notes.txt", Array("hello".utf8))
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", jpeg())
+        try fixture.put("albums/notes.txt", Array("hello".utf8))
         for name in ["camera", "latitude", "longitude", "", "Width", "aperture"] {
-            expectError(.noData) { _ = try rig.own(name, "albums/a.jpg") }
+            expectError(.noData) { _ = try fixture.own(name, "albums/a.jpg") }
         }
         for name in Self.names {
             for path in ["albums/notes.txt", "albums", "moments/2024-05-01"] {
-                expectError(.noData) { _ = try rig.own(name, path) }
+                expectError(.noData) { _ = try fixture.own(name, path) }
             }
         }
     }
 
     @Test func cannotBeWritten() throws {
-        let rig = try Rig()
-        let ino = try rig.put("albums/a.jpg", photo(facts))
+        let fixture = try Fixture()
+        let ino = try fixture.put("albums/a.jpg", photo(facts))
         for name in Self.names {
             let name = Array("user.obscura.\(name)".utf8)
             expectError(.notPermitted) {
-                try rig.library.setExtendedAttribute(ino, name: name, value: [1], policy: .any)
+                try fixture.library.setExtendedAttribute(ino, name: name, value: [1], policy: .any)
             }
-            expectError(.notPermitted) { try rig.library.removeExtendedAttribute(ino, name: name) }
+            expectError(.notPermitted) { try fixture.library.removeExtendedAttribute(ino, name: name) }
         }
     }
 
     /// Bytes that are not saved yet count, and those of the file that took the photo's place.
     @Test func followTheBytes() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", photo(facts))
-        try rig.put("albums/.a.jpg.x7", photo("tiff:Model='iPhone'", behind: 300_000))
-        try rig.mv("albums/.a.jpg.x7", "albums/a.jpg")
-        #expect(try rig.own("camera", "albums/a.jpg") == "iPhone")
-        expectError(.noData) { _ = try rig.own("latitude", "albums/a.jpg") }
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", photo(facts))
+        try fixture.put("albums/.a.jpg.x7", photo("tiff:Model='iPhone'", behind: 300_000))
+        try fixture.mv("albums/.a.jpg.x7", "albums/a.jpg")
+        #expect(try fixture.own("camera", "albums/a.jpg") == "iPhone")
+        expectError(.noData) { _ = try fixture.own("latitude", "albums/a.jpg") }
         // A handle that is still known would keep the vault locked.
         do {
-            let handle = try rig.open("albums/a.jpg")
-            try rig.write(handle, photo(facts))
-            #expect(try rig.own("camera", "albums/a.jpg") == "NIKON D70")
-            try rig.library.flush(handle)
-            rig.library.release(handle)
+            let handle = try fixture.open("albums/a.jpg")
+            try fixture.write(handle, photo(facts))
+            #expect(try fixture.own("camera", "albums/a.jpg") == "NIKON D70")
+            try fixture.library.flush(handle)
+            fixture.library.release(handle)
         }
-        try rig.remount()
-        #expect(try rig.own("camera", "moments/2024-05-01/a.jpg") == "NIKON D70")
+        try fixture.remount()
+        #expect(try fixture.own("camera", "moments/2024-05-01/a.jpg") == "NIKON D70")
     }
 }

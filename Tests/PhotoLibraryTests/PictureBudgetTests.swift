@@ -31,31 +31,31 @@ import VaultFormat
         Kind(description: "few", counts: [(5, 400)], kept: 5...5),
     ]
 
-    private func make(_ kind: Kind) throws -> Rig {
-        let (rig, maker) = try Rig.withStandIn()
+    private func make(_ kind: Kind) throws -> Fixture {
+        let (fixture, maker) = try Fixture.withStandIn()
         maker.paddingBytes = Self.pictureBytes - 60
         for (index, (count, bytes)) in kind.counts.enumerated() {
-            try rig.mkdir("albums/\(index)")
+            try fixture.mkdir("albums/\(index)")
             for number in 0..<count {
-                try rig.put(
+                try fixture.put(
                     "albums/\(index)/\(index)-\(number).jpg",
                     jpeg(more: index * 1000 + number) + noise(bytes - 320, seed: number + 1))
             }
         }
-        return rig
+        return fixture
     }
 
-    private func askForAll(_ rig: Rig, _ kind: Kind) throws {
+    private func askForAll(_ fixture: Fixture, _ kind: Kind) throws {
         for index in kind.counts.indices {
-            for name in try rig.ls("albums/\(index)") {
-                _ = try rig.stat("albums/\(index)/.thumbs/\(name)")
+            for name in try fixture.ls("albums/\(index)") {
+                _ = try fixture.stat("albums/\(index)/.thumbs/\(name)")
             }
         }
     }
 
     /// Sectors that pictures have, in bytes, and of which photos; and the bytes of all photos.
-    private func kept(_ rig: Rig) throws -> (bytes: UInt64, photos: [UInt64], of: UInt64) {
-        try rig.library.locked { tree throws(FileError) in
+    private func kept(_ fixture: Fixture) throws -> (bytes: UInt64, photos: [UInt64], of: UInt64) {
+        try fixture.library.locked { tree throws(FileError) in
             try sql(tree.storeChanges())
             let photos = try sql(tree.tables.photosWithThumbnails(after: 0, limit: 10_000))
             var bytes: UInt64 = 0
@@ -69,78 +69,78 @@ import VaultFormat
         }
     }
 
-    private func expectWithinBudget(_ rig: Rig, _ comment: Comment? = nil) throws {
-        let kept = try kept(rig)
+    private func expectWithinBudget(_ fixture: Fixture, _ comment: Comment? = nil) throws {
+        let kept = try kept(fixture)
         #expect(kept.bytes <= kept.of * 15 / 1000 + 65_536, comment)
     }
 
     @Test(arguments: kinds) func allTogetherCostAFewPerMille(kind: Kind) throws {
-        let rig = try make(kind)
-        try askForAll(rig, kind)
-        try expectWithinBudget(rig)
-        let first = try kept(rig).photos
+        let fixture = try make(kind)
+        try askForAll(fixture, kind)
+        try expectWithinBudget(fixture)
+        let first = try kept(fixture).photos
         #expect(kind.kept.contains(first.count), "\(first.count)")
         // None is dropped for another's sake: those that are kept stay the same, however often all are asked for.
-        try rig.close()
+        try fixture.close()
         let maker = StandInMaker()
         maker.paddingBytes = Self.pictureBytes - 60
-        try rig.reopen { $0.pictureMaker = maker }
-        try askForAll(rig, kind)
-        #expect(try kept(rig).photos == first)
-        try rig.remount()
+        try fixture.reopen { $0.pictureMaker = maker }
+        try askForAll(fixture, kind)
+        #expect(try kept(fixture).photos == first)
+        try fixture.remount()
     }
 
     @Test func largerOnesThatComeLaterGetTheirs() throws {
         let small = Kind(description: "", counts: [(60, 60_000), (10, 300_000)], kept: 0...0)
-        let rig = try make(small)
-        for name in try rig.ls("albums/0") { _ = try rig.stat("albums/0/.thumbs/\(name)") }
-        for name in try rig.ls("albums/1") { _ = try rig.stat("albums/1/.thumbs/\(name)") }
-        for name in try rig.ls("albums/1") {
-            #expect(try rig.thumbnailRows(of: rig.ino("albums/1/\(name)")).count == 1)
+        let fixture = try make(small)
+        for name in try fixture.ls("albums/0") { _ = try fixture.stat("albums/0/.thumbs/\(name)") }
+        for name in try fixture.ls("albums/1") { _ = try fixture.stat("albums/1/.thumbs/\(name)") }
+        for name in try fixture.ls("albums/1") {
+            #expect(try fixture.thumbnailRows(of: fixture.ino("albums/1/\(name)")).count == 1)
         }
     }
 
     /// What others paid for is dropped when they are gone, by whoever makes pictures ahead.
     @Test func theTotalHoldsWhenPhotosAreRemoved() throws {
         let mixed = Kind(description: "", counts: [(40, 20_000), (20, 600_000)], kept: 0...0)
-        let rig = try make(mixed)
-        try askForAll(rig, mixed)
-        for name in try rig.ls("albums/1").dropLast() { try rig.rm("moments/2024-05-01/\(name)") }
-        let name = try #require(try rig.ls("albums/1").first)
-        let last = try rig.ino("albums/1/\(name)")
-        let before = try kept(rig)
+        let fixture = try make(mixed)
+        try askForAll(fixture, mixed)
+        for name in try fixture.ls("albums/1").dropLast() { try fixture.rm("moments/2024-05-01/\(name)") }
+        let name = try #require(try fixture.ls("albums/1").first)
+        let last = try fixture.ino("albums/1/\(name)")
+        let before = try kept(fixture)
         #expect(before.bytes > before.of * 15 / 1000 + 65_536)
-        try rig.close()
+        try fixture.close()
         let maker = StandInMaker()
-        try rig.reopen {
+        try fixture.reopen {
             $0.pictureMaker = maker
             $0.settleMilliseconds = 0
         }
         try #require(eventually { maker.rests == 1 })
-        try expectWithinBudget(rig)
+        try expectWithinBudget(fixture)
         // The oldest went, no more than had to, and not the one that pays for itself.
-        let after = try kept(rig)
+        let after = try kept(fixture)
         #expect(after.photos.contains(last))
         #expect(after.photos == Array(before.photos.suffix(after.photos.count)))
         #expect(after.bytes + 2 * UInt64(Self.pictureCost) > after.of * 15 / 1000 + 65_536 * 3 / 4)
         #expect(maker.orders.isEmpty)
-        try rig.remount()
+        try fixture.remount()
     }
 
     @Test func whatWouldNotBeKeptIsNotMadeAhead() throws {
         let small = Kind(description: "", counts: [(150, 60_000)], kept: 0...0)
-        let rig = try make(small)
-        try rig.close()
+        let fixture = try make(small)
+        try fixture.close()
         let maker = StandInMaker()
         maker.paddingBytes = Self.pictureBytes - 60
-        try rig.reopen {
+        try fixture.reopen {
             $0.pictureMaker = maker
             $0.settleMilliseconds = 0
         }
         try #require(eventually { maker.rests == 1 })
-        #expect(try maker.orders.count == kept(rig).photos.count)
+        #expect(try maker.orders.count == kept(fixture).photos.count)
         #expect((40...53).contains(maker.orders.count), "\(maker.orders.count)")
-        try expectWithinBudget(rig)
+        try expectWithinBudget(fixture)
     }
 
     @Test func aShareIsFifteenPerMille() {

@@ -9,104 +9,108 @@ import VaultFormat
 
 /// Identity records: what stands in them is compared with the tree by `audit`, whenever a library is opened.
 @Suite struct RecordTests {
-    private func records(_ rig: Rig) throws -> [UInt64: ExtentRun] {
-        try rig.library.locked { tree throws(FileError) in
+    private func records(_ fixture: Fixture) throws -> [UInt64: ExtentRun] {
+        try fixture.library.locked { tree throws(FileError) in
             let all = try sql(tree.tables.identities(after: 0, limit: .max))
             return Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0.run) })
         }
     }
 
-    private func unrecorded(_ rig: Rig) throws -> [UInt64] {
-        try rig.library.locked { tree throws(FileError) in
+    private func unrecorded(_ fixture: Fixture) throws -> [UInt64] {
+        try fixture.library.locked { tree throws(FileError) in
             try sql(tree.storeChanges())
             return try sql(tree.tables.unrecorded(after: 0, limit: .max))
         }
     }
 
     @Test func everythingIsRecordedAtAnUnmount() throws {
-        let rig = try Rig(trashDays: 30)
-        try rig.mkdir("albums/Trip")
-        try rig.put("albums/Trip/a.jpg", jpeg("2024-05-01", more: 1))
-        try rig.put("albums/Trip/notes.txt", [1, 2, 3])
-        try rig.remount()
-        #expect(try unrecorded(rig).isEmpty)
+        let fixture = try Fixture(trashDays: 30)
+        try fixture.mkdir("albums/Trip")
+        try fixture.put("albums/Trip/a.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/Trip/notes.txt", [1, 2, 3])
+        try fixture.remount()
+        #expect(try unrecorded(fixture).isEmpty)
         for path in ["albums/Trip", "albums/Trip/a.jpg", "albums/Trip/notes.txt", "moments/2024-05-01"] {
-            #expect(try records(rig)[try rig.ino(path)] != nil, "\(path)")
+            #expect(try records(fixture)[try fixture.ino(path)] != nil, "\(path)")
         }
     }
 
     /// A record holds the numbers of directories, so what lies in one that is renamed keeps its own.
     @Test func renamingAnAlbumOrADayRewritesNoRecordOfAPhoto() throws {
-        let rig = try Rig()
-        try rig.mkdir("albums/Trip")
-        for number in 0..<40 { try rig.put("albums/Trip/\(number).jpg", jpeg("2024-05-01", more: number)) }
-        try rig.remount()
-        let before = try records(rig)
-        try rig.mv("albums/Trip", "albums/Journey")
-        try rig.mv("moments/2024-05-01", "moments/2024-05-02")
-        try rig.remount()
-        let after = try records(rig)
+        let fixture = try Fixture()
+        try fixture.mkdir("albums/Trip")
+        for number in 0..<40 {
+            try fixture.put("albums/Trip/\(number).jpg", jpeg("2024-05-01", more: number))
+        }
+        try fixture.remount()
+        let before = try records(fixture)
+        try fixture.mv("albums/Trip", "albums/Journey")
+        try fixture.mv("moments/2024-05-01", "moments/2024-05-02")
+        try fixture.remount()
+        let after = try records(fixture)
         let changed = after.filter { before[$0.key] != $0.value }
-        let renamed = [try rig.ino("albums/Journey"), try rig.ino("moments/2024-05-02")]
-        #expect(Set(changed.keys) == Set(renamed + [Place.moments, Place.albums]))
+        let renamed = [try fixture.ino("albums/Journey"), try fixture.ino("moments/2024-05-02")]
+        #expect(Set(changed.keys) == Set(renamed + [WellKnownInode.moments, WellKnownInode.albums]))
     }
 
     /// A sidecar of the same day changes the photo's row alone, and one that follows its photo only its own name.
     @Test func whatLeavesTheInodeAsItIsIsRecordedToo() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
-        try rig.put("albums/b.jpg", jpeg("2024-05-01", more: 2))
-        try rig.put("moments/2024-05-01/b.jpg.xmp", [1])
-        try rig.remount()
-        try rig.put("albums/a.jpg.xmp", xmp("2024-05-01"))
-        #expect(try rig.source("albums/a.jpg") == "sidecar")
-        try rig.mkdir("moments/2020-02-02")
-        try rig.mv("moments/2024-05-01/b.jpg", "moments/2020-02-02/b.jpg")
-        #expect(try rig.ls("moments/2020-02-02") == ["b.jpg", "b.jpg.xmp"])
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/b.jpg", jpeg("2024-05-01", more: 2))
+        try fixture.put("moments/2024-05-01/b.jpg.xmp", [1])
+        try fixture.remount()
+        try fixture.put("albums/a.jpg.xmp", xmp("2024-05-01"))
+        #expect(try fixture.source("albums/a.jpg") == "sidecar")
+        try fixture.mkdir("moments/2020-02-02")
+        try fixture.mv("moments/2024-05-01/b.jpg", "moments/2020-02-02/b.jpg")
+        #expect(try fixture.ls("moments/2020-02-02") == ["b.jpg", "b.jpg.xmp"])
         // The audit compares.
-        try rig.remount()
-        #expect(try unrecorded(rig).isEmpty)
+        try fixture.remount()
+        #expect(try unrecorded(fixture).isEmpty)
     }
 
     /// A change and its mark are one transaction: a killed daemon leaves the mark, and the next one the record.
     @Test func aMarkOutlivesAKill() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
-        try rig.kill()
-        let ino = try rig.ino("albums/a.jpg")
-        #expect(try unrecorded(rig).contains(ino))
-        try rig.remount()
-        #expect(try unrecorded(rig).isEmpty)
-        #expect(try records(rig)[ino] != nil)
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.kill()
+        let ino = try fixture.ino("albums/a.jpg")
+        #expect(try unrecorded(fixture).contains(ino))
+        try fixture.remount()
+        #expect(try unrecorded(fixture).isEmpty)
+        #expect(try records(fixture)[ino] != nil)
     }
 
     /// Records that were written, and whose commit came to nothing, are forgotten; their sectors are free again.
     @Test func aKillBetweenARecordAndItsCommitLosesNothing() throws {
-        let rig = try Rig()
-        for number in 0..<20 { try rig.put("albums/\(number).jpg", jpeg("2024-05-01", more: number)) }
+        let fixture = try Fixture()
+        for number in 0..<20 { try fixture.put("albums/\(number).jpg", jpeg("2024-05-01", more: number)) }
         // No root that says where they lie can be published.
-        rig.vault.calls.failSyncs(.inputOutput)
-        #expect(throws: FileError.self) { try rig.library.fsyncDirectory(try rig.library.openDirectory(3)) }
-        rig.vault.calls.failSyncs(nil)
-        try rig.kill()
-        try rig.remount()
-        #expect(try unrecorded(rig).isEmpty)
+        fixture.vault.calls.failSyncs(.inputOutput)
+        #expect(throws: FileError.self) {
+            try fixture.library.fsyncDirectory(try fixture.library.openDirectory(3))
+        }
+        fixture.vault.calls.failSyncs(nil)
+        try fixture.kill()
+        try fixture.remount()
+        #expect(try unrecorded(fixture).isEmpty)
     }
 
     /// However many are due, a commit that somebody waits for writes few, and all of them come in large pieces.
     @Test func manyRecordsAreWrittenInBoundedBatches() throws {
-        let rig = try Rig()
-        for number in 0..<150 { try rig.put("albums/\(number)", [UInt8(number), 1]) }
-        let directory = try rig.library.openDirectory(3)
-        try rig.library.fsyncDirectory(directory)
-        let first = try records(rig).count
+        let fixture = try Fixture()
+        for number in 0..<150 { try fixture.put("albums/\(number)", [UInt8(number), 1]) }
+        let directory = try fixture.library.openDirectory(3)
+        try fixture.library.fsyncDirectory(directory)
+        let first = try records(fixture).count
         #expect(first > 0 && first <= 64)
         // Within the next seconds nobody pays for the rest.
-        try rig.put("albums/last", [1])
-        try rig.library.fsyncDirectory(directory)
-        #expect(try records(rig).count == first)
-        try rig.remount()
-        let sectors = try records(rig).values.map(\.sector).sorted()
+        try fixture.put("albums/last", [1])
+        try fixture.library.fsyncDirectory(directory)
+        #expect(try records(fixture).count == first)
+        try fixture.remount()
+        let sectors = try records(fixture).values.map(\.sector).sorted()
         let gaps = zip(sectors, sectors.dropFirst()).filter { $0 + 1 != $1 }
         #expect(gaps.count < 10, "\(sectors.count) records lie in \(gaps.count + 1) pieces")
     }
@@ -150,12 +154,12 @@ import VaultFormat
         record.attributes = Array(record.attributes.prefix(2))
         #expect(bytes.withUnsafeBytes { Recorded.decode($0) }?.content == .inode(record))
 
-        let rig = try Rig()
-        try rig.put("albums/f", [1])
+        let fixture = try Fixture()
+        try fixture.put("albums/f", [1])
         let name = String(repeating: "n", count: 240)
-        for number in 100..<240 { try rig.ln("albums/f", "albums/\(name)\(number)") }
-        try rig.remount()
-        let run = try #require(try records(rig)[try rig.ino("albums/f")])
+        for number in 100..<240 { try fixture.ln("albums/f", "albums/\(name)\(number)") }
+        try fixture.remount()
+        let run = try #require(try records(fixture)[try fixture.ino("albums/f")])
         #expect(run.length <= UInt64(Geometry.chunkBytes))
     }
 }

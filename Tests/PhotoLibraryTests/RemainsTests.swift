@@ -12,7 +12,7 @@ import VaultFormat
 @Suite struct RemainsTests {
     /// 40 photos and 3 albums, with something of everything that rows say. The vault and its segments as they are.
     private struct Subject {
-        let rig: Rig
+        let fixture: Fixture
         let segments: [(file: SegmentFile, bytes: Data)]
         let before: [String: Seen]
         /// Numbers of the inodes that rows of a page are of, by page.
@@ -22,54 +22,58 @@ import VaultFormat
         let index: Int
     }
 
-    private func fill(_ rig: Rig) throws {
-        for album in ["Trip", "Family", "Family/Old"] { try rig.mkdir("albums/" + album) }
+    private func fill(_ fixture: Fixture) throws {
+        for album in ["Trip", "Family", "Family/Old"] { try fixture.mkdir("albums/" + album) }
         for number in 0..<40 {
             let album = ["Trip", "Family", "Family/Old"][number % 3]
             let day = "2024-05-0\(number % 5 + 1)"
-            try rig.put("albums/\(album)/photo \(number).jpg", jpeg(day, more: number, size: 400 + number))
+            try fixture.put(
+                "albums/\(album)/photo \(number).jpg", jpeg(day, more: number, size: 400 + number))
         }
         for number in 0..<10 {
-            try rig.ln(
+            try fixture.ln(
                 "moments/2024-05-0\(number % 5 + 1)/photo \(number).jpg", "albums/member \(number).jpg")
         }
-        try rig.mkdir("moments/2020-02-02")
-        try rig.mv("moments/2024-05-01/photo 35.jpg", "moments/2020-02-02/pinned.jpg")
-        try rig.put("albums/notes.txt", noise(200_000))
-        try rig.put("albums/Trip/photo 3.xmp", Array("<x/>".utf8))
-        _ = try rig.library.makeSymbolicLink(3, "link", target: Array("Trip".utf8), rig.caller)
+        try fixture.mkdir("moments/2020-02-02")
+        try fixture.mv("moments/2024-05-01/photo 35.jpg", "moments/2020-02-02/pinned.jpg")
+        try fixture.put("albums/notes.txt", noise(200_000))
+        try fixture.put("albums/Trip/photo 3.xmp", Array("<x/>".utf8))
+        _ = try fixture.library.makeSymbolicLink(3, "link", target: Array("Trip".utf8), fixture.caller)
         for (path, size) in [("albums/Trip", 3), ("albums/notes.txt", 9000)] {
-            try rig.library.setExtendedAttribute(
-                try rig.ino(path), name: Array("user.a".utf8), value: noise(size), policy: .any)
+            try fixture.library.setExtendedAttribute(
+                try fixture.ino(path), name: Array("user.a".utf8), value: noise(size), policy: .any)
         }
-        try rig.put("albums/copy.jpg", rig.get("albums/Trip/photo 6.jpg"))
-        try rig.utimes("albums/Family", modified: 1_000_000_000)
-        try rig.rm("moments/2024-05-03/photo 12.jpg")
+        try fixture.put("albums/copy.jpg", fixture.get("albums/Trip/photo 6.jpg"))
+        try fixture.utimes("albums/Family", modified: 1_000_000_000)
+        try fixture.rm("moments/2024-05-03/photo 12.jpg")
     }
 
     private func subject() throws -> Subject {
-        let rig = try Rig(bytes: 16 << 20, trashDays: 30)
-        try fill(rig)
-        try rig.remount()
-        let before = try rig.snapshot()
-        let index = try #require(rig.library.unlocked).index
-        let records = try rig.library.locked { tree throws(FileError) in
+        let fixture = try Fixture(bytes: 16 << 20, trashDays: 30)
+        try fill(fixture)
+        try fixture.remount()
+        let before = try fixture.snapshot()
+        let index = try #require(fixture.library.unlocked).index
+        let records = try fixture.library.locked { tree throws(FileError) in
             try sql(tree.tables.identities(after: 0, limit: .max)).map(\.run)
         }
-        try rig.close()
-        let (pages, touched) = try look(rig)
+        try fixture.close()
+        let (pages, touched) = try look(fixture)
         let segments = try (0..<4).map {
-            let file = try SegmentFile(rig.vault.path, space: index, $0)
+            let file = try SegmentFile(fixture.vault.path, space: index, $0)
             return (file: file, bytes: try file.read())
         }
         return Subject(
-            rig: rig, segments: segments, before: before, touched: touched, pages: pages, records: records,
+            fixture: fixture, segments: segments, before: before, touched: touched, pages: pages,
+            records: records,
             index: index)
     }
 
     /// Where the pages lie, and which inodes the rows of each page of the catalogue are of.
-    private func look(_ rig: Rig) throws -> ([(part: StructurePart, place: SlotPlace)], [Int: Set<UInt64>]) {
-        let space = try rig.vault.unlock().openSpace(readOnly: true)
+    private func look(_ fixture: Fixture) throws -> (
+        [(part: StructurePart, place: SlotPlace)], [Int: Set<UInt64>]
+    ) {
+        let space = try fixture.vault.unlock().openSpace(readOnly: true)
         var walk = PageWalk(space, space.current)
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }
         let pages = try walk.found.map { ($0.part, try space.place($0.reference.slot)) }
@@ -124,7 +128,7 @@ import VaultFormat
     // MARK: Damage
 
     private func destroy(_ sector: UInt64, _ subject: Subject) throws {
-        try SegmentFile(subject.rig.vault.path, space: subject.index, Int(sector) / 8192)
+        try SegmentFile(subject.fixture.vault.path, space: subject.index, Int(sector) / 8192)
             .write(Data(noise(512, seed: Int(sector))), at: sector % 8192 * 512)
     }
 
@@ -152,10 +156,10 @@ import VaultFormat
         #expect(subject.pages.count > 30)
         for range in ranges(subject, of: 4) {
             for page in range { try destroy(page.place, subject) }
-            let report = try subject.rig.salvage()
+            let report = try subject.fixture.salvage()
             #expect(report.photos == 39 && report.trashedPhotos == 1 && report.nameless == 0)
-            try subject.rig.expectTree(subject.before, "\(range.map(\.part.text))")
-            try subject.rig.close()
+            try subject.fixture.expectTree(subject.before, "\(range.map(\.part.text))")
+            try subject.fixture.close()
             try restore(subject)
         }
     }
@@ -169,8 +173,8 @@ import VaultFormat
             guard case .page(.catalogue, let number) = page.part else { continue }
             try destroy(page.place, subject)
             for record in subject.records { try destroy(record.sector, subject) }
-            _ = try subject.rig.salvage()
-            let found = try subject.rig.snapshot()
+            _ = try subject.fixture.salvage()
+            let found = try subject.fixture.snapshot()
             let touched = touchedPaths(subject, by: number)
             for (path, seen) in subject.before where !touched.contains(path) {
                 // A day that photos were filed in anew is another one.
@@ -186,7 +190,7 @@ import VaultFormat
             for (path, photo) in photos {
                 #expect(kept.contains(photo.bytes), "\(page.part.text): \(path) is lost")
             }
-            try subject.rig.close()
+            try subject.fixture.close()
             try restore(subject)
         }
         // Most rows are in other pages than the one that is lost.
@@ -195,7 +199,7 @@ import VaultFormat
 
     /// Paths with an inode in them that a row in the page is of, or that is a copy of one.
     private func touchedPaths(_ subject: Subject, by page: Int) -> Set<String> {
-        var inodes = (subject.touched[page] ?? []).filter { $0 >= Place.firstOfUsers }
+        var inodes = (subject.touched[page] ?? []).filter { $0 >= WellKnownInode.firstOfUsers }
         let pair = Set(
             ["albums/copy.jpg", "albums/Trip/photo 6.jpg"].compactMap { subject.before[$0]?.attributes.ino })
         if !pair.isDisjoint(with: inodes) { inodes.formUnion(pair) }
@@ -218,34 +222,34 @@ import VaultFormat
 
     /// What was changed since the last records were written is in rows alone.
     @Test func `rows are newer than records`() throws {
-        let rig = try Rig(bytes: 16 << 20, trashDays: 30)
-        try fill(rig)
-        try rig.remount()
-        try rig.mv("albums/Trip", "albums/Journey")
-        try rig.mv("albums/Family/photo 1.jpg", "albums/Journey/moved.jpg")
-        try rig.rm("albums/notes.txt")
-        try rig.put("albums/new.jpg", jpeg("2021-01-01", more: 99))
-        try rig.put("albums/Family/photo 4.jpg", jpeg("2024-05-05", more: 98))
-        try rig.kill()
-        let before = try rig.snapshot()
-        let index = try #require(rig.library.unlocked).index
-        try rig.die()
-        try loseSlotBitmap(rig, index)
-        let report = try rig.salvage()
+        let fixture = try Fixture(bytes: 16 << 20, trashDays: 30)
+        try fill(fixture)
+        try fixture.remount()
+        try fixture.mv("albums/Trip", "albums/Journey")
+        try fixture.mv("albums/Family/photo 1.jpg", "albums/Journey/moved.jpg")
+        try fixture.rm("albums/notes.txt")
+        try fixture.put("albums/new.jpg", jpeg("2021-01-01", more: 99))
+        try fixture.put("albums/Family/photo 4.jpg", jpeg("2024-05-05", more: 98))
+        try fixture.kill()
+        let before = try fixture.snapshot()
+        let index = try #require(fixture.library.unlocked).index
+        try fixture.die()
+        try loseSlotBitmap(fixture, index)
+        let report = try fixture.salvage()
         #expect((report.cataloguePages > 0, report.lostPages) == (true, 0))
-        try rig.expectTree(before)
+        try fixture.expectTree(before)
     }
 
     /// Both copies of all its pages, of the newest state, which only a soft root leads to.
-    private func loseSlotBitmap(_ rig: Rig, _ index: Int) throws {
-        let space = try rig.vault.unlock(readOnly: true).openSpace(readOnly: true)
+    private func loseSlotBitmap(_ fixture: Fixture, _ index: Int) throws {
+        let space = try fixture.vault.unlock(readOnly: true).openSpace(readOnly: true)
         #expect(!space.current.isDurable)
         var walk = PageWalk(space, space.current)
         walk.collect(.slotBitmap, 0..<Int.max)
         for page in walk.found {
             let place = try space.place(page.reference.slot)
             for sector in [place.sectorA, place.sectorB] {
-                try rig.vault.damage(
+                try fixture.vault.damage(
                     spaceIndex: index, segment: Int(sector) / 8192, offset: sector % 8192 * 512 + 99)
             }
         }
@@ -253,48 +257,50 @@ import VaultFormat
 
     /// The directories that every space has keep what a user gave them.
     @Test(arguments: [true, false]) func `the first three directories`(isAllLost: Bool) throws {
-        let rig = try Rig(bytes: 16 << 20)
+        let fixture = try Fixture(bytes: 16 << 20)
         let time = Timestamp(seconds: 1_234_567, nanoseconds: 89)
         for (number, path) in ["", "moments", "albums"].enumerated() {
-            let ino = try rig.ino(path)
+            let ino = try fixture.ino(path)
             var changes = AttributeChanges(accessed: .set(time), modified: .set(time))
             (changes.mode, changes.uid, changes.gid) = (0o700 + UInt32(number), 5, 6)
-            _ = try rig.library.setAttributes(ino, changes, rig.caller)
-            try rig.library.setExtendedAttribute(
+            _ = try fixture.library.setAttributes(ino, changes, fixture.caller)
+            try fixture.library.setExtendedAttribute(
                 ino, name: Array("user.a".utf8), value: [UInt8(number)], policy: .any)
         }
-        try rig.remount()
-        let index = try #require(rig.library.unlocked).index
+        try fixture.remount()
+        let index = try #require(fixture.library.unlocked).index
         if isAllLost {
-            try rig.destroyCatalogue()
+            try fixture.destroyCatalogue()
         } else {
-            let records = try rig.library.locked { tree throws(FileError) in
+            let records = try fixture.library.locked { tree throws(FileError) in
                 try sql(tree.tables.identities(after: 0, limit: .max)).map(\.run.sector)
             }
-            try rig.close()
+            try fixture.close()
             for sector in records {
-                try rig.vault.damage(
+                try fixture.vault.damage(
                     spaceIndex: index, segment: Int(sector) / 8192, offset: sector % 8192 * 512 + 99)
             }
         }
-        _ = try rig.salvage()
+        _ = try fixture.salvage()
         for (number, path) in ["", "moments", "albums"].enumerated() {
-            let found = try rig.stat(path)
+            let found = try fixture.stat(path)
             #expect(found.mode & 0o7777 == 0o700 + UInt32(number), "\(path)")
             #expect((found.uid, found.gid) == (5, 6), "\(path)")
             #expect((found.modified, found.accessed) == (time, time), "\(path)")
             #expect(
-                try rig.library.getExtendedAttribute(found.ino, name: Array("user.a".utf8)) == [UInt8(number)]
+                try fixture.library.getExtendedAttribute(found.ino, name: Array("user.a".utf8)) == [
+                    UInt8(number)
+                ]
             )
         }
     }
 
     /// Trees begin where SQLite makes them in an empty database: so they are found without the first page.
     @Test func `a catalogue without its first page`() throws {
-        let rig = try Rig(bytes: 16 << 20)
-        try fill(rig)
-        try rig.close()
-        let space = try rig.vault.unlock().openSpace(readOnly: true)
+        let fixture = try Fixture(bytes: 16 << 20)
+        try fill(fixture)
+        try fixture.close()
+        let space = try fixture.vault.unlock().openSpace(readOnly: true)
         let whole = try #require(CatalogueRemains(space))
         let headless = try #require(CatalogueRemains(Headless(space)))
         #expect((whole.lostPages, headless.lostPages) == (0, 1))

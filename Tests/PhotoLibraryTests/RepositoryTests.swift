@@ -28,63 +28,63 @@ import Testing
     }
 
     @Test func bothNamesInUseAreFoundInAllSizes() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a b.jpg", jpeg())
-        #expect(try rig.ls("albums/.sh_thumbnails") == ["large", "normal", "x-large", "xx-large"])
-        #expect(try rig.stat("albums/.sh_thumbnails/normal").mode == 0o40555)
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a b.jpg", jpeg())
+        #expect(try fixture.ls("albums/.sh_thumbnails") == ["large", "normal", "x-large", "xx-large"])
+        #expect(try fixture.stat("albums/.sh_thumbnails/normal").mode == 0o40555)
         let names = ["a b.jpg", "a%20b.jpg", "./a b.jpg", "./a%20b.jpg"].map { file($0) }
         for (directory, side) in [("normal", 128), ("large", 256), ("x-large", 512), ("xx-large", 1024)] {
-            let first = try rig.get("albums/.sh_thumbnails/\(directory)/\(names[0])")
+            let first = try fixture.get("albums/.sh_thumbnails/\(directory)/\(names[0])")
             #expect(first.firstRange(of: Array("\(side)x\(side) ".utf8)) != nil)
             for name in names {
                 let path = "albums/.sh_thumbnails/\(directory)/\(name)"
-                #expect(try rig.get(path) == first)
-                #expect(try rig.stat(path).size == UInt64(first.count))
+                #expect(try fixture.get(path) == first)
+                #expect(try fixture.stat(path).size == UInt64(first.count))
             }
-            #expect(try rig.ls("albums/.sh_thumbnails/\(directory)") == [names[3]])
+            #expect(try fixture.ls("albums/.sh_thumbnails/\(directory)") == [names[3]])
         }
-        #expect(rig.exists("moments/2024-05-01/.sh_thumbnails/large/" + names[0]))
-        #expect(!rig.exists("albums/.sh_thumbnails/normal/" + file("b.jpg")))
-        #expect(!rig.exists("albums/.sh_thumbnails/normal/" + names[0].uppercased()))
-        #expect(!rig.exists("albums/.sh_thumbnails/fail"))
-        #expect(!rig.exists("albums/.sh_thumbnails/normal/x.png"))
-        #expect(try rig.ls("albums") == ["a b.jpg"])
-        #expect(!rig.exists(".sh_thumbnails"))
+        #expect(fixture.exists("moments/2024-05-01/.sh_thumbnails/large/" + names[0]))
+        #expect(!fixture.exists("albums/.sh_thumbnails/normal/" + file("b.jpg")))
+        #expect(!fixture.exists("albums/.sh_thumbnails/normal/" + names[0].uppercased()))
+        #expect(!fixture.exists("albums/.sh_thumbnails/fail"))
+        #expect(!fixture.exists("albums/.sh_thumbnails/normal/x.png"))
+        #expect(try fixture.ls("albums") == ["a b.jpg"])
+        #expect(!fixture.exists(".sh_thumbnails"))
     }
 
     @Test func textTellsTheStateOfTheFileThatIsNamed() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a b.jpg", jpeg())
-        try rig.put("albums/copy.jpg", jpeg())
-        try rig.utimes("albums/a b.jpg", modified: 1_500_000_000)
-        try rig.setModified("albums/copy.jpg", Timestamp(seconds: 1_400_000_000, nanoseconds: 20_030_999))
-        let texts = try texts(of: rig.get("albums/.sh_thumbnails/large/" + file("a b.jpg")))
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a b.jpg", jpeg())
+        try fixture.put("albums/copy.jpg", jpeg())
+        try fixture.utimes("albums/a b.jpg", modified: 1_500_000_000)
+        try fixture.setModified("albums/copy.jpg", Timestamp(seconds: 1_400_000_000, nanoseconds: 20_030_999))
+        let texts = try texts(of: fixture.get("albums/.sh_thumbnails/large/" + file("a b.jpg")))
         #expect(
             texts.map(\.0) == ["Thumb::URI", "Thumb::MTime", "Thumb::Size", "Thumb::Mimetype", "Software"])
         #expect(
             texts.map(\.1) == ["./a%20b.jpg", "1500000000", "\(jpeg().count)", "image/jpeg", "Obscura"])
-        let copied = try self.texts(of: rig.get("albums/.sh_thumbnails/large/" + file("copy.jpg")))
+        let copied = try self.texts(of: fixture.get("albums/.sh_thumbnails/large/" + file("copy.jpg")))
         #expect(copied.map(\.1).prefix(2) == ["./copy.jpg", "1400000000.020030"])
         #expect(
-            try rig.stat("albums/.sh_thumbnails/large/" + file("copy.jpg")).modified
+            try fixture.stat("albums/.sh_thumbnails/large/" + file("copy.jpg")).modified
                 == Timestamp(seconds: 1_400_000_000))
     }
 
     @Test func namesFollowTheDirectory() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
         let path = { (name: String) in "albums/.sh_thumbnails/normal/" + self.file(name) }
-        #expect(rig.exists(path("a.jpg")) && !rig.exists(path("b.jpg")))
-        try rig.mv("albums/a.jpg", "albums/b.jpg")
-        #expect(!rig.exists(path("a.jpg")) && rig.exists(path("b.jpg")))
-        try rig.put("albums/c.jpg", [1])
-        #expect(!rig.exists(path("c.jpg")))
-        try rig.put("albums/c.jpg", jpeg(more: 3))
-        #expect(rig.exists(path("c.jpg")))
-        try rig.rm("albums/b.jpg")
-        #expect(!rig.exists(path("b.jpg")))
-        try rig.rm("albums/c.jpg")
-        #expect(!rig.exists("albums/.sh_thumbnails"))
+        #expect(fixture.exists(path("a.jpg")) && !fixture.exists(path("b.jpg")))
+        try fixture.mv("albums/a.jpg", "albums/b.jpg")
+        #expect(!fixture.exists(path("a.jpg")) && fixture.exists(path("b.jpg")))
+        try fixture.put("albums/c.jpg", [1])
+        #expect(!fixture.exists(path("c.jpg")))
+        try fixture.put("albums/c.jpg", jpeg(more: 3))
+        #expect(fixture.exists(path("c.jpg")))
+        try fixture.rm("albums/b.jpg")
+        #expect(!fixture.exists(path("b.jpg")))
+        try fixture.rm("albums/c.jpg")
+        #expect(!fixture.exists("albums/.sh_thumbnails"))
     }
 
     private func file(_ name: String) -> String {

@@ -26,16 +26,16 @@ import VaultFormat
     }
 
     @Test func `what the catalogue names is not written over, though its bits say that it is free`() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let kept = (0..<6).map { photo($0, 200_000) }
-        for (number, photo) in kept.enumerated() { try rig.put("albums/p\(number).jpg", photo) }
-        try rig.library.fsyncDirectory(try rig.library.openDirectory(3))
-        forgetUse(rig.space)
+        for (number, photo) in kept.enumerated() { try fixture.put("albums/p\(number).jpg", photo) }
+        try fixture.library.fsyncDirectory(try fixture.library.openDirectory(3))
+        forgetUse(fixture.space)
         var refused = 0
         // What was refused once is marked: at last there is room that nobody has.
         while refused < 100 {
             do {
-                try rig.put("albums/new", noise(150_000, seed: 9))
+                try fixture.put("albums/new", noise(150_000, seed: 9))
                 break
             } catch {
                 #expect(error as? FileError == .damaged)
@@ -43,9 +43,11 @@ import VaultFormat
             }
         }
         #expect((1..<100).contains(refused))
-        for (number, photo) in kept.enumerated() { #expect(try rig.get("albums/p\(number).jpg") == photo) }
-        #expect(try rig.get("albums/new") == noise(150_000, seed: 9))
-        rig.closeAnyhow()
+        for (number, photo) in kept.enumerated() {
+            #expect(try fixture.get("albums/p\(number).jpg") == photo)
+        }
+        #expect(try fixture.get("albums/new") == noise(150_000, seed: 9))
+        fixture.closeAnyhow()
     }
 
     // MARK: Room for others

@@ -10,134 +10,137 @@ import Testing
     private static let owner: UInt32 = 1000
     private static let group: UInt32 = 2000
 
-    private func set(_ rig: Rig, _ path: String, mode: UInt32, gid: UInt32 = owner) throws {
+    private func set(_ fixture: Fixture, _ path: String, mode: UInt32, gid: UInt32 = owner) throws {
         var changes = AttributeChanges()
         (changes.mode, changes.uid, changes.gid) = (mode, Self.owner, gid)
-        _ = try rig.library.setAttributes(rig.ino(path), changes, rig.caller)
+        _ = try fixture.library.setAttributes(fixture.ino(path), changes, fixture.caller)
     }
 
-    private func expect(_ rig: Rig, _ path: String, _ mode: UInt32, gid: UInt32 = owner, line: Int = #line)
+    private func expect(
+        _ fixture: Fixture, _ path: String, _ mode: UInt32, gid: UInt32 = owner, line: Int = #line
+    )
         throws
     {
-        let shown = try rig.stat(path)
+        let shown = try fixture.stat(path)
         #expect(shown.mode == mode, "\(path): \(String(shown.mode, radix: 8)), line \(line)")
         #expect(shown.uid == Self.owner && shown.gid == gid, "\(path), line \(line)")
     }
 
     @Test func eachHasTheOwnerAndThePermissionsOfWhatItIsOf() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.mkdir("albums/private")
-        try rig.mkdir("albums/private/sub")
-        try rig.put("albums/private/a.jpg", jpeg())
-        try set(rig, "albums/private/a.jpg", mode: 0o640, gid: Self.group)
-        try set(rig, "albums/private/sub", mode: 0o2771)
-        try set(rig, "albums/private", mode: 0o750)
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.mkdir("albums/private")
+        try fixture.mkdir("albums/private/sub")
+        try fixture.put("albums/private/a.jpg", jpeg())
+        try set(fixture, "albums/private/a.jpg", mode: 0o640, gid: Self.group)
+        try set(fixture, "albums/private/sub", mode: 0o2771)
+        try set(fixture, "albums/private", mode: 0o750)
         let digest = repositoryFileName(repositoryDigests(of: Array("a.jpg".utf8))[0])
         let shared = "albums/private/.sh_thumbnails"
         for directory in [
             "albums/private/.thumbs", "albums/private/.thumbs/512", "albums/private/.thumbs/fast",
             ".thumbs/albums/private", ".thumbs/512/albums/private", shared, shared + "/normal",
         ] {
-            try expect(rig, directory, 0o40550)
-            for entry in try rig.list(directory) where entry.name.description.contains("a.jpg") {
+            try expect(fixture, directory, 0o40550)
+            for entry in try fixture.list(directory) where entry.name.description.contains("a.jpg") {
                 #expect(entry.mode == 0o100440)
                 #expect(entry.entry.map { $0.attributes.mode == 0o100440 } ?? true)
             }
         }
-        try expect(rig, ".thumbs/albums/private/sub", 0o40551)
+        try expect(fixture, ".thumbs/albums/private/sub", 0o40551)
         for picture in [
             "albums/private/.thumbs/a.jpg", "albums/private/.thumbs/512/a.jpg",
             "albums/private/.thumbs/fast/a.jpg", ".thumbs/moments/2024-05-01/a.jpg",
             "\(shared)/normal/\(String(decoding: digest, as: UTF8.self))",
         ] {
-            try expect(rig, picture, 0o100440, gid: Self.group)
+            try expect(fixture, picture, 0o100440, gid: Self.group)
         }
         for composition in ["stack.jpg", "sheet.jpg"] {
-            try expect(rig, "albums/private/.thumbs/\(composition)", 0o100440)
+            try expect(fixture, "albums/private/.thumbs/\(composition)", 0o100440)
         }
-        try set(rig, "albums/private/a.jpg", mode: 0o604)
-        try expect(rig, "albums/private/.thumbs/a.jpg", 0o100404)
+        try set(fixture, "albums/private/a.jpg", mode: 0o604)
+        try expect(fixture, "albums/private/.thumbs/a.jpg", 0o100404)
     }
 
     @Test func aCopysIsItsOwn() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
-        try rig.put("albums/b.jpg", jpeg())
-        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
-        try set(rig, "albums/a.jpg", mode: 0o600)
-        try set(rig, "albums/b.jpg", mode: 0o644)
-        try expect(rig, "albums/.thumbs/a.jpg", 0o100400)
-        try expect(rig, "albums/.thumbs/b.jpg", 0o100444)
-        try expect(rig, "albums/.thumbs/512/b.jpg", 0o100444)
-        #expect(try rig.get("albums/.thumbs/a.jpg") == rig.get("albums/.thumbs/b.jpg"))
-        #expect(try rig.get("albums/.thumbs/512/a.jpg") == rig.get("albums/.thumbs/512/b.jpg"))
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
+        try fixture.put("albums/b.jpg", jpeg())
+        #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
+        try set(fixture, "albums/a.jpg", mode: 0o600)
+        try set(fixture, "albums/b.jpg", mode: 0o644)
+        try expect(fixture, "albums/.thumbs/a.jpg", 0o100400)
+        try expect(fixture, "albums/.thumbs/b.jpg", 0o100444)
+        try expect(fixture, "albums/.thumbs/512/b.jpg", 0o100444)
+        #expect(try fixture.get("albums/.thumbs/a.jpg") == fixture.get("albums/.thumbs/b.jpg"))
+        #expect(try fixture.get("albums/.thumbs/512/a.jpg") == fixture.get("albums/.thumbs/512/b.jpg"))
     }
 
     // MARK: Compositions
 
-    /// The composition's inode and words, as a caller finds them.
-    private func composition(_ rig: Rig, _ name: Name, _ caller: Caller) throws -> (ino: UInt64, text: String)
-    {
-        let thumbs = try rig.ino("albums/Trip/.thumbs")
-        let found = try rig.library.lookup(thumbs, name, caller).attributes
-        let handle = try rig.library.open(found.ino, flags: O_RDONLY, caller)
-        let bytes = try rig.read(handle)
-        rig.library.release(handle)
+    /// The composition's inode and words, as a caller scan them.
+    private func composition(_ fixture: Fixture, _ name: Name, _ caller: Caller) throws -> (
+        ino: UInt64, text: String
+    ) {
+        let thumbs = try fixture.ino("albums/Trip/.thumbs")
+        let found = try fixture.library.lookup(thumbs, name, caller).attributes
+        let handle = try fixture.library.open(found.ino, flags: O_RDONLY, caller)
+        let bytes = try fixture.read(handle)
+        fixture.library.release(handle)
         #expect(found.size == UInt64(bytes.count))
         return (found.ino, String(decoding: bytes, as: UTF8.self))
     }
 
     @Test func compositionsLeaveOutWhatTheirReaderMayNotRead() throws {
-        let (rig, maker) = try Rig.withStandIn()
-        try rig.mkdir("albums/Trip")
+        let (fixture, maker) = try Fixture.withStandIn()
+        try fixture.mkdir("albums/Trip")
         for (number, mode) in [(1, 0o644), (2, 0o600), (3, 0o640), (4, 0o604), (5, 0o077)] as [(Int, UInt32)]
         {
-            try rig.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number)", more: number))
-            try set(rig, "albums/Trip/\(number).jpg", mode: mode, gid: Self.group)
+            try fixture.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number)", more: number))
+            try set(fixture, "albums/Trip/\(number).jpg", mode: mode, gid: Self.group)
         }
         let stranger = Caller(uid: 1001, gid: 1001, pid: getpid())
         // The groups of a process that cannot be seen may be any.
         let unknown = Caller(uid: 1001, gid: 1001, pid: 0)
         let cases: [(Caller, String)] = [
-            (rig.caller, "5.jpg 4.jpg 3.jpg 2.jpg 1.jpg"),
+            (fixture.caller, "5.jpg 4.jpg 3.jpg 2.jpg 1.jpg"),
             (Caller(uid: Self.owner, gid: 1), "4.jpg 3.jpg 2.jpg 1.jpg"),
             (Caller(uid: 1001, gid: Self.group), "5.jpg 3.jpg 1.jpg"), (stranger, "5.jpg 4.jpg 1.jpg"),
             (unknown, "5.jpg 1.jpg"),
         ]
         var numbers: Set<UInt64> = []
         for (caller, names) in cases {
-            let found = try composition(rig, "sheet.jpg", caller)
+            let found = try composition(fixture, "sheet.jpg", caller)
             #expect(found.text == "sheet Trip: \(names)")
             numbers.insert(found.ino)
             #expect(
-                try composition(rig, "stack.jpg", caller).text.hasPrefix(
+                try composition(fixture, "stack.jpg", caller).text.hasPrefix(
                     "stack of \(names.split(separator: " ").count) "))
         }
         // The kernel keeps pages by inode: one that several see has the same for all of them.
         #expect(numbers.count == cases.count && maker.compositions == 2 * cases.count)
-        let sheet = try composition(rig, "sheet.jpg", rig.caller).ino
-        expectError(.stale) { _ = try rig.library.attributes(sheet, stranger) }
-        expectError(.stale) { _ = try rig.library.open(sheet, flags: O_RDONLY, stranger) }
+        let sheet = try composition(fixture, "sheet.jpg", fixture.caller).ino
+        expectError(.stale) { _ = try fixture.library.attributes(sheet, stranger) }
+        expectError(.stale) { _ = try fixture.library.open(sheet, flags: O_RDONLY, stranger) }
         // What was open to a caller and is no more.
-        let own = try composition(rig, "sheet.jpg", stranger).ino
-        try set(rig, "albums/Trip/4.jpg", mode: 0o600)
-        expectError(.stale) { _ = try rig.library.attributes(own, stranger) }
-        #expect(try composition(rig, "sheet.jpg", stranger).text == "sheet Trip: 5.jpg 1.jpg")
-        for number in [1, 5] { try set(rig, "albums/Trip/\(number).jpg", mode: 0o600) }
-        expectError(.noEntry) { _ = try composition(rig, "sheet.jpg", stranger) }
+        let own = try composition(fixture, "sheet.jpg", stranger).ino
+        try set(fixture, "albums/Trip/4.jpg", mode: 0o600)
+        expectError(.stale) { _ = try fixture.library.attributes(own, stranger) }
+        #expect(try composition(fixture, "sheet.jpg", stranger).text == "sheet Trip: 5.jpg 1.jpg")
+        for number in [1, 5] { try set(fixture, "albums/Trip/\(number).jpg", mode: 0o600) }
+        expectError(.noEntry) { _ = try composition(fixture, "sheet.jpg", stranger) }
     }
 
     @Test func whatIsHiddenMakesRoomForWhatIsNot() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.mkdir("albums/Trip")
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.mkdir("albums/Trip")
         for number in 1...9 {
-            try rig.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number)", more: number))
-            if number % 3 == 0 { try set(rig, "albums/Trip/\(number).jpg", mode: 0o600) }
+            try fixture.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number)", more: number))
+            if number % 3 == 0 { try set(fixture, "albums/Trip/\(number).jpg", mode: 0o600) }
         }
         let stranger = Caller(uid: 1001, gid: 1001, pid: getpid())
-        #expect(try composition(rig, "stack.jpg", stranger).text.hasPrefix("stack of 5 "))
+        #expect(try composition(fixture, "stack.jpg", stranger).text.hasPrefix("stack of 5 "))
         #expect(
-            try composition(rig, "sheet.jpg", stranger).text
+            try composition(fixture, "sheet.jpg", stranger).text
                 == "sheet Trip: 8.jpg 7.jpg 5.jpg 4.jpg 2.jpg 1.jpg")
     }
 }

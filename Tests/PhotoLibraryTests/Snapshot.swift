@@ -12,7 +12,7 @@ struct Seen: Equatable {
     var extended: [[UInt8]: [UInt8]]
 }
 
-extension Rig {
+extension Fixture {
     /// The whole tree, by path.
     func snapshot() throws -> [String: Seen] {
         var seen: [String: Seen] = [:]

@@ -61,62 +61,62 @@ extension LibraryUser {
 /// Files that are much larger than what is stored of them.
 @Suite(.serialized) struct SparseTests {
     @Test func `equal photos of 1 PiB are one photo at once`() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let pieces = [(offset: UInt64(0), bytes: jpeg(more: 1)), (pebibyte / 2 + 77, noise(300_000))]
-        try rig.put("albums/a.jpg", size: pebibyte, pieces)
-        let before = rig.vault.calls.readBytes
-        try rig.put("albums/b.jpg", size: pebibyte, pieces, syncing: true)
-        #expect(rig.vault.calls.readBytes - before < 4 << 20)
-        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
+        try fixture.put("albums/a.jpg", size: pebibyte, pieces)
+        let before = fixture.vault.calls.readBytes
+        try fixture.put("albums/b.jpg", size: pebibyte, pieces, syncing: true)
+        #expect(fixture.vault.calls.readBytes - before < 4 << 20)
+        #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
         // The last byte is another.
-        try rig.put("albums/c.jpg", size: pebibyte, pieces + [(pebibyte - 1, [1])])
+        try fixture.put("albums/c.jpg", size: pebibyte, pieces + [(pebibyte - 1, [1])])
         // One in the middle of a hole is.
-        try rig.put("albums/d.jpg", size: pebibyte, pieces + [(pebibyte / 3, [1])])
-        #expect(try rig.moments() == ["2024-05-01/a.jpg", "2024-05-01/c.jpg", "2024-05-01/d.jpg"])
-        try rig.remount()
-        #expect(try rig.moments().count == 3)
-        #expect(try rig.stat("albums/b.jpg").size == pebibyte)
-        try rig.close()
+        try fixture.put("albums/d.jpg", size: pebibyte, pieces + [(pebibyte / 3, [1])])
+        #expect(try fixture.moments() == ["2024-05-01/a.jpg", "2024-05-01/c.jpg", "2024-05-01/d.jpg"])
+        try fixture.remount()
+        #expect(try fixture.moments().count == 3)
+        #expect(try fixture.stat("albums/b.jpg").size == pebibyte)
+        try fixture.close()
     }
 
     @Test func `what a dead session left is taken up`() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let pieces = [(offset: UInt64(0), bytes: jpeg(more: 1))]
-        try rig.put("albums/a.jpg", size: pebibyte, pieces)
+        try fixture.put("albums/a.jpg", size: pebibyte, pieces)
         // A function of its own: who keeps a handle keeps the vault locked.
         func leaveOpen() throws {
-            let handle = try rig.createOpen("albums/b.jpg")
-            try rig.write(handle, pieces[0].bytes)
-            _ = try rig.library.setAttributes(
-                handle.ino, AttributeChanges(size: pebibyte), handle: handle, rig.caller)
-            try rig.library.fsync(handle, dataOnly: false)
-            handle.state.map { rig.library.abandon($0) }
+            let handle = try fixture.createOpen("albums/b.jpg")
+            try fixture.write(handle, pieces[0].bytes)
+            _ = try fixture.library.setAttributes(
+                handle.ino, AttributeChanges(size: pebibyte), handle: handle, fixture.caller)
+            try fixture.library.fsync(handle, dataOnly: false)
+            handle.state.map { fixture.library.abandon($0) }
         }
         try leaveOpen()
-        try rig.kill()
-        #expect(try rig.moments() == ["2024-05-01/a.jpg"])
-        #expect(try rig.stat("albums/a.jpg").nlink == 2 && rig.stat("albums/b.jpg").nlink == 1)
-        try rig.close()
+        try fixture.kill()
+        #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
+        #expect(try fixture.stat("albums/a.jpg").nlink == 2 && fixture.stat("albums/b.jpg").nlink == 1)
+        try fixture.close()
     }
 
     @Test func `stored zeros are equal to a hole`() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let size = UInt64(6 * chunk + 1000)
         let head = (offset: UInt64(0), bytes: jpeg(more: 1))
-        try rig.put("albums/holes.jpg", size: size, [head])
+        try fixture.put("albums/holes.jpg", size: size, [head])
         let zeros = [UInt8](repeating: 0, count: 2 * chunk + 5)
-        try rig.put("albums/zeros.jpg", size: size, [head, (UInt64(chunk + 77), zeros)])
+        try fixture.put("albums/zeros.jpg", size: size, [head, (UInt64(chunk + 77), zeros)])
         let whole = [UInt8](repeating: 0, count: Int(size) - head.bytes.count)
-        try rig.put("albums/whole.jpg", size: size, [head, (UInt64(head.bytes.count), whole)])
-        #expect(try rig.moments() == ["2024-05-01/holes.jpg"])
+        try fixture.put("albums/whole.jpg", size: size, [head, (UInt64(head.bytes.count), whole)])
+        #expect(try fixture.moments() == ["2024-05-01/holes.jpg"])
         let last = (offset: UInt64(3 * chunk), bytes: [UInt8](repeating: 0, count: chunk - 1) + [1])
-        try rig.put("albums/other.jpg", size: size, [head, last])
-        #expect(try rig.moments() == ["2024-05-01/holes.jpg", "2024-05-01/other.jpg"])
-        try rig.close()
+        try fixture.put("albums/other.jpg", size: size, [head, last])
+        #expect(try fixture.moments() == ["2024-05-01/holes.jpg", "2024-05-01/other.jpg"])
+        try fixture.close()
     }
 
     @Test(arguments: [true, false]) func `holes stay holes on the way in and out`(isTelling: Bool) throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let size = UInt64(1 << 28) + 12_345
         let pieces = [
             (offset: UInt64(0), bytes: jpeg(more: 1)), (UInt64(1 << 27) - 3, noise(200_000)),
@@ -124,27 +124,28 @@ extension LibraryUser {
         ]
         let source = SparseSource(isTelling ? pebibyte + size : size, pieces, isTelling: isTelling)
         let details = FileDetails(
-            mode: 0o644, owner: rig.caller, accessed: Timestamp(seconds: 1), modified: Timestamp(seconds: 1))
+            mode: 0o644, owner: fixture.caller, accessed: Timestamp(seconds: 1),
+            modified: Timestamp(seconds: 1))
         let file = ImportFile(name: "a.jpg", details: details, source: source)
         guard
-            case .photo(let candidate) = try rig.library.appraise(
+            case .photo(let candidate) = try fixture.library.appraise(
                 source, named: "a.jpg", modified: Timestamp(seconds: 1))
         else { throw FileError.invalid }
         var told: UInt64 = 0
         let added = try #require(
-            try rig.library.add(candidate, file, to: ImportPlace()) {
+            try fixture.library.add(candidate, file, to: ImportPlace()) {
                 told += $0
                 return true
             })
         #expect(told == source.byteCount)
-        let attributes = try rig.library.attributes(added.photo).0
+        let attributes = try fixture.library.attributes(added.photo).0
         #expect(attributes.size == source.byteCount)
         #expect(attributes.blocks * 512 < 10 * Chunk.bytes)
-        #expect(try rig.library.holds(added.photo, source))
+        #expect(try fixture.library.holds(added.photo, source))
         // What comes out, with zeros in between, is what went in.
         var (end, count) = (UInt64(0), 0)
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        try rig.library.readStored(added.photo, rig.caller) { offset, bytes in
+        try fixture.library.readStored(added.photo, fixture.caller) { offset, bytes in
             #expect(offset >= end)
             let got = buffer.withUnsafeMutableBytes {
                 source.read(at: offset, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<bytes.count]))
@@ -154,74 +155,77 @@ extension LibraryUser {
             return true
         }
         #expect(count < 10 * chunk && end <= source.byteCount)
-        try rig.close()
+        try fixture.close()
     }
 
     @Test(arguments: 0..<24) func `random layouts come in as they are`(seed: UInt64) throws {
-        let rig = try Rig()
-        var dice = Dice(seed)
+        let fixture = try Fixture()
+        var random = RandomSource(seed)
         var pieces = [(offset: UInt64(0), bytes: jpeg(more: 1))]
         var end = UInt64(pieces[0].bytes.count)
-        for _ in 0..<Int.random(in: 0...6, using: &dice) {
+        for _ in 0..<Int.random(in: 0...6, using: &random) {
             let offset =
-                end + UInt64.random(in: 1...5, using: &dice) * UInt64.random(in: 1...100_000, using: &dice)
+                end + UInt64.random(in: 1...5, using: &random)
+                * UInt64.random(in: 1...100_000, using: &random)
             // Some of what is stored are zeros.
-            let count = Int.random(in: 1...300_000, using: &dice)
+            let count = Int.random(in: 1...300_000, using: &random)
             let bytes =
-                Bool.random(using: &dice) ? noise(count, seed: count) : [UInt8](repeating: 0, count: count)
+                Bool.random(using: &random) ? noise(count, seed: count) : [UInt8](repeating: 0, count: count)
             pieces.append((offset, bytes))
             end = offset + UInt64(count)
         }
-        let size = end + UInt64.random(in: 0...300_000, using: &dice)
-        let source = SparseSource(size, pieces, isTelling: Bool.random(using: &dice))
+        let size = end + UInt64.random(in: 0...300_000, using: &random)
+        let source = SparseSource(size, pieces, isTelling: Bool.random(using: &random))
         let details = FileDetails(
-            mode: 0o644, owner: rig.caller, accessed: Timestamp(seconds: 1), modified: Timestamp(seconds: 1))
+            mode: 0o644, owner: fixture.caller, accessed: Timestamp(seconds: 1),
+            modified: Timestamp(seconds: 1))
         let ino = try #require(
-            try rig.library.add(
-                plain: ImportFile(name: "x", details: details, source: source), to: rig.ino("albums")))
+            try fixture.library.add(
+                plain: ImportFile(name: "x", details: details, source: source), to: fixture.ino("albums")))
         var bytes = [UInt8](repeating: 0, count: Int(size))
         _ = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
-        #expect(try rig.get("albums/x") == bytes, "seed \(seed)")
-        #expect(try rig.library.holds(ino, source), "seed \(seed)")
-        try rig.remount()
-        #expect(try rig.get("albums/x") == bytes, "seed \(seed)")
-        try rig.close()
+        #expect(try fixture.get("albums/x") == bytes, "seed \(seed)")
+        #expect(try fixture.library.holds(ino, source), "seed \(seed)")
+        try fixture.remount()
+        #expect(try fixture.get("albums/x") == bytes, "seed \(seed)")
+        try fixture.close()
     }
 
     @Test func `copy_file_range keeps holes`() throws {
-        let rig = try Rig()
+        let fixture = try Fixture()
         let pieces = [(offset: UInt64(0), bytes: noise(1000)), (pebibyte / 2 + 77, noise(300_000, seed: 2))]
-        try rig.put("albums/a", size: pebibyte, pieces)
-        let source = try rig.open("albums/a", O_RDONLY)
-        let target = try rig.createOpen("albums/b")
+        try fixture.put("albums/a", size: pebibyte, pieces)
+        let source = try fixture.open("albums/a", O_RDONLY)
+        let target = try fixture.createOpen("albums/b")
         // What is there before is to go where the source has a hole.
-        try rig.write(target, noise(3 * chunk, seed: 3), at: pebibyte / 4 + 5)
+        try fixture.write(target, noise(3 * chunk, seed: 3), at: pebibyte / 4 + 5)
         var (done, calls) = (UInt64(0), 0)
         while true {
-            let count = try rig.library.copyRange(
+            let count = try fixture.library.copyRange(
                 from: source, offset: done, to: target, offset: done, count: .max)
             if count == 0 { break }
             (done, calls) = (done + UInt64(count), calls + 1)
             try #require(calls < 100)
         }
         #expect(done == pebibyte)
-        try rig.close(target)
-        rig.library.release(source)
-        #expect(try rig.stat("albums/b").size == pebibyte)
-        let (a, b) = (try rig.open("albums/a", O_RDONLY), try rig.open("albums/b", O_RDONLY))
+        try fixture.close(target)
+        fixture.library.release(source)
+        #expect(try fixture.stat("albums/b").size == pebibyte)
+        let (a, b) = (try fixture.open("albums/a", O_RDONLY), try fixture.open("albums/b", O_RDONLY))
         let (one, other) = (FileSource(try #require(a.state)), FileSource(try #require(b.state)))
         #expect(compare(one, other) { _ in false } == .equal)
-        #expect(try rig.stat("albums/b").blocks * 512 < 10 * Chunk.bytes)
-        for handle in [a, b] { rig.library.release(handle) }
+        #expect(try fixture.stat("albums/b").blocks * 512 < 10 * Chunk.bytes)
+        for handle in [a, b] { fixture.library.release(handle) }
         // Within one file, and where the source ends.
-        let both = try rig.open("albums/a")
-        #expect(try rig.library.copyRange(from: both, offset: pebibyte, to: both, offset: 0, count: 5) == 0)
+        let both = try fixture.open("albums/a")
+        #expect(
+            try fixture.library.copyRange(from: both, offset: pebibyte, to: both, offset: 0, count: 5) == 0)
         expectError(.fileTooBig) {
-            _ = try rig.library.copyRange(
-                from: both, offset: 1 << 30, to: rig.open("albums/b"), offset: FileState.sizeMax - 1,
+            _ = try fixture.library.copyRange(
+                from: both, offset: 1 << 30, to: fixture.open("albums/b"), offset: FileState.sizeMax - 1,
                 count: 1 << 30)
         }
-        try rig.close(both)
-        rig.closeAnyhow()
+        try fixture.close(both)
+        fixture.closeAnyhow()
     }
 }

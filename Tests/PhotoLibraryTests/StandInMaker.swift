@@ -126,25 +126,25 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     }
 }
 
-extension Rig {
+extension Fixture {
     /// What is kept of a photo.
     func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
         try library.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
     }
 
-    /// A rig whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.
+    /// A fixture whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.
     static func withStandIn(
         settleMilliseconds: Int64 = 1 << 40, _ change: (inout LibraryOptions) -> Void = { _ in }
-    ) throws -> (Rig, StandInMaker) {
-        let rig = try Rig()
+    ) throws -> (Fixture, StandInMaker) {
+        let fixture = try Fixture()
         let maker = StandInMaker()
-        try rig.close()
-        try rig.reopen {
+        try fixture.close()
+        try fixture.reopen {
             $0.pictureMaker = maker
             $0.settleMilliseconds = settleMilliseconds
             change(&$0)
         }
-        return (rig, maker)
+        return (fixture, maker)
     }
 }
 

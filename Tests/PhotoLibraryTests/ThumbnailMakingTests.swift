@@ -11,23 +11,23 @@ import VaultCatalogue
 /// What is made, of what, how often, and what of it is kept.
 @Suite struct ThumbnailMakingTests {
     @Test func whatIsMadeIsMadeOnce() throws {
-        let (rig, maker) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
+        let (fixture, maker) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
         for _ in 0..<3 {
-            _ = try rig.get("albums/.thumbs/a.jpg")
-            _ = try rig.get("moments/2024-05-01/.thumbs/512/a.jpg")
+            _ = try fixture.get("albums/.thumbs/a.jpg")
+            _ = try fixture.get("moments/2024-05-01/.thumbs/512/a.jpg")
         }
         #expect(maker.orders.map(\.size) == [PictureSize(fitting: 256), PictureSize(fitting: 512)])
     }
 
     @Test func allWhoAskAtTheSameTimeShareOneDecode() throws {
-        let (rig, maker) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
-        let photo = try rig.ino("albums/a.jpg")
+        let (fixture, maker) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
+        let photo = try fixture.ino("albums/a.jpg")
         maker.holdUp()
         let askers = (0..<4).map { _ in
             Background {
-                (try? rig.library.thumbnail(of: photo, .sized(PictureSize(fitting: 512))).byteCount) ?? 0
+                (try? fixture.library.thumbnail(of: photo, .sized(PictureSize(fitting: 512))).byteCount) ?? 0
             }
         }
         try #require(eventually { !maker.orders.isEmpty })
@@ -38,95 +38,95 @@ import VaultCatalogue
     }
 
     @Test func aSmallerOneIsMadeOfALargerOne() throws {
-        let (rig, maker) = try Rig.withStandIn()
+        let (fixture, maker) = try Fixture.withStandIn()
         let photo = jpeg()
-        try rig.put("albums/a.jpg", photo)
-        let standard = try rig.get("albums/.thumbs/a.jpg")
-        _ = try rig.get("albums/.thumbs/100/a.jpg")
+        try fixture.put("albums/a.jpg", photo)
+        let standard = try fixture.get("albums/.thumbs/a.jpg")
+        _ = try fixture.get("albums/.thumbs/100/a.jpg")
         #expect(maker.orders.last?.source == standard)
         // Not of one that is smaller on one side, nor where it is cropped, nor anything larger.
         for name in ["300x100", "64x64-fill", "512"] {
-            _ = try rig.get("albums/.thumbs/\(name)/a.jpg")
+            _ = try fixture.get("albums/.thumbs/\(name)/a.jpg")
             #expect(maker.orders.last?.source == photo, "\(name)")
         }
-        let large = try rig.get("albums/.thumbs/512/a.jpg")
-        _ = try rig.get("albums/.thumbs/300/a.jpg")
+        let large = try fixture.get("albums/.thumbs/512/a.jpg")
+        _ = try fixture.get("albums/.thumbs/300/a.jpg")
         #expect(maker.orders.last?.source == large)
         let count = maker.orders.count
-        _ = try rig.get("albums/.thumbs/512/a.jpg")
+        _ = try fixture.get("albums/.thumbs/512/a.jpg")
         #expect(maker.orders.count == count)
     }
 
     @Test func theStandardOneIsKeptAndTheOthersAsFarAsTheyAreSmallBesideThePhoto() throws {
-        let (rig, maker) = try Rig.withStandIn()
+        let (fixture, maker) = try Fixture.withStandIn()
         let kinds = ["256", "128", "512", "1024", "300"]
         // Its share pays for three pictures of a sector each, and their rows.
-        try rig.put("albums/large.jpg", jpeg() + noise(160_000))
-        try rig.put("albums/small.jpg", jpeg(more: 1))
+        try fixture.put("albums/large.jpg", jpeg() + noise(160_000))
+        try fixture.put("albums/small.jpg", jpeg(more: 1))
         maker.paddingBytes = 150
         for kind in kinds {
-            _ = try rig.get("albums/.thumbs/\(kind)/large.jpg")
-            _ = try rig.get("albums/.thumbs/\(kind)/small.jpg")
+            _ = try fixture.get("albums/.thumbs/\(kind)/large.jpg")
+            _ = try fixture.get("albums/.thumbs/\(kind)/small.jpg")
         }
         let kept = try ["large.jpg", "small.jpg"].map { name in
-            let ino = try rig.ino("albums/" + name)
-            return try rig.thumbnailRows(of: ino).map(\.width).sorted()
+            let ino = try fixture.ino("albums/" + name)
+            return try fixture.thumbnailRows(of: ino).map(\.width).sorted()
         }
         #expect(kept == [[128, 256, 512], [256]])
-        try rig.remount()
-        try rig.rm("moments/2024-05-01/large.jpg")
-        try rig.rm("moments/2024-05-01/small.jpg")
-        #expect(rig.usedBytes == 0)
-        try rig.expectNothingLeft()
+        try fixture.remount()
+        try fixture.rm("moments/2024-05-01/large.jpg")
+        try fixture.rm("moments/2024-05-01/small.jpg")
+        #expect(fixture.usedBytes == 0)
+        try fixture.expectNothingLeft()
     }
 
     @Test func whatCannotBeDecodedIsTriedOnceForAllSizes() throws {
-        let (rig, maker) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", undecodable)
+        let (fixture, maker) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", undecodable)
         for name in ["512/a.jpg", "a.jpg", "128/a.jpg", "fast/a.jpg", "stack.jpg", "sheet.jpg"] {
-            #expect(!rig.exists("albums/.thumbs/" + name))
+            #expect(!fixture.exists("albums/.thumbs/" + name))
         }
         #expect(maker.orders.count == 1)
         // Other bytes are tried again.
-        try rig.put("albums/a.jpg", jpeg(more: 1))
-        #expect(rig.exists("albums/.thumbs/512/a.jpg"))
+        try fixture.put("albums/a.jpg", jpeg(more: 1))
+        #expect(fixture.exists("albums/.thumbs/512/a.jpg"))
     }
 
     /// As of a picture that only fits in a worker's memory when it is made small at once.
     @Test func whatIsThereIsNotLostForALargerOne() throws {
-        let (rig, maker) = try Rig.withStandIn()
+        let (fixture, maker) = try Fixture.withStandIn()
         maker.sideMax = 256
-        try rig.put("albums/a.jpg", jpeg())
-        _ = try rig.get("albums/.thumbs/a.jpg")
-        for _ in 0..<2 { #expect(!rig.exists("albums/.thumbs/1024/a.jpg")) }
+        try fixture.put("albums/a.jpg", jpeg())
+        _ = try fixture.get("albums/.thumbs/a.jpg")
+        for _ in 0..<2 { #expect(!fixture.exists("albums/.thumbs/1024/a.jpg")) }
         #expect(maker.orders.count == 2)
-        #expect(rig.exists("albums/.thumbs/a.jpg"))
-        try rig.remount()
-        #expect(rig.exists("albums/.thumbs/a.jpg"))
+        #expect(fixture.exists("albums/.thumbs/a.jpg"))
+        try fixture.remount()
+        #expect(fixture.exists("albums/.thumbs/a.jpg"))
     }
 
     /// The copy in a HEIC serves small pictures alone.
     @Test func aLargePictureOfAHEICSaysNothingOfItsSmallOnes() throws {
-        let (rig, maker) = try Rig.withStandIn()
+        let (fixture, maker) = try Fixture.withStandIn()
         maker.sideMax = 256
-        try rig.put("albums/a.heic", [0, 0, 0, 16] + Array("ftypheic".utf8) + [0, 0, 0, 0])
-        for _ in 0..<2 { #expect(!rig.exists("albums/.thumbs/1024/a.heic.jpg")) }
+        try fixture.put("albums/a.heic", [0, 0, 0, 16] + Array("ftypheic".utf8) + [0, 0, 0, 0])
+        for _ in 0..<2 { #expect(!fixture.exists("albums/.thumbs/1024/a.heic.jpg")) }
         #expect(maker.orders.count == 1)
-        #expect(rig.exists("albums/.thumbs/a.heic.jpg"))
+        #expect(fixture.exists("albums/.thumbs/a.heic.jpg"))
     }
 
     @Test func aReadOnlyMountRemembersForAsLongAsItLasts() throws {
-        let rig = try Rig()
-        try rig.put("albums/a.jpg", undecodable)
-        try rig.close()
+        let fixture = try Fixture()
+        try fixture.put("albums/a.jpg", undecodable)
+        try fixture.close()
         let maker = StandInMaker()
-        try rig.reopen {
+        try fixture.reopen {
             $0.readOnly = true
             $0.pictureMaker = maker
         }
         for _ in 0..<3 {
             for name in ["a.jpg", "stack.jpg", "sheet.jpg"] {
-                #expect(!rig.exists("albums/.thumbs/" + name))
+                #expect(!fixture.exists("albums/.thumbs/" + name))
             }
         }
         #expect(maker.orders.count == 1)
@@ -140,126 +140,126 @@ import VaultCatalogue
 
     /// A composition that failed is not tried again before something changed.
     @Test func aFailedCompositionIsRememberedUntilItsPhotosChange() throws {
-        let (rig, maker) = try Rig.withStandIn()
+        let (fixture, maker) = try Fixture.withStandIn()
         maker.failsCompositions = true
-        try rig.put("albums/a.jpg", jpeg())
-        for _ in 0..<3 { #expect(!rig.exists("albums/.thumbs/stack.jpg")) }
+        try fixture.put("albums/a.jpg", jpeg())
+        for _ in 0..<3 { #expect(!fixture.exists("albums/.thumbs/stack.jpg")) }
         #expect(maker.compositions == 1)
         maker.failsCompositions = false
-        #expect(!rig.exists("albums/.thumbs/stack.jpg"))
-        try rig.put("albums/b.jpg", jpeg(more: 1))
-        #expect(rig.exists("albums/.thumbs/stack.jpg"))
+        #expect(!fixture.exists("albums/.thumbs/stack.jpg"))
+        try fixture.put("albums/b.jpg", jpeg(more: 1))
+        #expect(fixture.exists("albums/.thumbs/stack.jpg"))
         #expect(maker.compositions == 2)
         // Where no photo is, nothing is asked for.
-        try rig.mkdir("albums/none")
-        #expect(!rig.exists("albums/none/.thumbs/stack.jpg"))
+        try fixture.mkdir("albums/none")
+        #expect(!fixture.exists("albums/none/.thumbs/stack.jpg"))
         #expect(maker.compositions == 2)
     }
 
     @Test func anEditShowsAtTheNextStatAndGivesTheRoomBack() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
         let kinds = ["", "512/", "64x48-fill/", "fast/"]
-        let before = try kinds.map { try rig.get("albums/.thumbs/\($0)a.jpg") }
-        let ino = try rig.ino("albums/a.jpg")
-        let handle = try rig.open("albums/a.jpg")
-        try rig.write(handle, jpeg(more: 5))
-        try rig.close(handle)
-        #expect(try rig.thumbnailRows(of: ino).isEmpty)
+        let before = try kinds.map { try fixture.get("albums/.thumbs/\($0)a.jpg") }
+        let ino = try fixture.ino("albums/a.jpg")
+        let handle = try fixture.open("albums/a.jpg")
+        try fixture.write(handle, jpeg(more: 5))
+        try fixture.close(handle)
+        #expect(try fixture.thumbnailRows(of: ino).isEmpty)
         for (kind, old) in zip(kinds, before) {
             let path = "albums/.thumbs/\(kind)a.jpg"
-            #expect(try rig.stat(path).size == UInt64(rig.get(path).count))
-            #expect(try rig.get(path) != old, "\(kind)")
+            #expect(try fixture.stat(path).size == UInt64(fixture.get(path).count))
+            #expect(try fixture.get(path) != old, "\(kind)")
         }
     }
 
     @Test func renamingRedatingAndRemoving() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
-        let picture = try rig.get("albums/.thumbs/512/a.jpg")
-        try rig.mv("albums/a.jpg", "albums/b.jpg")
-        #expect(!rig.exists("albums/.thumbs/512/a.jpg"))
-        #expect(try rig.get("albums/.thumbs/512/b.jpg") == picture)
-        try rig.mkdir("moments/2020-01-02")
-        try rig.mv("moments/2024-05-01/a.jpg", "moments/2020-01-02/a.jpg")
-        #expect(try rig.get("moments/2020-01-02/.thumbs/512/a.jpg") == picture)
-        try rig.utimes("albums/b.jpg", modified: 1_400_000_000)
-        #expect(try rig.stat("albums/.thumbs/512/b.jpg").modified == Timestamp(seconds: 1_400_000_000))
-        try rig.rm("moments/2020-01-02/a.jpg")
-        #expect(!rig.exists("albums/.thumbs"))
-        #expect(!rig.exists(".thumbs/moments/2020-01-02/512/a.jpg"))
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
+        let picture = try fixture.get("albums/.thumbs/512/a.jpg")
+        try fixture.mv("albums/a.jpg", "albums/b.jpg")
+        #expect(!fixture.exists("albums/.thumbs/512/a.jpg"))
+        #expect(try fixture.get("albums/.thumbs/512/b.jpg") == picture)
+        try fixture.mkdir("moments/2020-01-02")
+        try fixture.mv("moments/2024-05-01/a.jpg", "moments/2020-01-02/a.jpg")
+        #expect(try fixture.get("moments/2020-01-02/.thumbs/512/a.jpg") == picture)
+        try fixture.utimes("albums/b.jpg", modified: 1_400_000_000)
+        #expect(try fixture.stat("albums/.thumbs/512/b.jpg").modified == Timestamp(seconds: 1_400_000_000))
+        try fixture.rm("moments/2020-01-02/a.jpg")
+        #expect(!fixture.exists("albums/.thumbs"))
+        #expect(!fixture.exists(".thumbs/moments/2020-01-02/512/a.jpg"))
     }
 
     @Test func aPhotoThatChangesWhileItsPictureIsMadeIsLookedAtAgain() throws {
-        let (rig, maker) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
-        let photo = try rig.ino("albums/a.jpg")
+        let (fixture, maker) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
+        let photo = try fixture.ino("albums/a.jpg")
         maker.holdUp()
         let asker = Background {
-            (try? rig.library.bytes(of: rig.library.thumbnail(of: photo, .standard))) ?? []
+            (try? fixture.library.bytes(of: fixture.library.thumbnail(of: photo, .standard))) ?? []
         }
         try #require(eventually { !maker.orders.isEmpty })
-        try rig.put("albums/a.jpg", jpeg(more: 5))
+        try fixture.put("albums/a.jpg", jpeg(more: 5))
         maker.letGo()
         let bytes = asker.result()
         #expect(maker.orders.count == 2)
         #expect(maker.orders.last?.source == jpeg(more: 5))
-        #expect(try rig.get("albums/.thumbs/a.jpg") == bytes)
+        #expect(try fixture.get("albums/.thumbs/a.jpg") == bytes)
     }
 
     @Test func theLastRoomIsLeftToPhotos() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
         var number = 0
-        while rig.space.capacity.available >= rig.space.capacity.total / 32 {
-            try rig.put("albums/\(number).bin", noise(1 << 20, seed: number + 1))
+        while fixture.space.capacity.available >= fixture.space.capacity.total / 32 {
+            try fixture.put("albums/\(number).bin", noise(1 << 20, seed: number + 1))
             number += 1
         }
-        let picture = try rig.get("albums/.thumbs/a.jpg")
-        #expect(try rig.thumbnailRows(of: rig.ino("albums/a.jpg")).isEmpty)
-        for done in 0..<number { try rig.rm("albums/\(done).bin") }
-        try rig.library.fsyncDirectory(rig.library.openDirectory(1))
-        _ = try rig.get("albums/.thumbs/512/a.jpg")
-        #expect(try rig.get("albums/.thumbs/a.jpg") == picture)
+        let picture = try fixture.get("albums/.thumbs/a.jpg")
+        #expect(try fixture.thumbnailRows(of: fixture.ino("albums/a.jpg")).isEmpty)
+        for done in 0..<number { try fixture.rm("albums/\(done).bin") }
+        try fixture.library.fsyncDirectory(fixture.library.openDirectory(1))
+        _ = try fixture.get("albums/.thumbs/512/a.jpg")
+        #expect(try fixture.get("albums/.thumbs/a.jpg") == picture)
     }
 
     @Test func aReadOnlyMountShowsThemAndKeepsNothing() throws {
-        let (rig, _) = try Rig.withStandIn()
-        try rig.put("albums/a.jpg", jpeg())
-        try rig.close()
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
+        try fixture.close()
         let maker = StandInMaker()
-        try rig.reopen {
+        try fixture.reopen {
             $0.readOnly = true
             $0.pictureMaker = maker
         }
-        for _ in 0..<2 { _ = try rig.get("albums/.thumbs/a.jpg") }
+        for _ in 0..<2 { _ = try fixture.get("albums/.thumbs/a.jpg") }
         #expect(maker.orders.count == 1)
     }
 
     @Test func theDirectoryHasAStackAndASheetOfItsNewest() throws {
-        let (rig, maker) = try Rig.withStandIn()
-        try rig.mkdir("albums/Trip")
+        let (fixture, maker) = try Fixture.withStandIn()
+        try fixture.mkdir("albums/Trip")
         for number in 1...7 {
-            try rig.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number)", more: number))
+            try fixture.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number)", more: number))
         }
-        try rig.put("albums/Trip/notes.txt", [1])
-        let stack = try rig.get("albums/Trip/.thumbs/stack.jpg")
-        let newest = try rig.get("albums/Trip/.thumbs/7.jpg")
+        try fixture.put("albums/Trip/notes.txt", [1])
+        let stack = try fixture.get("albums/Trip/.thumbs/stack.jpg")
+        let newest = try fixture.get("albums/Trip/.thumbs/7.jpg")
         #expect(String(decoding: stack, as: UTF8.self) == "stack of 5 \(newest.hashValue)")
-        let sheet = try rig.get("albums/Trip/.thumbs/sheet.jpg")
+        let sheet = try fixture.get("albums/Trip/.thumbs/sheet.jpg")
         #expect(
             String(decoding: sheet, as: UTF8.self)
                 == "sheet Trip: 7.jpg 6.jpg 5.jpg 4.jpg 3.jpg 2.jpg 1.jpg")
-        #expect(try rig.stat(".thumbs/albums/Trip/sheet.jpg").size == UInt64(sheet.count))
+        #expect(try fixture.stat(".thumbs/albums/Trip/sheet.jpg").size == UInt64(sheet.count))
         #expect(maker.compositions == 2)
-        try rig.mv("albums/Trip/7.jpg", "albums/Trip/new.jpg")
-        try rig.rm("albums/Trip/6.jpg")
-        try rig.put("albums/Trip/5.jpg", jpeg("2023-01-01", more: 50))
+        try fixture.mv("albums/Trip/7.jpg", "albums/Trip/new.jpg")
+        try fixture.rm("albums/Trip/6.jpg")
+        try fixture.put("albums/Trip/5.jpg", jpeg("2023-01-01", more: 50))
         #expect(
-            String(decoding: try rig.get("albums/Trip/.thumbs/sheet.jpg"), as: UTF8.self)
+            String(decoding: try fixture.get("albums/Trip/.thumbs/sheet.jpg"), as: UTF8.self)
                 == "sheet Trip: new.jpg 4.jpg 3.jpg 2.jpg 1.jpg 5.jpg")
         // A photo of that name comes first.
-        try rig.put("albums/Trip/stack.jpg", jpeg(more: 99))
-        #expect(try rig.get("albums/Trip/.thumbs/stack.jpg").starts(with: [0xFF, 0xD8]))
+        try fixture.put("albums/Trip/stack.jpg", jpeg(more: 99))
+        #expect(try fixture.get("albums/Trip/.thumbs/stack.jpg").starts(with: [0xFF, 0xD8]))
     }
 }

@@ -13,34 +13,34 @@ import VaultFormat
     private static let day = "moments/2024-05-01/.thumbs"
 
     @Test func theThousandPicturesOfADayAreReadWithLittleElse() throws {
-        let rig = try dayOfPictures()
-        let names = try rig.ls(Self.day).filter { $0.hasSuffix(".jpg") }
+        let fixture = try dayOfPictures()
+        let names = try fixture.ls(Self.day).filter { $0.hasSuffix(".jpg") }
         #expect(names.count == Self.count)
-        let before = rig.vault.calls.readBytes
+        let before = fixture.vault.calls.readBytes
         var pictureBytes = 0
         for name in names {
-            let size = try rig.stat("\(Self.day)/\(name)").size
-            pictureBytes += try rig.get("\(Self.day)/\(name)").count
+            let size = try fixture.stat("\(Self.day)/\(name)").size
+            pictureBytes += try fixture.get("\(Self.day)/\(name)").count
             #expect(size > 12_000)
         }
-        let read = rig.vault.calls.readBytes - before
+        let read = fixture.vault.calls.readBytes - before
         #expect(Double(read) <= 1.2 * Double(pictureBytes), "\(read) of \(pictureBytes)")
     }
 
     /// Also what the first listing after the mount reads counts here.
     @Test func soAreTheyWithTheListing() throws {
-        let rig = try dayOfPictures()
-        let before = rig.vault.calls.readBytes
-        let names = try rig.ls(Self.day).filter { $0.hasSuffix(".jpg") }
-        let pictureBytes = try names.reduce(0) { try $0 + rig.get("\(Self.day)/\($1)").count }
-        let read = rig.vault.calls.readBytes - before
+        let fixture = try dayOfPictures()
+        let before = fixture.vault.calls.readBytes
+        let names = try fixture.ls(Self.day).filter { $0.hasSuffix(".jpg") }
+        let pictureBytes = try names.reduce(0) { try $0 + fixture.get("\(Self.day)/\($1)").count }
+        let read = fixture.vault.calls.readBytes - before
         #expect(Double(read) <= 1.2 * Double(pictureBytes), "\(read) of \(pictureBytes)")
     }
 
     /// One behind the other, in the order in which they were made, with nothing between.
     @Test func thoseOfADayLieTogether() throws {
-        let rig = try dayOfPictures()
-        let runs = try rig.library.locked { tree throws(FileError) in
+        let fixture = try dayOfPictures()
+        let runs = try fixture.library.locked { tree throws(FileError) in
             var runs: [ExtentRun] = []
             for photo in try sql(tree.tables.photosWithThumbnails(after: 0, limit: Self.count)) {
                 for row in try sql(tree.tables.thumbnails(of: photo)) {
@@ -56,22 +56,22 @@ import VaultFormat
     }
 
     /// A library that was just opened, with a day of pictures that an earlier session made.
-    private func dayOfPictures() throws -> Rig {
-        let rig = try Rig()
+    private func dayOfPictures() throws -> Fixture {
+        let fixture = try Fixture()
         let maker = StandInMaker()
         maker.paddingBytes = 12_000
-        try rig.close()
-        try rig.reopen { $0.pictureMaker = maker }
-        for number in 0..<Self.count { try rig.put("albums/\(number).jpg", jpeg(more: number)) }
+        try fixture.close()
+        try fixture.reopen { $0.pictureMaker = maker }
+        for number in 0..<Self.count { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
         // As if the photos were large enough to pay for their pictures.
         let paid: UInt64 = 1 << 30
-        try rig.library.changing { tree throws(FileError) in
+        try fixture.library.changing { tree throws(FileError) in
             try sql(tree.storeChanges())
             tree.counters.photoBytes += paid
         }
-        for number in 0..<Self.count { _ = try rig.stat("\(Self.day)/\(number).jpg") }
-        try rig.library.changing { tree throws(FileError) in tree.counters.photoBytes -= paid }
-        try rig.remount()
-        return rig
+        for number in 0..<Self.count { _ = try fixture.stat("\(Self.day)/\(number).jpg") }
+        try fixture.library.changing { tree throws(FileError) in tree.counters.photoBytes -= paid }
+        try fixture.remount()
+        return fixture
     }
 }

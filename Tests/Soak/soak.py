@@ -198,11 +198,11 @@ class Worker:
         os.makedirs(self.album, exist_ok=True)
 
     def size(self):
-        dice = self.rng.random()
-        if dice < 0.05: return self.rng.randrange(0, 600)
-        if dice < 0.45: return self.rng.randrange(600, 40_000)
-        if dice < 0.60: return self.rng.randrange(40_000, 600_000)
-        if dice < 0.99: return self.rng.randrange(600_000, 8_000_000)
+        draw = self.rng.random()
+        if draw < 0.05: return self.rng.randrange(0, 600)
+        if draw < 0.45: return self.rng.randrange(600, 40_000)
+        if draw < 0.60: return self.rng.randrange(40_000, 600_000)
+        if draw < 0.99: return self.rng.randrange(600_000, 8_000_000)
         return self.rng.randrange(8_000_000, 60_000_000)
 
     def piece(self, size):
@@ -230,14 +230,14 @@ class Worker:
     def step(self):
         soak, rng = self.soak, self.rng
         share = soak.total / soak.options.bytes
-        dice = rng.random()
-        if not self.mine or share < 0.5 or (dice < 0.3 and share < 1):
+        draw = rng.random()
+        if not self.mine or share < 0.5 or (draw < 0.3 and share < 1):
             self.doing = "put"
             is_photo = rng.random() < 0.8
             file = self.write_new(f"{self.album}/f{self.serial:07}" + (".jpg" if is_photo else ".txt"), is_photo)
             self.mine.append(file)
             soak.count("put", file.size)
-        elif dice < 0.55 or share >= 1:
+        elif draw < 0.55 or share >= 1:
             self.doing = "remove"
             file = self.mine.pop(rng.randrange(len(self.mine)))
             if file.is_photo:
@@ -245,7 +245,7 @@ class Worker:
             else:
                 os.unlink(file.path)
             soak.count("remove", -file.size)
-        elif dice < 0.75:
+        elif draw < 0.75:
             self.doing = "save"
             at = rng.randrange(len(self.mine))
             old = self.mine[at]
@@ -254,7 +254,7 @@ class Worker:
             new.path = old.path
             self.mine[at] = new
             soak.count("save", new.size - old.size)
-        elif dice < 0.85:
+        elif draw < 0.85:
             self.doing = "edit"
             file = rng.choice(self.mine)
             if len(file.pieces) > 40: return
@@ -266,7 +266,7 @@ class Worker:
                 stream.write(soak.pool[piece[0] : piece[0] + piece[1]])
             file.wrote(offset, piece)
             soak.count("edit", file.size - before)
-        elif dice < 0.9:
+        elif draw < 0.9:
             self.doing = "truncate"
             file = rng.choice(self.mine)
             before = file.size
@@ -274,7 +274,7 @@ class Worker:
             os.truncate(file.path, size)
             file.truncated(size)
             soak.count("truncate", size - before)
-        elif dice < 0.95:
+        elif draw < 0.95:
             self.doing = "rename"
             file = rng.choice(self.mine)
             self.serial += 1

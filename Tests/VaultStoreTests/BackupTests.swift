@@ -111,7 +111,7 @@ final class DyingCalls: ForwardingCalls {
         let path = try makeVault(spaces: spaces)
         try change(path, 1)
         let first = try backUp(path)
-        let roots = UInt64(2 * spaces * CopyHeads.rootBytes)
+        let roots = UInt64(2 * spaces * RootSnapshot.rootBytes)
         #expect(first.bytesWritten <= first.bytes && first.bytesWritten + roots >= first.bytes)
         #expect(try files(copy) == files(path))
         #expect(try page(copy) == 1)

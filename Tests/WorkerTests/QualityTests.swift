@@ -24,7 +24,7 @@ extension WorkerTests {
             case stripes
 
             /// Red, green and blue of a pixel.
-            func color(_ x: Int, _ y: Int, _ random: inout Dice) -> [UInt8] {
+            func color(_ x: Int, _ y: Int, _ random: inout RandomSource) -> [UInt8] {
                 switch self {
                 case .ordinary:
                     let isInside = (x - 320) * (x - 320) + (y - 240) * (y - 240) < 150 * 150
@@ -38,7 +38,7 @@ extension WorkerTests {
             }
 
             fileprivate func draw() -> [[UInt8]] {
-                var random = Dice(7)
+                var random = RandomSource(7)
                 return (0..<height).map { y in (0..<width).flatMap { x in color(x, y, &random) } }
             }
         }

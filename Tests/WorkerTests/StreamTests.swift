@@ -12,7 +12,7 @@ import Testing
 /// - Parameter interval: MCUs between restart markers; 0: there are none.
 private func makeJPEG(interval: UInt32, isGray: Bool = false, seed: UInt64) -> [UInt8] {
     let (width, height, channels) = (400, 300, isGray ? 1 : 3)
-    var random = Dice(seed)
+    var random = RandomSource(seed)
     var pixels = (0..<width * height * channels).map { index in
         UInt8(truncatingIfNeeded: index / channels % width / 16 * 40) ^ UInt8(random.next() & 63)
     }
@@ -48,13 +48,13 @@ private func makeJPEG(interval: UInt32, isGray: Bool = false, seed: UInt64) -> [
 
 /// A JPEG that comes in pieces.
 private final class Pieces {
-    private var random: Dice
+    private var random: RandomSource
     private let byteCount: Int
     private var there = 0
 
     init(of byteCount: Int, seed: UInt64) {
         self.byteCount = byteCount
-        random = Dice(seed)
+        random = RandomSource(seed)
     }
 
     func wait(for count: Int) -> Int {
@@ -114,7 +114,7 @@ extension WorkerTests {
         func damageShowsAsTheLibraryShowsIt(interval: UInt32) throws {
             let whole = makeJPEG(interval: interval, seed: 7)
             let scan = try #require(Data(whole).range(of: Data([0xFF, 0xDA]))).upperBound + 12
-            var random = Dice(UInt64(interval))
+            var random = RandomSource(UInt64(interval))
             for round in 0..<60 {
                 var jpeg = whole
                 for _ in 0..<Int.random(in: 1...8, using: &random) {

@@ -148,7 +148,7 @@ struct PathFinder {
 
     /// Names of an inode from the root of the mount, those in moments first.
     func paths(of ino: UInt64) throws(CatalogueError) -> [String] {
-        if ino == Place.root { return ["."] }
+        if ino == WellKnownInode.root { return ["."] }
         var paths: [String] = []
         for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax) {
             guard let path = try path(parent, name) else { continue }
@@ -160,7 +160,7 @@ struct PathFinder {
     private func path(_ parent: UInt64, _ name: [UInt8]) throws(CatalogueError) -> String? {
         var parts = [name]
         var directory = parent
-        while directory != Place.root {
+        while directory != WellKnownInode.root {
             guard parts.count < Self.depthMax,
                 let above = try tables.rawNames(of: directory, limit: 1).first
             else { return nil }

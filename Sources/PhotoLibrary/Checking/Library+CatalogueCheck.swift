@@ -12,14 +12,14 @@ extension Library {
     func checkRule(_ number: Int) throws(FileError) -> CheckStep {
         var step = CheckStep(next: .rule(number + 1))
         step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
-            guard CatalogueRule.all.indices.contains(number) else {
+            guard IntegrityConstraint.all.indices.contains(number) else {
                 return try tables.integrityErrors().map { Finding(subject: "the catalogue", cause: $0.text) }
             }
-            let rule = CatalogueRule.all[number]
+            let rule = IntegrityConstraint.all[number]
             let found = try tables.violations(of: rule, limit: SpaceCheck.violationsMax)
             return try SpaceCheck.findings(rule, found, tables)
         }
-        if number >= CatalogueRule.all.count { step.next = .allocation(segment: 0) }
+        if number >= IntegrityConstraint.all.count { step.next = .allocation(segment: 0) }
         return step
     }
 

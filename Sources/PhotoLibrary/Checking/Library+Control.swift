@@ -59,7 +59,7 @@ extension Library {
                 thumbnails: try sql(tree.tables.thumbnailCount())
             )
         }
-        let unsaved = commons.unsavedFiles.count
+        let unsaved = context.unsavedFiles.count
         return [
             ("total", "\(use.total)"), ("free", "\(use.free)"), ("available", "\(use.available)"),
             ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),

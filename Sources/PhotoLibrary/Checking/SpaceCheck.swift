@@ -126,8 +126,8 @@ public struct SpaceCheck {
 
     private mutating func checkCatalogue(_ catalogue: Catalogue) throws(CatalogueError) {
         let (errors, broken, fileCount) = try catalogue.locked { tables throws(CatalogueError) in
-            var broken: [(CatalogueRule, [Finding])] = []
-            for rule in CatalogueRule.all {
+            var broken: [(IntegrityConstraint, [Finding])] = []
+            for rule in IntegrityConstraint.all {
                 let found = try tables.violations(of: rule, limit: Self.violationsMax)
                 if !found.isEmpty { broken.append((rule, try Self.findings(rule, found, tables))) }
             }
@@ -149,7 +149,7 @@ public struct SpaceCheck {
 
     /// What breaks a rule, by path.
     static func findings(
-        _ rule: CatalogueRule, _ numbers: [UInt64], _ tables: Tables
+        _ rule: IntegrityConstraint, _ numbers: [UInt64], _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
         let finder = PathFinder(tables: tables)
         guard rule.subject == .content else {

@@ -79,7 +79,7 @@ public struct SpaceRepair {
         let mender = CatalogueMender(tables, chooseName: chooseName)
         // Numbers and directories for what is recovered; then extents, while it is known which records are as new as
         // the rows.
-        for rule in CatalogueRule.foundations { try mend(rule, tables, mender) }
+        for rule in IntegrityConstraint.foundations { try mend(rule, tables, mender) }
         try mendExtents(tables, mender)
         try dropDamaged(tables)
         for _ in 0..<Self.roundsMax {
@@ -90,7 +90,7 @@ public struct SpaceRepair {
     /// Goes through the rules once; whether one was broken.
     private func mendRules(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
         var isBroken = false
-        for rule in CatalogueRule.all where rule.isMendable {
+        for rule in IntegrityConstraint.all where rule.isMendable {
             if try mend(rule, tables, mender) { isBroken = true }
         }
         return isBroken
@@ -99,7 +99,7 @@ public struct SpaceRepair {
     /// Mends what breaks a rule; whether something did.
     @discardableResult
     private func mend(
-        _ rule: CatalogueRule, _ tables: Tables, _ mender: CatalogueMender
+        _ rule: IntegrityConstraint, _ tables: Tables, _ mender: CatalogueMender
     ) throws(CatalogueError) -> Bool {
         if try tables.violations(of: rule, limit: 1).isEmpty { return false }
         try mender.mend(rule) { () throws(CatalogueError) in try mendExtents(tables, mender) }

@@ -39,7 +39,7 @@ public struct RepairPlan: Sendable {
     var descriptors: [ExtentDamage] = []
     /// Whose extents lie where those of others do, or where none can.
     var contested: Set<ContentKey> = []
-    var rules: [CatalogueRule] = []
+    var rules: [IntegrityConstraint] = []
     var allocation = AllocationReport()
     var mustReindex = false
     /// The catalogue cannot be read whole: it has to be built anew from what the extents say of themselves.

@@ -55,7 +55,7 @@ struct RecordedHistory: Equatable {
 /// The payload of an extent of role 3.
 enum Recorded: Equatable {
     case inode(IdentityRecord)
-    /// Bits of a block of numbers that are no more in use; see `DeadNumbers`.
+    /// Bits of a block of numbers that are no more in use; see `RetiredIDs`.
     case dead(block: UInt64, bits: [UInt8])
 
     private static let version: UInt8 = 1
@@ -96,7 +96,7 @@ enum Recorded: Equatable {
         case kindInode: return IdentityRecord(&reader).map { (history, .inode($0)) }
         case kindDead:
             guard let block = reader.number(UInt64.self), let bits = reader.text(),
-                block < 2 * DeadNumbers.contents, bits.count == DeadNumbers.bitmapBytes
+                block < 2 * RetiredIDs.contents, bits.count == RetiredIDs.bitmapBytes
             else { return nil }
             return (history, .dead(block: block, bits: bits))
         default: return nil

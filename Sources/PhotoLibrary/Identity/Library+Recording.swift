@@ -112,7 +112,7 @@ extension Library {
 
 extension Tree {
     fileprivate func mayHaveRecord(_ id: UInt64) throws(FileError) -> Bool {
-        if id >= DeadNumbers.records { return true }
+        if id >= RetiredIDs.records { return true }
         if orphans.contains(id) { return false }
         if cached(id) != nil { return true }
         return try sql(tables.inode(id)) != nil

@@ -16,13 +16,13 @@ extension Tree {
     func storeMarks() throws(CatalogueError) {
         for id in unrecorded.sorted() { try tables.markUnrecorded(id) }
         unrecorded.removeAll(keepingCapacity: true)
-        if !newlyDead.blocks.isEmpty { try newlyDead.store(tables) }
+        if !newlyRetired.blocks.isEmpty { try newlyRetired.store(tables) }
     }
 
     /// What is to be recorded under a number; `stale` where there is nothing of that number.
     func recorded(_ id: UInt64) throws(FileError) -> Recorded {
-        if id >= DeadNumbers.records {
-            let block = id - DeadNumbers.records
+        if id >= RetiredIDs.records {
+            let block = id - RetiredIDs.records
             guard let bits = try sql(tables.dead(block: block)) else { throw .stale }
             return .dead(block: block, bits: bits)
         }
@@ -88,8 +88,8 @@ extension Tree {
     }
 
     /// An inode's record is no longer to be found: its sectors go, and it is noted as dead.
-    func bury(_ inode: Inode, _ space: Space) throws(FileError) {
-        newlyDead.add(inode: inode.ino)
+    func retire(_ inode: Inode, _ space: Space) throws(FileError) {
+        newlyRetired.add(inode: inode.ino)
         unrecorded.remove(inode.ino)
         try sql(tables.unmarkUnrecorded(inode.ino))
         try dropRecord(inode.ino, space, overwriting: inode.isPhoto || inode.isCopy)

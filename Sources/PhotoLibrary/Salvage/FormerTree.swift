@@ -52,8 +52,8 @@ struct FormerTree {
     func counters() -> Counters? { try? read { tree throws(FileError) in tree.counters } }
 
     /// Directories whose files were still to be looked at.
-    func unfiled() -> [UInt64] {
-        (try? read { tree throws(FileError) in try sql(tree.tables.unfiled()) }) ?? []
+    func pendingClassification() -> [UInt64] {
+        (try? read { tree throws(FileError) in try sql(tree.tables.pendingClassification()) }) ?? []
     }
 
     /// Bits of numbers that came to their end, by block.
@@ -108,11 +108,13 @@ struct FormerTree {
             (record.photo, record.trashed, record.keptNames) = (nil, nil, [])
             (record.row.content, record.row.allocated) = (0, 0)
         }
-        if record.names.isEmpty, ino >= Place.firstOfUsers, record.photo == nil,
+        if record.names.isEmpty, ino >= WellKnownInode.firstOfUsers, record.photo == nil,
             !record.row.flags.contains(.copy)
         {
             // What has lost its name is given one in `albums/Recovered`.
-            record.names = [RecordedName(parent: Place.root, name: Array("\(ino)".utf8), isMember: false)]
+            record.names = [
+                RecordedName(parent: WellKnownInode.root, name: Array("\(ino)".utf8), isMember: false)
+            ]
         }
         // Rows are of the newest commit: what they do not name is of none.
         return .record(

@@ -60,14 +60,14 @@ struct FoundContents {
 
     /// The bytes that a record of that generation tells of, as they were then; or, where some of these are lost, as
     /// they were written since, without a gap.
-    func bytes(of survivor: Salvage.Survivor) -> FoundBytes {
-        let (record, generation) = (survivor.record, survivor.generation)
+    func bytes(of recoveredInode: Salvage.RecoveredInode) -> FoundBytes {
+        let (record, generation) = (recoveredInode.record, recoveredInode.generation)
         let row = record.row
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
         if let listed = record.runs, areSound(listed) {
             let told = bytes(row.content, listed, size: row.size)
             if told.lostBytes == 0 { return told }
-            if let recorded = survivor.recorded, areSound(recorded) {
+            if let recorded = recoveredInode.recorded, areSound(recorded) {
                 let other = bytes(row.content, recorded, size: row.size)
                 if other.lostBytes == 0 { return other }
             }

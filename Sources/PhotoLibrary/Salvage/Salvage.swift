@@ -61,11 +61,11 @@ public final class Salvage {
     let unlocked: UnlockedSpace
     let space: Space
     let options: LibraryOptions
-    let finds: Finds
+    let scan: ScanResult
     let contents: FoundContents
     /// What is left of the old catalogue.
     let former: FormerTree?
-    private(set) var evidence: Evidence
+    private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents of pictures and videos that no record names.
     private(set) var nameless: [(content: UInt64, type: MediaType)] = []
@@ -76,23 +76,23 @@ public final class Salvage {
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> Salvage {
         let space = try unlocked.openBlankSpace()
-        let salvage = Salvage(unlocked, space, options, try Finds.scan(space, progress: progress))
+        let salvage = Salvage(unlocked, space, options, try ScanResult.scan(space, progress: progress))
         salvage.plan()
         return salvage
     }
 
-    private init(_ unlocked: UnlockedSpace, _ space: Space, _ options: LibraryOptions, _ finds: Finds) {
-        (self.unlocked, self.space, self.options, self.finds) = (unlocked, space, options, finds)
+    private init(_ unlocked: UnlockedSpace, _ space: Space, _ options: LibraryOptions, _ scan: ScanResult) {
+        (self.unlocked, self.space, self.options, self.scan) = (unlocked, space, options, scan)
         contents = FoundContents(
-            finds.contents, damagedEnds: finds.damagedEnds,
+            scan.contents, damagedEnds: scan.damagedEnds,
             lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
-        evidence = Evidence(finds.records)
+        selector = RecordSelector(scan.records)
         former = FormerTree(space.formerPages)
         (report.cataloguePages, report.lostPages) = (former?.pageCount ?? 0, former?.lostPages ?? 0)
     }
 
     /// An inode that belongs into the new state.
-    struct Survivor {
+    struct RecoveredInode {
         var record: IdentityRecord
         /// See `FoundContents.bytes(of:)`.
         var generation: UInt64
@@ -103,18 +103,18 @@ public final class Salvage {
     }
 
     /// Visits all that users have made and that is not known to be gone, in the order of their numbers.
-    func forEachInode(_ visit: (Survivor) throws(FileError) -> Void) throws(FileError) {
-        var numbers = Set(evidence.records.keys.filter { $0 < DeadNumbers.records })
+    func forEachInode(_ visit: (RecoveredInode) throws(FileError) -> Void) throws(FileError) {
+        var numbers = Set(selector.records.keys.filter { $0 < RetiredIDs.records })
         if let former { numbers.formUnion(try former.numbers()) }
-        for ino in numbers.sorted() where ino >= Place.firstOfUsers && ino <= Geometry.idMax {
-            if let survivor = survivor(ino) { try visit(survivor) }
+        for ino in numbers.sorted() where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
+            if let recoveredInode = recoveredInode(ino) { try visit(recoveredInode) }
         }
     }
 
     /// What is known of an inode; nil where that is nothing, or that it is gone.
-    func survivor(_ ino: UInt64) -> Survivor? {
+    func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
         var told: (record: IdentityRecord, found: FoundRecord)?
-        if let found = evidence.records[ino], !evidence.isDead(inode: ino),
+        if let found = selector.records[ino], !selector.isDead(inode: ino),
             case .inode(let record) = read(found), record.row.ino == ino
         {
             told = (record, found)
@@ -122,11 +122,11 @@ public final class Salvage {
         switch former?.known(ino, told: told) ?? .nothing {
         case .gone: return nil
         case .record(let record, let generation, let recorded):
-            return Survivor(
+            return RecoveredInode(
                 record: record, generation: generation, recorded: recorded, found: told?.found)
         case .nothing:
             return told.map {
-                Survivor(record: $0.record, generation: $0.found.run.generation, found: $0.found)
+                RecoveredInode(record: $0.record, generation: $0.found.run.generation, found: $0.found)
             }
         }
     }
@@ -145,25 +145,26 @@ public final class Salvage {
     // MARK: What is there
 
     private func plan() {
-        for found in evidence.records.values where found.id >= DeadNumbers.records {
-            if case .dead(let block, let bits) = read(found), found.id == DeadNumbers.records + block {
-                evidence.note(dead: bits, of: block, by: found)
+        for found in selector.records.values where found.id >= RetiredIDs.records {
+            if case .dead(let block, let bits) = read(found), found.id == RetiredIDs.records + block {
+                selector.note(dead: bits, of: block, by: found)
             }
         }
-        for (block, bits) in former?.deadBlocks() ?? [] { evidence.note(dead: bits, of: block) }
+        for (block, bits) in former?.deadBlocks() ?? [] { selector.note(dead: bits, of: block) }
         var days: Set<Int64> = []
         var claimed: Set<UInt64> = []
         // Nothing that this visits is written, so nothing can fail.
-        try? forEachInode { survivor in
-            let record = survivor.record
+        try? forEachInode { recoveredInode in
+            let record = recoveredInode.record
             guard record.row.mode & fileTypeMask == regularType else {
-                if record.names.first?.parent == Place.albums, record.row.mode & fileTypeMask == directoryType
+                if record.names.first?.parent == WellKnownInode.albums,
+                    record.row.mode & fileTypeMask == directoryType
                 {
                     report.albums += 1
                 }
                 return
             }
-            let bytes = contents.bytes(of: survivor)
+            let bytes = contents.bytes(of: recoveredInode)
             if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(record.row.content) }
             count(record, bytes, &days)
         }
@@ -191,7 +192,7 @@ public final class Salvage {
     /// picture or a video. Nothing is, where all files are known.
     private func findNameless(besides claimed: Set<UInt64>) {
         if former?.knowsAllFiles == true { return }
-        for content in contents.numbers where !claimed.contains(content) && !evidence.isDead(content: content)
+        for content in contents.numbers where !claimed.contains(content) && !selector.isDead(content: content)
         {
             let bytes = contents.newestBytes(of: content)
             guard bytes.pieces.first?.isLost == false,
@@ -229,11 +230,11 @@ public final class Salvage {
 
     private func build() throws(FileError) -> Catalogue {
         var claimed: [Range<UInt64>] = []
-        for run in (finds.contents + finds.thumbnails).map(\.run) + finds.records.map(\.run)
+        for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run)
         where try stored(space.claim(run)) {
             claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
         }
-        space.beginState(after: finds.newestGeneration)
+        space.beginState(after: scan.newestGeneration)
         let catalogue = try sql(Catalogue(storage: space))
         let used = try catalogue.locked { tables throws(FileError) in
             var tree = SalvagedTree(self, try Tree(tables, options))

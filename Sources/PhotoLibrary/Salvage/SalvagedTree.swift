@@ -41,22 +41,24 @@ struct SalvagedTree {
 
     /// Makes everything; returns the sectors that rows name.
     mutating func build() throws(FileError) -> [Range<UInt64>] {
-        try tree.plant()
+        try tree.makeRootDirectories()
         try reserveNumbers()
-        try restorePlanted()
-        try salvage.forEachInode { survivor throws(FileError) in
+        try restoreRootDirectories()
+        try salvage.forEachInode { recoveredInode throws(FileError) in
             // The counters may be lost, and nothing new may get the number of what comes later.
-            reserve(inodesThrough: survivor.record.row.ino, contentsThrough: survivor.record.row.content)
-            guard survivor.record.row.mode & fileTypeMask == directoryType else { return }
-            waiting[survivor.record.row.ino] = survivor.record
-            if let found = survivor.found { placed.append(found) }
+            reserve(
+                inodesThrough: recoveredInode.record.row.ino,
+                contentsThrough: recoveredInode.record.row.content)
+            guard recoveredInode.record.row.mode & fileTypeMask == directoryType else { return }
+            waiting[recoveredInode.record.row.ino] = recoveredInode.record
+            if let found = recoveredInode.found { placed.append(found) }
         }
         for ino in waiting.keys.sorted() { _ = try directory(ino) }
         var count = 0
-        try salvage.forEachInode { survivor throws(FileError) in
-            guard survivor.record.row.mode & fileTypeMask != directoryType else { return }
-            let isAdded = try add(survivor)
-            if isAdded, let found = survivor.found { placed.append(found) }
+        try salvage.forEachInode { recoveredInode throws(FileError) in
+            guard recoveredInode.record.row.mode & fileTypeMask != directoryType else { return }
+            let isAdded = try add(recoveredInode)
+            if isAdded, let found = recoveredInode.found { placed.append(found) }
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
@@ -67,9 +69,9 @@ struct SalvagedTree {
         try settleTrash()
         try addNameless()
         try settleShares()
-        for ino in salvage.former?.unfiled() ?? [] {
+        for ino in salvage.former?.pendingClassification() ?? [] {
             // Of what is no more the next session forgets the number.
-            try sql(tree.tables.addUnfiled(places[ino] ?? ino))
+            try sql(tree.tables.addPendingClassification(places[ino] ?? ino))
         }
         try restoreDirectories()
         try keepRecords()
@@ -79,16 +81,16 @@ struct SalvagedTree {
     /// Numbers go on behind all that were seen.
     private func reserveNumbers() throws(FileError) {
         reserve(
-            inodesThrough: salvage.finds.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
-            contentsThrough: salvage.finds.highestContent)
+            inodesThrough: salvage.scan.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
+            contentsThrough: salvage.scan.highestContent)
         if let known = salvage.former?.counters() {
             reserve(inodesThrough: known.ino, contentsThrough: known.content)
         }
-        for (block, bits) in salvage.evidence.deadBlocks {
+        for (block, bits) in salvage.selector.deadBlocks {
             try sql(tree.tables.storeDead(block: block, bits))
-            try sql(tree.tables.markUnrecorded(DeadNumbers.records + block))
-            let isOfContents = block >= DeadNumbers.contents
-            let end = (block % DeadNumbers.contents + 1) * DeadNumbers.numbersPerBlock
+            try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
+            let isOfContents = block >= RetiredIDs.contents
+            let end = (block % RetiredIDs.contents + 1) * RetiredIDs.numbersPerBlock
             if isOfContents {
                 tree.counters.content = max(tree.counters.content, end)
             } else {
@@ -108,23 +110,25 @@ struct SalvagedTree {
     // MARK: Directories
 
     /// Gives the directories that every space has the owners, modes and attributes that they had.
-    private mutating func restorePlanted() throws(FileError) {
-        for ino in [Place.root, Place.moments, Place.albums] {
-            guard let survivor = salvage.survivor(ino) else { continue }
-            let (inode, row) = (try tree.inode(ino), survivor.record.row)
+    private mutating func restoreRootDirectories() throws(FileError) {
+        for ino in [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums] {
+            guard let recoveredInode = salvage.recoveredInode(ino) else { continue }
+            let (inode, row) = (try tree.inode(ino), recoveredInode.record.row)
             guard row.mode & fileTypeMask == directoryType else { continue }
             (inode.row.mode, inode.row.uid, inode.row.gid) = (row.mode, row.uid, row.gid)
             inode.row.flags = row.flags
-            try addDetails(survivor.record, inode)
-            directories.append(survivor.record)
-            if let found = survivor.found { placed.append(found) }
+            try addDetails(recoveredInode.record, inode)
+            directories.append(recoveredInode.record)
+            if let found = recoveredInode.found { placed.append(found) }
         }
     }
 
     /// The directory that had this number, made with all above it. Of one whose record is lost a stand-in below
     /// `albums/Recovered`, called by its number.
     private mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
-        if [Place.root, Place.moments, Place.albums].contains(ino) { return try tree.inode(ino) }
+        if [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(ino) {
+            return try tree.inode(ino)
+        }
         if let place = places[ino] { return try tree.inode(place) }
         guard let record = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
         // While its own place is looked for it has none: what lies in itself ends in a stand-in.
@@ -133,13 +137,13 @@ struct SalvagedTree {
         if let entry = record.names.first, depth < Self.depthMax {
             above = try directory(entry.parent, below: depth + 1)
             if let stand = places[ino] { return try tree.inode(stand) }
-            let isMisplaced = above.isDay || (above.ino == Place.root && !isTrashName(name))
+            let isMisplaced = above.isDay || (above.ino == WellKnownInode.root && !isTrashName(name))
             if isMisplaced { above = try recoveredAlbum() }
         } else {
             above = try recoveredAlbum()
         }
-        let isDay = above.ino == Place.moments && dayNumber(named: name) == record.row.day
-        if above.ino == Place.moments {
+        let isDay = above.ino == WellKnownInode.moments && dayNumber(named: name) == record.row.day
+        if above.ino == WellKnownInode.moments {
             if !isDay {
                 above = try recoveredAlbum()
             } else if let found = try tree.find(above, name) {
@@ -174,7 +178,7 @@ struct SalvagedTree {
     /// What has lost its place lies here.
     private mutating func recoveredAlbum() throws(FileError) -> Inode {
         if let recovered { return try tree.inode(recovered) }
-        let albums = try tree.inode(Place.albums)
+        let albums = try tree.inode(WellKnownInode.albums)
         let made = tree.makeInode(mode: directoryType | 0o755, in: albums, owner, now: now)
         made.row.nlink = 2
         try tree.addEntry(albums, try tree.freeName(albums, Array("Recovered".utf8)), made, now: now)
@@ -213,12 +217,12 @@ struct SalvagedTree {
     // MARK: Files
 
     /// Adds a file, link or node; false where nothing of its bytes is left.
-    private mutating func add(_ survivor: Salvage.Survivor) throws(FileError) -> Bool {
-        let record = survivor.record
+    private mutating func add(_ recoveredInode: Salvage.RecoveredInode) throws(FileError) -> Bool {
+        let record = recoveredInode.record
         var row = record.row
         if record.names.isEmpty, record.photo == nil, !row.flags.contains(.copy) { return false }
         let isRegular = row.mode & fileTypeMask == regularType
-        let bytes = salvage.contents.bytes(of: survivor)
+        let bytes = salvage.contents.bytes(of: recoveredInode)
         if isRegular, bytes.isGone { return false }
         if isRegular {
             if row.allocated > 0 || !bytes.pieces.isEmpty {
@@ -250,7 +254,9 @@ struct SalvagedTree {
     /// Adds a name where it was, or a numbered one where something else has come to be called so.
     private mutating func add(_ name: RecordedName, of inode: Inode) throws(FileError) {
         var parent = try directory(name.parent)
-        if parent.ino == Place.root || parent.ino == Place.moments { parent = try recoveredAlbum() }
+        if parent.ino == WellKnownInode.root || parent.ino == WellKnownInode.moments {
+            parent = try recoveredAlbum()
+        }
         let id = tree.counters.dentry
         try tree.addEntry(
             parent, try tree.freeName(parent, name.name), inode, isMember: name.isMember, now: now)
@@ -302,9 +308,9 @@ struct SalvagedTree {
         for name in record.names where try !directory(name.parent).isDay { try add(name, of: inode) }
         if inode.row.nlink == 0 {
             let name = record.names.first?.name ?? Array("\(inode.ino)".utf8)
-            try add(RecordedName(parent: Place.root, name: name, isMember: false), of: inode)
+            try add(RecordedName(parent: WellKnownInode.root, name: name, isMember: false), of: inode)
         }
-        for name in try tree.names(of: inode) { try sql(tree.tables.addUnfiled(name.parent)) }
+        for name in try tree.names(of: inode) { try sql(tree.tables.addPendingClassification(name.parent)) }
     }
 
     /// Whether a file has names, all of them in the trash.
@@ -317,7 +323,7 @@ struct SalvagedTree {
 
     /// Whether nothing is known of a directory.
     private func isLost(_ ino: UInt64) -> Bool {
-        ino >= Place.firstOfUsers && (places[ino] == nil || standIns.contains(ino))
+        ino >= WellKnownInode.firstOfUsers && (places[ino] == nil || standIns.contains(ino))
     }
 
     private func isOfDay(_ name: RecordedName) -> Bool {
@@ -358,7 +364,9 @@ struct SalvagedTree {
                 try sql(tree.tables.storeCopy(ino, of: photo))
                 inode.row.flags.insert(.copy)
             } else {
-                for name in try tree.names(of: inode) { try sql(tree.tables.addUnfiled(name.parent)) }
+                for name in try tree.names(of: inode) {
+                    try sql(tree.tables.addPendingClassification(name.parent))
+                }
             }
             tree.touch(inode)
         }
@@ -384,7 +392,7 @@ struct SalvagedTree {
             let parent = try recoveredAlbum()
             try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
             tree.linked(inode, now: now)
-            try sql(tree.tables.addUnfiled(parent.ino))
+            try sql(tree.tables.addPendingClassification(parent.ino))
         }
     }
 
@@ -404,7 +412,7 @@ struct SalvagedTree {
             tree.linked(inode, now: now)
             users[content] = [inode.ino]
         }
-        try sql(tree.tables.addUnfiled(parent.ino))
+        try sql(tree.tables.addPendingClassification(parent.ino))
     }
 
     private func settleShares() throws(FileError) {
@@ -421,9 +429,9 @@ struct SalvagedTree {
     /// Records that say what the tree says stay where they are; the others are written anew by the first commits.
     private mutating func keepRecords() throws(FileError) {
         try sql(tree.storeChanges())
-        let newest = salvage.evidence.newest
+        let newest = salvage.selector.newest
         try sql(tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
-        let blocks = salvage.evidence.records.values.filter { $0.id >= DeadNumbers.records }
+        let blocks = salvage.selector.records.values.filter { $0.id >= RetiredIDs.records }
         for found in placed + blocks {
             guard let told = salvage.read(found), let known = try? tree.recorded(found.id), told == known
             else {

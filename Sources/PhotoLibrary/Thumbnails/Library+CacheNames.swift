@@ -17,7 +17,7 @@ extension Library {
                 if digests.contains(digest) { found.insert(digest) }
             }
         }
-        var waiting: [(ino: UInt64, path: [UInt8])] = [(Place.root, [])]
+        var waiting: [(ino: UInt64, path: [UInt8])] = [(WellKnownInode.root, [])]
         while let (ino, path) = waiting.popLast(), !isStopped() {
             for entry in names(in: ino) {
                 let inner = path + [UInt8(ascii: "/")] + escapedForURI(entry.name.bytes)

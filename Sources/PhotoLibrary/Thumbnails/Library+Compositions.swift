@@ -12,7 +12,7 @@ extension Library {
 
     /// What a composition is made of, and when the newest part of that was changed.
     private struct Contents {
-        var prints: [Print]
+        var tiles: [CompositionTile]
         var modified: Timestamp
     }
 
@@ -22,18 +22,19 @@ extension Library {
     /// - Parameter hidden: files that are left out: see `hiddenFiles`.
     func picture(
         of composition: Composition, _ directory: UInt64, hidden: [UInt64], _ reader: Reader,
-        unless asker: Cancellation?
+        unless cancellation: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], modified: Timestamp) {
-        guard let shop = thumbnails else { throw .noEntry }
+        guard let service = thumbnails else { throw .noEntry }
         let contents = try contents(of: composition, directory, hidden, reader)
-        guard !contents.prints.isEmpty else { throw .noEntry }
-        let key = PictureKey.composition(directory: directory, composition, contents.prints)
-        let prints = contents.prints
-        let picture = try shop.picture(key, for: .asked(asker)) { [self] bench throws(FileError) in
+        guard !contents.tiles.isEmpty else { throw .noEntry }
+        let key = PictureKey.composition(directory: directory, composition, contents.tiles)
+        let tiles = contents.tiles
+        let picture = try service.picture(key, for: .interactive(cancellation)) {
+            [self] decoder throws(FileError) in
             do throws(ThumbnailError) {
-                return .held(try compose(composition, prints, directory, bench))
+                return .held(try compose(composition, tiles, directory, decoder))
             } catch {
-                if error == .undecodable { shop.noteImpossible(key) }
+                if error == .undecodable { service.noteImpossible(key) }
                 throw .noEntry
             }
         }
@@ -66,7 +67,7 @@ extension Library {
     ) throws(FileError) -> Contents {
         try locked { tree throws(FileError) in
             let row = try tree.directory(directory).row
-            var contents = Contents(prints: [], modified: row.modified)
+            var contents = Contents(tiles: [], modified: row.modified)
             let newest = try sql(
                 tree.tables.newestPhotos(
                     in: directory, among: Self.namesMax, limit: composition.photosMax + hidden.count))
@@ -76,8 +77,8 @@ extension Library {
                 guard reader.mayRead(tree.attributes(try tree.inode(placed.ino))) else { throw .stale }
                 let photo = try tree.inode(placed.photo)
                 contents.modified = max(contents.modified, photo.row.modified)
-                contents.prints.append(
-                    Print(photo: photo.ino, version: photo.row.version, name: placed.name))
+                contents.tiles.append(
+                    CompositionTile(photo: photo.ino, version: photo.row.version, name: placed.name))
             }
             return contents
         }
@@ -85,34 +86,35 @@ extension Library {
 
     /// Throws `undecodable` only where none of the photos has a picture, and none will.
     private func compose(
-        _ composition: Composition, _ prints: [Print], _ directory: UInt64, _ bench: Workbench
+        _ composition: Composition, _ tiles: [CompositionTile], _ directory: UInt64, _ decoder: DecoderContext
     ) throws(ThumbnailError) -> [UInt8] {
-        let made = standardPictures(of: prints, bench.cancellation)
+        let made = standardPictures(of: tiles, decoder.cancellation)
         var pictures: [(jpeg: [UInt8], label: String)] = []
-        for (print, jpeg) in zip(prints, made) {
+        for (print, jpeg) in zip(tiles, made) {
             guard let jpeg else { continue }
             pictures.append((jpeg, String(decoding: print.name, as: UTF8.self)))
         }
         guard !pictures.isEmpty else {
-            throw prints.allSatisfy { hasNoPicture($0.photo) } ? .undecodable : .workerFailed
+            throw tiles.allSatisfy { hasNoPicture($0.photo) } ? .undecodable : .workerFailed
         }
         switch composition {
         case .stack:
-            return try bench.maker.composeStack(
-                pictures.map(\.jpeg), size: Composition.stackSize, unless: bench.cancellation)
+            return try decoder.maker.composeStack(
+                pictures.map(\.jpeg), size: Composition.stackSize, unless: decoder.cancellation)
         case .sheet:
-            return try bench.maker.composeSheet(
-                pictures, title: title(of: directory), unless: bench.cancellation)
+            return try decoder.maker.composeSheet(
+                pictures, title: title(of: directory), unless: decoder.cancellation)
         }
     }
 
     /// The standard picture of each, nil where there is none; as many at a time as there are workers.
-    private func standardPictures(of prints: [Print], _ cancellation: Cancellation) -> [[UInt8]?] {
-        let crew = min(options.workerCount, prints.count)
-        let gathering = Gathering(count: prints.count, crew: crew)
+    private func standardPictures(of tiles: [CompositionTile], _ cancellation: Cancellation) -> [[UInt8]?] {
+        let crew = min(options.workerCount, tiles.count)
+        let gathering = ParallelPictures(count: tiles.count, crew: crew)
         let gather: @Sendable () -> Void = { [self] in
             while !cancellation.isCancelled, let index = gathering.next() {
-                let picture = try? thumbnail(of: prints[index].photo, .standard, for: .asked(cancellation))
+                let picture = try? thumbnail(
+                    of: tiles[index].photo, .standard, for: .interactive(cancellation))
                 gathering.put(picture.flatMap { try? bytes(of: $0) }, at: index)
             }
             gathering.leave()
@@ -132,7 +134,7 @@ extension Library {
 }
 
 /// Pictures that several threads bring together.
-private final class Gathering: @unchecked Sendable {
+private final class ParallelPictures: @unchecked Sendable {
     private let lock = Lock()
     private let change = Condition()
     // All under `lock`.

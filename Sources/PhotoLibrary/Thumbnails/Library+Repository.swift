@@ -6,13 +6,13 @@ import VaultCatalogue
 extension Library {
     /// The photo's name that a file in the directory's repository is of.
     func repositoryName(_ file: [UInt8], in directory: UInt64) throws(FileError) -> [UInt8] {
-        guard let shop = thumbnails, let digest = repositoryDigest(named: file) else { throw .noEntry }
+        guard let service = thumbnails, let digest = repositoryDigest(named: file) else { throw .noEntry }
         let (changed, count) = try locked { tree throws(FileError) in
             let row = try tree.directory(directory).row
             return (row.changed, row.size)
         }
         guard count <= UInt64(RepositoryNames.namesMax) else { throw .noEntry }
-        var found = shop.repositoryNames.find(digest, in: directory, changed: changed)
+        var found = service.repositoryNames.find(digest, in: directory, changed: changed)
         if !found.isKnown {
             let rows = try locked { tree throws(FileError) in
                 var rows: [(id: UInt64, name: [UInt8])] = []
@@ -23,8 +23,8 @@ extension Library {
                     })
                 return rows
             }
-            shop.repositoryNames.note(rows, in: directory, changed: changed)
-            found = shop.repositoryNames.find(digest, in: directory, changed: changed)
+            service.repositoryNames.note(rows, in: directory, changed: changed)
+            found = service.repositoryNames.find(digest, in: directory, changed: changed)
         }
         guard let id = found.id, let name = try nameOfDentry(id, in: directory),
             repositoryDigests(of: name).contains(digest)
@@ -46,7 +46,7 @@ extension Library {
 
     /// The PNG of the photo with that name, which says of which state of it. Also its inode.
     func sharedPicture(
-        _ name: [UInt8], in directory: UInt64, _ size: RepositorySize, unless asker: Cancellation?
+        _ name: [UInt8], in directory: UInt64, _ size: RepositorySize, unless cancellation: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
         let (shown, photo, type) = try locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
@@ -56,7 +56,7 @@ extension Library {
             return (tree.attributes(found.inode), photo.ino, type)
         }
         let picture = try bytes(
-            of: thumbnail(of: photo, .sized(size.pictureSize), .png, for: .asked(asker)))
+            of: thumbnail(of: photo, .sized(size.pictureSize), .png, for: .interactive(cancellation)))
         let uri = String(decoding: Array("./".utf8) + escapedForURI(name), as: UTF8.self)
         var texts = [
             (keyword: "Thumb::URI", value: uri), (keyword: "Thumb::MTime", value: timeText(shown.modified)),

@@ -5,7 +5,7 @@ import VaultFormat
 import VaultStore
 
 /// What is to be known of a photo before its picture is made.
-struct Sitter {
+struct ThumbnailSource {
     var ino: UInt64
     var version: UInt64
     var type: MediaType
@@ -40,10 +40,10 @@ extension ThumbnailRow {
 
     var pictureFormat: PictureFormat { format == 0 ? .jpeg : .png }
 
-    fileprivate init(_ sitter: Sitter, _ size: PictureSize, _ format: PictureFormat, length: Int) {
+    fileprivate init(_ original: ThumbnailSource, _ size: PictureSize, _ format: PictureFormat, length: Int) {
         self.init(
-            ino: sitter.ino, width: Int64(size.width), height: Int64(size.height), isFilled: size.isFilled,
-            format: format == .jpeg ? 0 : 1, content: 0, length: Int64(length), version: sitter.version)
+            ino: original.ino, width: Int64(size.width), height: Int64(size.height), isFilled: size.isFilled,
+            format: format == .jpeg ? 0 : 1, content: 0, length: Int64(length), version: original.version)
     }
 }
 
@@ -58,26 +58,26 @@ extension Library {
     /// The photo's picture of that kind. `noEntry` where it cannot be decoded, or not now.
     func thumbnail(
         of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
-        for demand: Demand = .asked(nil)
+        for priority: RequestPriority = .interactive(nil)
     ) throws(FileError) -> Thumbnail {
-        guard let shop = thumbnails else { throw .noEntry }
+        guard let service = thumbnails else { throw .noEntry }
         for _ in 0..<Self.attemptsMax {
-            let sitter = try sitter(photo)
+            let original = try original(photo)
             if case .sized(let size) = kind {
-                if sitter.isUndecodable { throw .noEntry }
-                if let row = sitter.row(size, format) { return Thumbnail(row) }
+                if original.isUndecodable { throw .noEntry }
+                if let row = original.row(size, format) { return Thumbnail(row) }
             }
-            let key = PictureKey.photo(ino: photo, version: sitter.version, kind, format)
+            let key = PictureKey.photo(ino: photo, version: original.version, kind, format)
             do throws(FileError) {
-                let found = try shop.picture(key, for: demand) { [self] bench throws(FileError) in
+                let found = try service.picture(key, for: priority) { [self] decoder throws(FileError) in
                     switch kind {
-                    case .fast: .held(try cameraPreview(of: sitter))
-                    case .sized(let size): try make(size, format, of: sitter, shop, bench)
+                    case .fast: .held(try cameraPreview(of: original))
+                    case .sized(let size): try make(size, format, of: original, service, decoder)
                     }
                 }
                 // Without a preview the standard picture is the fastest.
                 if kind == .fast, found.byteCount == 0 {
-                    return try thumbnail(of: photo, .standard, for: demand)
+                    return try thumbnail(of: photo, .standard, for: priority)
                 }
                 return found
             } catch {
@@ -96,8 +96,8 @@ extension Library {
     }
 
     private func keptBytes(_ content: UInt64, _ byteCount: Int) throws(FileError) -> [UInt8] {
-        let buffer = commons.chunks.take()
-        defer { commons.chunks.give(buffer) }
+        let buffer = context.chunks.take()
+        defer { context.chunks.give(buffer) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(byteCount)
         let runs = try locked { tree throws(FileError) in try sql(tree.tables.extents(of: content)) }
@@ -114,7 +114,7 @@ extension Library {
         return bytes
     }
 
-    func sitter(_ photo: UInt64) throws(FileError) -> Sitter {
+    func original(_ photo: UInt64) throws(FileError) -> ThumbnailSource {
         try locked { tree throws(FileError) in
             let inode = try tree.inode(photo)
             guard inode.isPhoto else { throw .noEntry }
@@ -123,7 +123,7 @@ extension Library {
                 throw .noEntry
             }
             let rows = try sql(tree.tables.thumbnails(of: photo))
-            return Sitter(
+            return ThumbnailSource(
                 ino: photo, version: inode.row.version, type: type, byteCount: inode.row.size,
                 orientation: row.orientation, rows: rows.filter { $0.version == inode.row.version })
         }
@@ -131,32 +131,33 @@ extension Library {
 
     /// Whether a photo has no picture and never will.
     func hasNoPicture(_ photo: UInt64) -> Bool {
-        guard let sitter = try? sitter(photo) else { return false }
-        let key = PictureKey.photo(ino: photo, version: sitter.version, .standard, .jpeg)
-        return sitter.isUndecodable || thumbnails?.isImpossible(key) == true
+        guard let original = try? original(photo) else { return false }
+        let key = PictureKey.photo(ino: photo, version: original.version, .standard, .jpeg)
+        return original.isUndecodable || thumbnails?.isImpossible(key) == true
     }
 
     // MARK: Making
 
     /// Makes a picture and keeps it, if it is one to keep. Throws `busy` where the photo has changed meanwhile.
     private func make(
-        _ size: PictureSize, _ format: PictureFormat, of sitter: Sitter, _ shop: ThumbnailShop,
-        _ bench: Workbench
+        _ size: PictureSize, _ format: PictureFormat, of original: ThumbnailSource,
+        _ service: ThumbnailService,
+        _ decoder: DecoderContext
     ) throws(FileError) -> Thumbnail {
         // Somebody may have made it between the question and our turn.
-        let sitter = try self.sitter(sitter.ino)
-        if sitter.isUndecodable { throw .noEntry }
-        if let row = sitter.row(size, format) { return Thumbnail(row) }
+        let original = try self.original(original.ino)
+        if original.isUndecodable { throw .noEntry }
+        if let row = original.row(size, format) { return Thumbnail(row) }
         let made: [UInt8]
-        if let smaller = try reduce(to: size, format, sitter, shop, bench) {
+        if let smaller = try reduce(to: size, format, original, service, decoder) {
             made = smaller
         } else {
-            made = try decode(size, format, sitter, shop, bench)
+            made = try decode(size, format, original, service, decoder)
         }
-        let row = ThumbnailRow(sitter, size, format, length: made.count)
-        guard !isReadOnly, hasRoomToSpare, try mayKeep(row, of: sitter) else { return .held(made) }
+        let row = ThumbnailRow(original, size, format, length: made.count)
+        guard !isReadOnly, hasRoomToSpare, try mayKeep(row, of: original) else { return .held(made) }
         do throws(FileError) {
-            return Thumbnail(try keep(made, as: row, shop))
+            return Thumbnail(try keep(made, as: row, service))
         } catch {
             // A space that takes nothing more is no reason not to show it.
             guard error == .noRoom || error == .readOnly else { throw error }
@@ -172,32 +173,34 @@ extension Library {
 
     /// Makes a picture of a larger one that is there; nil where there is none that serves.
     private func reduce(
-        to size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop,
-        _ bench: Workbench
+        to size: PictureSize, _ format: PictureFormat, _ original: ThumbnailSource,
+        _ service: ThumbnailService,
+        _ decoder: DecoderContext
     ) throws(FileError) -> [UInt8]? {
-        guard format == .jpeg || !sitter.mayBeTransparent else { return nil }
-        var larger = shop.heldPicture(of: sitter.ino, version: sitter.version, serving: size)
-        if let row = sitter.row(serving: size) ?? (format == .png ? sitter.row(size, .jpeg) : nil) {
+        guard format == .jpeg || !original.mayBeTransparent else { return nil }
+        var larger = service.heldPicture(of: original.ino, version: original.version, serving: size)
+        if let row = original.row(serving: size) ?? (format == .png ? original.row(size, .jpeg) : nil) {
             // What is damaged here is made anew from the photo.
             larger = try? bytes(of: Thumbnail(row))
         }
         guard let larger else { return nil }
-        return try? bench.maker.makeThumbnail(
-            of: MemoryByteSource(larger), .jpeg, size, format, unless: bench.cancellation)
+        return try? decoder.maker.makeThumbnail(
+            of: MemoryByteSource(larger), .jpeg, size, format, unless: decoder.cancellation)
     }
 
     private func decode(
-        _ size: PictureSize, _ format: PictureFormat, _ sitter: Sitter, _ shop: ThumbnailShop,
-        _ bench: Workbench
+        _ size: PictureSize, _ format: PictureFormat, _ original: ThumbnailSource,
+        _ service: ThumbnailService,
+        _ decoder: DecoderContext
     ) throws(FileError) -> [UInt8] {
-        let maker = bench.maker
-        guard ThumbnailWorkers.decodes(sitter.type) || maker.picturedTypes.contains(sitter.type)
+        let maker = decoder.maker
+        guard ThumbnailWorkers.decodes(original.type) || maker.picturedTypes.contains(original.type)
         else { throw .noEntry }
-        let made = try withState(of: sitter.ino) { file throws(FileError) -> [UInt8]? in
+        let made = try withState(of: original.ino) { file throws(FileError) -> [UInt8]? in
             let source = FileSource(file)
             do throws(ThumbnailError) {
                 return try maker.makeThumbnail(
-                    of: source, sitter.type, size, format, unless: bench.cancellation)
+                    of: source, original.type, size, format, unless: decoder.cancellation)
             } catch {
                 // A photo that could not be read is not one that cannot be decoded.
                 if source.hasFailed { throw .damaged }
@@ -207,18 +210,19 @@ extension Library {
         }
         if let made { return made }
         // A HEIC's small pictures may be of the small copy in it; and one that was made is not lost for a larger one.
-        let hasOthers = sitter.type == .heic || sitter.type == .avif || sitter.row(.standard, .jpeg) != nil
+        let hasOthers =
+            original.type == .heic || original.type == .avif || original.row(.standard, .jpeg) != nil
         if isReadOnly || size != .standard && hasOthers {
-            shop.noteImpossible(.photo(ino: sitter.ino, version: sitter.version, .sized(size), format))
+            service.noteImpossible(.photo(ino: original.ino, version: original.version, .sized(size), format))
         } else {
-            try noteUndecodable(sitter)
+            try noteUndecodable(original)
         }
         throw .noEntry
     }
 
     /// The preview that the camera embedded, told how it is to be turned; no bytes where there is none.
-    private func cameraPreview(of sitter: Sitter) throws(FileError) -> [UInt8] {
-        try withState(of: sitter.ino) { file throws(FileError) in
+    private func cameraPreview(of original: ThumbnailSource) throws(FileError) -> [UInt8] {
+        try withState(of: original.ino) { file throws(FileError) in
             let source = FileSource(file)
             let range = embeddedPreview(in: source)
             guard let range, range.count <= previewBytesMax else {
@@ -229,18 +233,18 @@ extension Library {
                 count = max(0, source.read(at: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer)))
             }
             if source.hasFailed { throw .damaged }
-            return oriented(bytes, sitter.orientation)
+            return oriented(bytes, original.orientation)
         }
     }
 
     // MARK: Keeping
 
     private func keep(
-        _ made: [UInt8], as row: ThumbnailRow, _ shop: ThumbnailShop
+        _ made: [UInt8], as row: ThumbnailRow, _ service: ThumbnailService
     ) throws(FileError) -> ThumbnailRow {
         var row = row
         row.content = try changing { tree throws(FileError) in tree.makeContent() }
-        let near = shop.writingPlace
+        let near = service.writingPlace
         let result = made.withUnsafeBytes { bytes in
             Result { () throws(StoreError) in
                 try space.write(
@@ -248,15 +252,15 @@ extension Library {
             }
         }
         let runs = try stored(result.get())
-        shop.writingPlace = runs.last.map { $0.sector + UInt64($0.sectorCount) }
+        service.writingPlace = runs.last.map { $0.sector + UInt64($0.sectorCount) }
         try store(row, runs)
         return row
     }
 
     /// Remembers that there is no picture. Where there is no room for that, it is found out again.
-    private func noteUndecodable(_ sitter: Sitter) throws(FileError) {
+    private func noteUndecodable(_ original: ThumbnailSource) throws(FileError) {
         do throws(FileError) {
-            try store(ThumbnailRow(sitter, .standard, .jpeg, length: -1), [])
+            try store(ThumbnailRow(original, .standard, .jpeg, length: -1), [])
         } catch {
             guard error == .noRoom || error == .readOnly else { throw error }
         }

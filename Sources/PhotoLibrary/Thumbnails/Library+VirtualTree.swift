@@ -7,26 +7,26 @@ extension Library {
     /// What a name means below a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; nil where it
     /// means something real.
     func lookupThumbnails(
-        _ parent: UInt64, _ name: Name, _ caller: Caller?, unless asker: Cancellation?
+        _ parent: UInt64, _ name: Name, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Entry? {
-        guard let shop = thumbnails else { return nil }
+        guard let service = thumbnails else { return nil }
         let node: VirtualNode
         var shown: Attributes
         if VirtualInode.isVirtual(parent) {
             // What follows a photo to another day does so before anybody looks for it there.
-            try followAll()
+            try applyCompanionMoves()
             do throws(FileError) {
-                node = try child(of: try shop.nodes.node(parent), name.bytes, caller)
-                shown = try attributes(of: node, caller, unless: asker)
+                node = try child(of: try service.nodes.node(parent), name.bytes, caller)
+                shown = try attributes(of: node, caller, unless: cancellation)
             } catch {
                 throw error == .stale ? .noEntry : error
             }
         } else {
             guard let found = try virtualChild(parent, name.bytes) else { return nil }
             node = found
-            shown = try attributes(of: node, caller, unless: asker)
+            shown = try attributes(of: node, caller, unless: cancellation)
         }
-        shown.ino = shop.nodes.noteLookup(of: node)
+        shown.ino = service.nodes.noteLookup(of: node)
         return Entry(attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
     }
 
@@ -53,8 +53,8 @@ extension Library {
             return .composition(directory: directory, composition, hidden: hidden)
         case .repository(let directory):
             guard let size = RepositorySize(named: name) else { throw .noEntry }
-            return .shelf(directory: directory, size)
-        case .shelf(let directory, let size):
+            return .sizeDirectory(directory: directory, size)
+        case .sizeDirectory(let directory, let size):
             return .shared(directory: directory, name: try repositoryName(name, in: directory), size)
         case .picture, .composition, .shared:
             throw .notDirectory
@@ -62,38 +62,39 @@ extension Library {
     }
 
     func virtualAttributes(
-        _ ino: UInt64, _ caller: Caller?, unless asker: Cancellation?
+        _ ino: UInt64, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Attributes {
-        guard let shop = thumbnails else { throw .stale }
-        var shown = try attributes(of: try shop.nodes.node(ino), caller, unless: asker)
+        guard let service = thumbnails else { throw .stale }
+        var shown = try attributes(of: try service.nodes.node(ino), caller, unless: cancellation)
         shown.ino = ino
         return shown
     }
 
     /// The attributes of a virtual inode but for its number. Makes the picture whose size is asked for.
     private func attributes(
-        of node: VirtualNode, _ caller: Caller?, unless asker: Cancellation?
+        of node: VirtualNode, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Attributes {
         switch node {
-        case .folder, .repository, .shelf:
+        case .folder, .repository, .sizeDirectory:
             return try locked { tree throws(FileError) in
-                tree.virtualDirectoryAttributes(try tree.directory(node.directory ?? Place.root))
+                tree.virtualDirectoryAttributes(try tree.directory(node.directory ?? WellKnownInode.root))
             }
         case .picture(let file, let kind):
-            let byteCount = try thumbnail(of: photo(behind: file), kind, for: .asked(asker)).byteCount
+            let byteCount = try thumbnail(of: photo(behind: file), kind, for: .interactive(cancellation))
+                .byteCount
             return try locked { tree throws(FileError) in
                 tree.pictureAttributes(tree.attributes(try tree.inode(file)), byteCount: byteCount)
             }
         case .composition(let directory, let composition, let hidden):
             let (bytes, modified) = try picture(
-                of: composition, directory, hidden: hidden, Reader(caller), unless: asker)
+                of: composition, directory, hidden: hidden, Reader(caller), unless: cancellation)
             return try locked { tree throws(FileError) in
                 var like = tree.attributes(try tree.directory(directory))
                 like.modified = modified
                 return tree.pictureAttributes(like, byteCount: bytes.count)
             }
         case .shared(let directory, let name, let size):
-            let (bytes, ino) = try sharedPicture(name, in: directory, size, unless: asker)
+            let (bytes, ino) = try sharedPicture(name, in: directory, size, unless: cancellation)
             return try locked { tree throws(FileError) in
                 tree.pictureAttributes(tree.attributes(try tree.inode(ino)), byteCount: bytes.count)
             }
@@ -109,43 +110,43 @@ extension Library {
     }
 
     func openThumbnail(
-        _ ino: UInt64, flags: Int32, _ caller: Caller?, unless asker: Cancellation?
+        _ ino: UInt64, flags: Int32, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> FileHandle {
-        guard let shop = thumbnails else { throw .stale }
-        let node = try shop.nodes.node(ino)
+        guard let service = thumbnails else { throw .stale }
+        let node = try service.nodes.node(ino)
         guard !node.isDirectory else { throw .isDirectory }
         guard flags & openForWriting == 0 else { throw .readOnly }
-        return FileHandle(fixed: try contents(of: node, caller, unless: asker), ino: ino)
+        return FileHandle(fixed: try contents(of: node, caller, unless: cancellation), ino: ino)
     }
 
     private func contents(
-        of node: VirtualNode, _ caller: Caller?, unless asker: Cancellation?
+        of node: VirtualNode, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> [UInt8] {
         switch node {
         case .picture(let file, let kind):
             let photo = try photo(behind: file)
             do throws(FileError) {
-                return try bytes(of: thumbnail(of: photo, kind, for: .asked(asker)))
+                return try bytes(of: thumbnail(of: photo, kind, for: .interactive(cancellation)))
             } catch {
                 // Replaced between the question where it lies and the reading.
                 guard error == .damaged else { throw error }
-                return try bytes(of: thumbnail(of: photo, kind, for: .asked(asker)))
+                return try bytes(of: thumbnail(of: photo, kind, for: .interactive(cancellation)))
             }
         case .composition(let directory, let composition, let hidden):
             return try picture(
-                of: composition, directory, hidden: hidden, Reader(caller), unless: asker
+                of: composition, directory, hidden: hidden, Reader(caller), unless: cancellation
             ).bytes
         case .shared(let directory, let name, let size):
-            return try sharedPicture(name, in: directory, size, unless: asker).bytes
-        case .folder, .repository, .shelf: throw .isDirectory
+            return try sharedPicture(name, in: directory, size, unless: cancellation).bytes
+        case .folder, .repository, .sizeDirectory: throw .isDirectory
         }
     }
 
     // MARK: Listing
 
     func openVirtualDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
-        guard let shop = thumbnails else { throw .stale }
-        guard try shop.nodes.node(ino).isDirectory else { throw .notDirectory }
+        guard let service = thumbnails else { throw .stale }
+        guard try service.nodes.node(ino).isDirectory else { throw .notDirectory }
         return DirectoryHandle(ino, end: .max)
     }
 
@@ -153,12 +154,12 @@ extension Library {
     func listThumbnails(
         _ ino: UInt64, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
-        guard let shop = thumbnails else { throw .stale }
-        let node = try shop.nodes.node(ino)
-        if cookie == 0 { try followAll() }
-        let types = shop.picturedTypes
+        guard let service = thumbnails else { throw .stale }
+        let node = try service.nodes.node(ino)
+        if cookie == 0 { try applyCompanionMoves() }
+        let types = service.picturedTypes
         try locked { tree throws(FileError) in
-            guard visitDots(ino, node.directory ?? Place.root, after: cookie, visit) else { return }
+            guard visitDots(ino, node.directory ?? WellKnownInode.root, after: cookie, visit) else { return }
             switch node {
             case .folder(let folder): try tree.list(folder, types, after: cookie, plus: plus, visit)
             case .repository(let directory):
@@ -169,7 +170,7 @@ extension Library {
                         mode: mode)
                     if !visit(entry) { return }
                 }
-            case .shelf(let directory, _):
+            case .sizeDirectory(let directory, _):
                 try tree.listPictures(of: types, in: directory, after: cookie) { dentry, file, _ in
                     let digest = repositoryDigests(of: dentry.name)[0]
                     return visit(
@@ -192,7 +193,7 @@ extension Tree {
 
     /// Whether the directory has a virtual `.thumbs`.
     func hasThumbs(_ directory: Inode) throws(FileError) -> Bool {
-        if directory.ino == Place.root { return true }
+        if directory.ino == WellKnownInode.root { return true }
         guard try !has(directory, thumbsName) else { return false }
         return try showsPhotos(directory)
     }

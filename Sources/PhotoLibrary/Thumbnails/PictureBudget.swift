@@ -43,14 +43,14 @@ extension ThumbnailRow {
 
 extension Library {
     /// Whether a new picture may be kept: beside a standard one those of the freedesktop sizes alone.
-    func mayKeep(_ row: ThumbnailRow, of sitter: Sitter) throws(FileError) -> Bool {
+    func mayKeep(_ row: ThumbnailRow, of original: ThumbnailSource) throws(FileError) -> Bool {
         let isStandard = row.size == .standard && row.pictureFormat == .jpeg
         if !isStandard {
             let isFreedesktop = RepositorySize.allCases.contains { $0.pictureSize == row.size }
-            guard isFreedesktop, sitter.row(.standard, .jpeg) != nil else { return false }
+            guard isFreedesktop, original.row(.standard, .jpeg) != nil else { return false }
         }
-        let spent = sitter.rows.reduce(row.cost) { $0 + $1.cost }
-        if spent <= PictureBudget.share(of: sitter.byteCount) { return true }
+        let spent = original.rows.reduce(row.cost) { $0 + $1.cost }
+        if spent <= PictureBudget.share(of: original.byteCount) { return true }
         guard isStandard else { return false }
         return try hasLeft(row.cost)
     }
@@ -62,8 +62,8 @@ extension Library {
     }
 
     /// Whether a photo's standard picture would be kept, as far as that can be told before it is made.
-    func wouldKeepPicture(of sitter: Sitter) throws(FileError) -> Bool {
-        if PictureBudget.share(of: sitter.byteCount) >= PictureBudget.expectedBytes { return true }
+    func wouldKeepPicture(of original: ThumbnailSource) throws(FileError) -> Bool {
+        if PictureBudget.share(of: original.byteCount) >= PictureBudget.expectedBytes { return true }
         return try hasLeft(PictureBudget.expectedBytes)
     }
 

@@ -60,7 +60,7 @@ extension PictureSize {
 
 /// Pictures of a whole directory.
 enum Composition: Hashable, Sendable {
-    /// `stack.jpg`: the newest photos as a pile of prints.
+    /// `stack.jpg`: the newest photos as a pile of tiles.
     case stack
     /// `sheet.jpg`: a grid of the newest photos with their names.
     case sheet

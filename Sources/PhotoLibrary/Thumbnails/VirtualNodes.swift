@@ -12,18 +12,18 @@ enum VirtualNode: Hashable, Sendable {
     /// `.sh_thumbnails` of a directory.
     case repository(directory: UInt64)
     /// `.sh_thumbnails/normal` and its like.
-    case shelf(directory: UInt64, RepositorySize)
+    case sizeDirectory(directory: UInt64, RepositorySize)
     /// The PNG there of the photo with that name in the directory.
     case shared(directory: UInt64, name: [UInt8], RepositorySize)
 
     /// `.thumbs` of a directory.
     static func thumbs(of directory: UInt64) -> VirtualNode {
-        .folder(ThumbnailFolder(directory: directory, kind: nil, isMirror: directory == Place.root))
+        .folder(ThumbnailFolder(directory: directory, kind: nil, isMirror: directory == WellKnownInode.root))
     }
 
     var isDirectory: Bool {
         switch self {
-        case .folder, .repository, .shelf: true
+        case .folder, .repository, .sizeDirectory: true
         case .picture, .composition, .shared: false
         }
     }
@@ -33,7 +33,7 @@ enum VirtualNode: Hashable, Sendable {
         switch self {
         case .folder(let folder): folder.directory
         case .picture: nil
-        case .composition(let directory, _, _), .repository(let directory), .shelf(let directory, _),
+        case .composition(let directory, _, _), .repository(let directory), .sizeDirectory(let directory, _),
             .shared(let directory, _, _):
             directory
         }

@@ -8,9 +8,9 @@ extension CatalogueMender {
         try execute("DELETE FROM counter WHERE id <> 1")
         try execute("INSERT OR IGNORE INTO counter VALUES(1, 16, 16, 16, 16, 0, 0)")
         let columns = [
-            ("ino", CatalogueRule.highestInode, CatalogueRule.lastBlockOfInodes),
-            ("content", CatalogueRule.highestContent, CatalogueRule.lastBlockOfContents),
-            ("dentry", CatalogueRule.highestName, "0"),
+            ("ino", IntegrityConstraint.highestInode, IntegrityConstraint.lastBlockOfInodes),
+            ("content", IntegrityConstraint.highestContent, IntegrityConstraint.lastBlockOfContents),
+            ("dentry", IntegrityConstraint.highestName, "0"),
         ]
         for (column, highest, lastBlock) in columns {
             // Behind the whole block: which of its numbers were given out its bits would tell.
@@ -18,7 +18,7 @@ extension CatalogueMender {
                 """
                 UPDATE counter SET \(column) = max(16, \(highest) + 1,
                     CASE WHEN \(lastBlock) > 0 THEN \(lastBlock) + 2048 ELSE 0 END,
-                    CASE WHEN \(column) BETWEEN 16 AND \(CatalogueRule.counterMax) THEN \(column) ELSE 16 END)
+                    CASE WHEN \(column) BETWEEN 16 AND \(IntegrityConstraint.counterMax) THEN \(column) ELSE 16 END)
                 """)
         }
         try execute("UPDATE counter SET pictured = 16 WHERE pictured NOT BETWEEN 0 AND ino")
@@ -153,7 +153,7 @@ extension CatalogueMender {
 
     /// Directories that lie in each other: one of them is taken out, the rest follows.
     func mendUnreachable() throws(CatalogueError) {
-        let query = "SELECT ino FROM (\(CatalogueRule.unreachable)) ORDER BY ino LIMIT 1"
+        let query = "SELECT ino FROM (\(IntegrityConstraint.unreachable)) ORDER BY ino LIMIT 1"
         var last: Int64 = 0
         while let ino = try numbers(query).first, ino != last {
             last = ino

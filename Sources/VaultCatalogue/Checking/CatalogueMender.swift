@@ -26,7 +26,7 @@ public final class CatalogueMender {
     ///
     /// - Parameter extents: mends what needs the extents' bytes.
     public func mend(
-        _ rule: CatalogueRule, extents: () throws(CatalogueError) -> Void
+        _ rule: IntegrityConstraint, extents: () throws(CatalogueError) -> Void
     ) throws(CatalogueError) {
         // What becomes of extents tells whose records are out of date; until then records tell of extents.
         if rule.remedy != .extents { try mark(rule) }
@@ -43,23 +43,23 @@ public final class CatalogueMender {
     public func makeReadable() throws(CatalogueError) {
         marksRecords = false
         defer { marksRecords = true }
-        for rule in CatalogueRule.values + [.sizes, .formerNames] {
+        for rule in IntegrityConstraint.values + [.sizes, .formerNames] {
             guard case .statements(let statements) = rule.remedy else { continue }
             for statement in statements { try execute(statement) }
         }
         for step in [
-            CatalogueRule.Remedy.Step.counters, .inodeNumbers, .names, .takenNames, .attributeNames,
+            IntegrityConstraint.Remedy.Step.counters, .inodeNumbers, .names, .takenNames, .attributeNames,
         ] { try take(step) }
     }
 
-    private func mark(_ rule: CatalogueRule) throws(CatalogueError) {
+    private func mark(_ rule: IntegrityConstraint) throws(CatalogueError) {
         let column = rule.subject == .inode ? "ino" : "content"
         try execute(
             "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode "
                 + "WHERE ino >= 16 AND \(column) IN (\(rule.query))")
     }
 
-    private func take(_ step: CatalogueRule.Remedy.Step) throws(CatalogueError) {
+    private func take(_ step: IntegrityConstraint.Remedy.Step) throws(CatalogueError) {
         switch step {
         case .counters: try mendCounters()
         case .wellKnownDirectories: try mendWellKnownDirectories()
@@ -204,7 +204,7 @@ public final class CatalogueMender {
     }
 
     private func mendAttributeNames() throws(CatalogueError) {
-        let rows = try all("SELECT ino, name FROM xattr WHERE NOT \(CatalogueRule.isAttributeName)") {
+        let rows = try all("SELECT ino, name FROM xattr WHERE NOT \(IntegrityConstraint.isAttributeName)") {
             ($0.integer(0), $0.bytes(1))
         }
         let prefix = Array("user.".utf8)
@@ -259,6 +259,6 @@ public final class CatalogueMender {
             UPDATE inode SET size = \(RuleText.storedEnd), allocated = \(RuleText.storedBytes) WHERE ino = ?1
             """, [.number(ino)])
         try addName(Array("content \(content)".utf8), of: ino, in: parent)
-        try tables.addUnfiled(UInt64(ino))
+        try tables.addPendingClassification(UInt64(ino))
     }
 }

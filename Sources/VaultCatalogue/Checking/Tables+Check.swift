@@ -20,7 +20,7 @@ extension Tables {
     }
 
     /// Inodes, or contents, that break a rule; at most `limit`.
-    public func violations(of rule: CatalogueRule, limit: Int) throws(CatalogueError) -> [UInt64] {
+    public func violations(of rule: IntegrityConstraint, limit: Int) throws(CatalogueError) -> [UInt64] {
         let query = try connection.prepare("SELECT * FROM (\(rule.query)) LIMIT ?")
         query.bind(1, Int64(limit))
         return try query.all { $0.unsigned(0) }
@@ -28,7 +28,7 @@ extension Tables {
 
     /// Counts anew what the tables keep totals of.
     public func countTotals() throws(CatalogueError) {
-        for rule in CatalogueRule.totals {
+        for rule in IntegrityConstraint.totals {
             if case .statements(let statements) = rule.remedy {
                 for statement in statements { try connection.execute(statement) }
             }
@@ -209,8 +209,9 @@ extension Tables {
     public func contentsToMend() throws(CatalogueError) -> [UInt64] {
         var found: [UInt64] = []
         for query in [
-            CatalogueRule.impossibleExtents, CatalogueRule.overlappingExtents, CatalogueRule.unowned,
-            CatalogueRule.sharedByThumbnails, CatalogueRule.missingExtents,
+            IntegrityConstraint.impossibleExtents, IntegrityConstraint.overlappingExtents,
+            IntegrityConstraint.unowned,
+            IntegrityConstraint.sharedByThumbnails, IntegrityConstraint.missingExtents,
         ] { found += try connection.prepare(query).all { $0.unsigned(0) } }
         return found
     }

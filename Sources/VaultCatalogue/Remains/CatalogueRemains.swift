@@ -8,9 +8,9 @@ public import VaultStore
 public final class CatalogueRemains {
     /// A table whose rows are kept.
     public enum Table: String, CaseIterable, Sendable {
-        case inode, dentry, extent, symlink, xattr, photo, copy, trash, identity, unrecorded, orphan, unfiled,
-            dead
+        case inode, dentry, extent, symlink, xattr, photo, copy, trash, identity, unrecorded, orphan, dead
         case counter
+        case classificationPending = "classification_pending"
         case trashName = "trash_name"
     }
 

@@ -124,7 +124,7 @@ extension Space {
             for free in pending where free.entry.kind == DeltaLayout.kindSectorsFreed {
                 expected.mark(free.entry.sectors)
             }
-            for entry in doomed { expected.mark(entry.sectors) }
+            for entry in pendingErase { expected.mark(entry.sectors) }
             var report = AllocationReport()
             report.givenBackSectors = givenBack
             for segment in expected.segments where segment < sectors.segmentCount {
@@ -136,7 +136,7 @@ extension Space {
 
     /// Sectors that were given back, or are about to be overwritten, and that runs have. Under `lock`.
     private func givenBackSectors(_ expected: ExpectedUse) -> Int {
-        let entries = pending.map(\.entry) + doomed
+        let entries = pending.map(\.entry) + pendingErase
         return entries.reduce(0) { count, entry in
             guard entry.kind == DeltaLayout.kindSectorsFreed else { return count }
             return expected.parts(of: entry.sectors, taken: true).reduce(count) { $0 + $1.count }
@@ -161,7 +161,7 @@ extension Space {
         pending = pending.flatMap { free in
             left(of: free.entry).map { PendingFree(entry: $0, generation: free.generation) }
         }
-        doomed = doomed.flatMap { left(of: $0) }
+        pendingErase = pendingErase.flatMap { left(of: $0) }
     }
 
     private func compare(_ segment: Int, _ expected: BitRow, mending: Bool) -> AllocationReport {

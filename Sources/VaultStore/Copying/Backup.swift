@@ -102,7 +102,7 @@ private final class BackupRun {
 
     /// Brings everything but the heads into the copy.
     private func compareAll(
-        _ heads: CopyHeads, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
+        _ heads: RootSnapshot, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
     ) throws(BackupError) {
         report.unreadable = heads.unreadablePlaces
         let found = try onSource { () throws(VaultError) in try source.segments() }

@@ -22,8 +22,8 @@ final class CopySource {
 
     deinit { letGo() }
 
-    private func heads() throws(VaultError) -> CopyHeads {
-        try CopyHeads(vault, header.layout)
+    private func heads() throws(VaultError) -> RootSnapshot {
+        try RootSnapshot(vault, header.layout)
     }
 
     private func letGo() {
@@ -32,7 +32,7 @@ final class CopySource {
     }
 
     /// Begins a pass: asks a mount to keep what the newest durable root refers to, and returns the heads.
-    func begin() throws(VaultError) -> CopyHeads {
+    func begin() throws(VaultError) -> RootSnapshot {
         letGo()
         for _ in 0..<Self.attemptsMax {
             let before = try heads()
@@ -62,7 +62,7 @@ final class CopySource {
     }
 
     /// Whether nothing that the state of `heads` refers to can have been used again since.
-    func isUnchanged(since heads: CopyHeads) throws(VaultError) -> Bool {
+    func isUnchanged(since heads: RootSnapshot) throws(VaultError) -> Bool {
         // Asked before the roots are read again: a mount that gives up does so before it uses anything again.
         let isKept = isKept
         let now = try self.heads()

@@ -242,7 +242,7 @@ final class CopyTarget {
     }
 
     /// Makes all that was written the copy's state. Its heads come last.
-    func finish(_ heads: CopyHeads) throws(VaultError) {
+    func finish(_ heads: RootSnapshot) throws(VaultError) {
         for (place, bytes) in heads.roots.sorted(by: { $0.key.number < $1.key.number }) {
             try writeRoots(place, bytes, except: heads.unreadable[place] ?? [])
         }
@@ -269,7 +269,7 @@ final class CopyTarget {
         var bytes = bytes
         let result = bytes.withUnsafeMutableBytes { bytes -> Result<Void, VaultError> in
             do throws(VaultError) {
-                let claim = CopyHeads.claimBytes.clamped(to: 0..<bytes.count)
+                let claim = RootSnapshot.claimBytes.clamped(to: 0..<bytes.count)
                 for range in unreadable + [claim] where !range.isEmpty {
                     try keep(UInt64(range.lowerBound), bytes.slice(range.lowerBound, range.count))
                 }
@@ -289,7 +289,7 @@ final class CopyTarget {
         } catch { throw .system(error, "cannot read the copy's header") }
     }
 
-    private func finishFirst(_ heads: CopyHeads) throws(VaultError) {
+    private func finishFirst(_ heads: RootSnapshot) throws(VaultError) {
         try changing { () throws(Errno) in
             try calls.writeFully(vault.header, heads.header, at: 0)
             try calls.sync(vault.header)

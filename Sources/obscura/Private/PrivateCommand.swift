@@ -34,7 +34,7 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
         guard obscura_hand_on_admin() == 0 else {
             throw Failure("private", "keeping the right to mount", .last)
         }
-        daemon = try Daemon(words: MountWords(), vault: hiding.vault, directory: hiding.photos)
+        daemon = try Daemon(words: MountOptionParser(), vault: hiding.vault, directory: hiding.photos)
             .start(space, as: Daemon.sessionWord)
     }
     if isatty(STDERR_FILENO) == 1 {

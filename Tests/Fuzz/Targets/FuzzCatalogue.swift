@@ -14,7 +14,7 @@ func fuzzCatalogue(_ bytes: UnsafeRawBufferPointer) {
     let image = CatalogueImage.base.changed(by: &input)
     guard let catalogue = try? Catalogue(storage: image, readOnly: true) else { return }
     catalogue.locked { tables in
-        for rule in CatalogueRule.all { _ = try? tables.violations(of: rule, limit: 8) }
+        for rule in IntegrityConstraint.all { _ = try? tables.violations(of: rule, limit: 8) }
         _ = try? tables.integrityErrors()
         _ = try? tables.fileCount()
         _ = try? tables.runCounts(sectorsPerSegment: 8192)
@@ -56,7 +56,7 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
             let disk = MemoryDisk(vault.empty, isRecording: false)
             let library = try Library.open(try vault.unlock(disk), options: options)
             library.didGoLive()
-            let albums = Place.albums
+            let albums = WellKnownInode.albums
             let trip = try library.makeDirectory(albums, "Trip", mode: 0o755, caller).attributes.ino
             for number in 0..<4 {
                 let text = String(decoding: [UInt8](repeating: UInt8(65 + number), count: 900), as: UTF8.self)
@@ -135,10 +135,11 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
     }
 
     private func change(_ library: Library) {
-        _ = try? library.makeDirectory(Place.albums, "New", mode: 0o755, Self.caller)
-        _ = try? library.rename(Place.albums, "Trip", Place.albums, "Other", [], Self.caller)
+        _ = try? library.makeDirectory(WellKnownInode.albums, "New", mode: 0o755, Self.caller)
+        _ = try? library.rename(
+            WellKnownInode.albums, "Trip", WellKnownInode.albums, "Other", [], Self.caller)
         for name in ["file0", "file1", "New"] as [Name] {
-            try? library.unlink(Place.albums, name, Self.caller)
+            try? library.unlink(WellKnownInode.albums, name, Self.caller)
         }
         _ = library.statistics()
     }

@@ -61,7 +61,7 @@ private func run(_ words: [String]) {
         case .grow: check(size: try size(arguments.operands[1], "SIZE"))
         default:
             if arguments.has(.create) { check(try CreateSettings(arguments)) }
-            var options = MountWords()
+            var options = MountOptionParser()
             for list in arguments.all(.mountOptions) { try options.apply(list) }
             check(options)
         }
@@ -92,7 +92,7 @@ private func check(size: UInt64) {
     _ = (sizeText(size), proposalText(size))
 }
 
-private func check(_ options: MountWords) {
+private func check(_ options: MountOptionParser) {
     let mount = options.mountOptions
     _ = options.libraryOptions(workerPath: nil)
     precondition(options.trashDays <= durationDaysMax && options.umask ?? 0 <= 0o777)
@@ -102,7 +102,7 @@ private func check(_ options: MountWords) {
     precondition(!clock.isOver(uses: 1, open: 0, now: 1) || mount.idleSeconds == 0)
     _ = clock.isOver(uses: 1, open: 0, now: .max)
     // What the daemon is told is what was asked for.
-    var again = MountWords()
+    var again = MountOptionParser()
     try? again.apply(options.daemonList)
     precondition(again.daemonList == options.daemonList)
 }

@@ -17,7 +17,7 @@ func fuzzWords(_ bytes: UnsafeRawBufferPointer) {
     let text = String(decoding: bytes, as: UTF8.self)
     for isSloppy in [false, true] {
         check { () throws(Failure) in
-            var options = MountWords()
+            var options = MountOptionParser()
             try options.apply(text, sloppy: isSloppy)
             _ = options.libraryOptions(workerPath: nil)
         }

@@ -21,7 +21,7 @@ import Testing
 
     @Test(arguments: seeds) func `each takes over from the other, stopped at any moment`(seed: UInt64) throws
     {
-        var dice = Dice(seed)
+        var random = RandomSource(seed)
         let daemons = try TwoDaemons(
             spaces: 1 + Int(seed % 2), seed % 4 < 2 ? .bindfs : .noLocks, times: Self.times)
         let safe = SafeFiles()
@@ -32,7 +32,8 @@ import Testing
             let (old, new) = ((round + 1) % 2, round % 2)
             let oldWriter = writer
             guard
-                eventually({ oldWriter.count >= Int.random(in: 3..<20, using: &dice) || oldWriter.isEnded }),
+                eventually({ oldWriter.count >= Int.random(in: 3..<20, using: &random) || oldWriter.isEnded }
+                ),
                 let daemon = daemons.daemon(old)
             else {
                 Issue.record("seed \(seed), round \(round): the mount does not write")
@@ -41,9 +42,9 @@ import Testing
             let refused = try daemons.mount(new)
             #expect(refused.status == 5, "seed \(seed), round \(round): \(refused.errors)")
             // Stopped at any moment, and going on at any other: before it is taken over from, while, or after.
-            let isStopped = Int.random(in: 0..<4, using: &dice) > 0
-            let stop = UInt32.random(in: 0..<300_000, using: &dice)
-            let resume = UInt32.random(in: 0..<(Self.times == nil ? 15_000_000 : 3_000_000), using: &dice)
+            let isStopped = Int.random(in: 0..<4, using: &random) > 0
+            let stop = UInt32.random(in: 0..<300_000, using: &random)
+            let resume = UInt32.random(in: 0..<(Self.times == nil ? 15_000_000 : 3_000_000), using: &random)
             if isStopped {
                 stopped += 1
                 usleep(stop)

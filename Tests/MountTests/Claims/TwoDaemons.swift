@@ -29,12 +29,12 @@ final class FileWriter: Sendable {
         self.directory = directory
         self.safe = safe
         Thread.detachNewThread { [self] in
-            var dice = Dice(seed)
+            var random = RandomSource(seed)
             var number = 0
             while !state.withLock({ $0.isEnding }) {
                 number += 1
-                let count = Int.random(in: 1..<(number % 7 == 0 ? 600_000 : 20_000), using: &dice)
-                guard put("\(name)-\(number)", Self.bytes(count, &dice)) else { break }
+                let count = Int.random(in: 1..<(number % 7 == 0 ? 600_000 : 20_000), using: &random)
+                guard put("\(name)-\(number)", Self.bytes(count, &random)) else { break }
                 guard number <= Self.keptMax || remove("\(name)-\(number - Self.keptMax)") else { break }
                 state.withLock { $0.count += 1 }
             }
@@ -46,8 +46,8 @@ final class FileWriter: Sendable {
     var isEnded: Bool { state.withLock { $0.isEnded } }
     func end() { state.withLock { $0.isEnding = true } }
 
-    private static func bytes(_ count: Int, _ dice: inout Dice) -> [UInt8] {
-        var word = dice.next()
+    private static func bytes(_ count: Int, _ random: inout RandomSource) -> [UInt8] {
+        var word = random.next()
         return [UInt8](unsafeUninitializedCapacity: count) { bytes, filled in
             for index in 0..<count {
                 if index % 8 == 0 { word = word &* 0x5851_F42D_4C95_7F2D &+ 1_442_695_040_888_963_407 }

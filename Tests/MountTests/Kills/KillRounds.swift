@@ -24,7 +24,7 @@ final class KillRounds {
 
     let place: Place
     let seed: UInt64
-    private var dice: Dice
+    private var random: RandomSource
     private let workers: [KillWorker]
     private let roots: RootWatch
     private(set) var killed: [Kind: Int] = [:]
@@ -33,7 +33,7 @@ final class KillRounds {
 
     init(spaces: Int, isLeast: Bool, seed: UInt64) throws {
         self.seed = seed
-        dice = Dice(seed)
+        random = RandomSource(seed)
         let place = try Place(spaces: spaces, size: "96M", isLeast: isLeast)
         self.place = place
         workers = (0..<4).map { number in
@@ -56,7 +56,7 @@ final class KillRounds {
 
     /// All kinds come equally often, those in the middle of work three times as often.
     private func nextKind() -> Kind {
-        if kinds.isEmpty { kinds = (Kind.allCases + [.atWork, .atWork]).shuffled(using: &dice) }
+        if kinds.isEmpty { kinds = (Kind.allCases + [.atWork, .atWork]).shuffled(using: &random) }
         let kind = kinds.removeLast()
         killed[kind, default: 0] += 1
         return kind
@@ -91,13 +91,13 @@ final class KillRounds {
 
     /// Everybody works until the daemon is killed, or enough is done.
     private func work(_ kind: Kind, _ daemon: pid_t) throws {
-        let count = Int.random(in: 10...(Bool.random(using: &dice) ? 100 : 800), using: &dice)
+        let count = Int.random(in: 10...(Bool.random(using: &random) ? 100 : 800), using: &random)
         let clock: KillSwitch
         switch kind {
         case .atWork: clock = KillSwitch(after: [count]) { kill(daemon, SIGKILL) }
         case .atRest, .leaving: clock = KillSwitch(after: [count]) {}
         case .workers:
-            clock = KillSwitch(after: (0..<5).map { _ in Int.random(in: 10...100, using: &dice) }) {
+            clock = KillSwitch(after: (0..<5).map { _ in Int.random(in: 10...100, using: &random) }) {
                 for worker in pictureWorkers(of: daemon).prefix(1) { kill(worker, SIGKILL) }
             }
         }
@@ -133,7 +133,7 @@ final class KillRounds {
     /// Kills the daemon while it is being unmounted.
     private func killLeaving(_ daemon: pid_t) throws {
         let process = try Child([obscura, "unmount", place.mountPoint])
-        usleep(UInt32.random(in: 0...60_000, using: &dice))
+        usleep(UInt32.random(in: 0...60_000, using: &random))
         kill(daemon, SIGKILL)
         process.wait()
     }
@@ -149,7 +149,7 @@ final class KillRounds {
 
     /// Mounts again, with a check before or after it.
     private func comeBack(isDead: Bool) throws {
-        let isCheckedBefore = Bool.random(using: &dice)
+        let isCheckedBefore = Bool.random(using: &random)
         if isCheckedBefore { try must(["check", place.vault, "--password-stdin"]) }
         let words = try must(["mount", place.vault, place.mountPoint, "--password-stdin"])
         if isDead && !words.contains("a dead mount was left here; it has been unmounted") {

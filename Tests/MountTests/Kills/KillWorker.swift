@@ -51,7 +51,7 @@ final class KillWorker: @unchecked Sendable {
     private let place: Place
     private let isCarrier: Bool
     private let number: Int
-    private var dice: Dice
+    private var random: RandomSource
     private var made = 0
     private var clock = KillSwitch(after: []) {}
 
@@ -69,7 +69,7 @@ final class KillWorker: @unchecked Sendable {
         self.number = number
         self.isCarrier = isCarrier
         name = "w\(number)"
-        dice = Dice(seed)
+        random = RandomSource(seed)
     }
 
     private var home: String { "albums/" + name }
@@ -88,7 +88,7 @@ final class KillWorker: @unchecked Sendable {
 
     private func act() throws {
         if journal.now.count > Self.filesMax, let path = pick(photos) { return try removePhoto(path) }
-        switch Int.random(in: 0..<24, using: &dice) {
+        switch Int.random(in: 0..<24, using: &random) {
         case 0..<3: try writePhoto()
         case 3..<5: try writePlain()
         case 5..<7: if let path = pick(files) { try rewrite(path) }
@@ -115,7 +115,7 @@ final class KillWorker: @unchecked Sendable {
         return made
     }
 
-    private func pick(_ all: [String]) -> String? { all.isEmpty ? nil : all.randomElement(using: &dice) }
+    private func pick(_ all: [String]) -> String? { all.isEmpty ? nil : all.randomElement(using: &random) }
 
     private func paths(_ isWanted: (String, Held, Content) -> Bool) -> [String] {
         journal.now.filter { path, held in
@@ -142,9 +142,9 @@ final class KillWorker: @unchecked Sendable {
     }
 
     private func newPhoto(_ day: String? = nil) -> (content: Content, moment: String, name: String) {
-        let day = day ?? Self.days.randomElement(using: &dice) ?? Self.days[0]
+        let day = day ?? Self.days.randomElement(using: &random) ?? Self.days[0]
         let name = "\(name)-\(next()).jpg"
-        let size = Int.random(in: 400...60_000, using: &dice)
+        let size = Int.random(in: 400...60_000, using: &random)
         return (Content(jpeg(day, more: seed, size: size)), "moments/\(day)/\(name)", name)
     }
 
@@ -152,8 +152,8 @@ final class KillWorker: @unchecked Sendable {
     private var seed: Int { number * 10_000_000 + next() }
 
     private func newContent() -> Content {
-        let size = Bool.random(using: &dice) ? 3000 : 300_000
-        return Content(noise(Int.random(in: 0...size, using: &dice), seed: seed))
+        let size = Bool.random(using: &random) ? 3000 : 300_000
+        return Content(noise(Int.random(in: 0...size, using: &random), seed: seed))
     }
 
     /// All names of the file at this path.
@@ -188,7 +188,7 @@ final class KillWorker: @unchecked Sendable {
     private func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws {
         var rest = bytes
         while !rest.isEmpty {
-            let piece = rest.prefix(Int.random(in: 1...100_000, using: &dice))
+            let piece = rest.prefix(Int.random(in: 1...100_000, using: &random))
             rest = rest.dropFirst(
                 try call("write") { piece.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) } })
         }
@@ -226,7 +226,7 @@ final class KillWorker: @unchecked Sendable {
             if start > 0 { try call("lseek") { lseek(file, start, SEEK_SET) } }
             try write(file, content.bytes[start...])
         }
-        if Int.random(in: 0..<3, using: &dice) == 0 {
+        if Int.random(in: 0..<3, using: &random) == 0 {
             try journal.step("before fsync", to: written)
             try fsync(file)
         }
@@ -256,8 +256,8 @@ final class KillWorker: @unchecked Sendable {
 
     private func rewriteWithin(_ path: String) throws {
         guard let old = journal.now[path]?.allowed[0] else { return }
-        let start = Int.random(in: 0...old.bytes.count, using: &dice)
-        let part = noise(Int.random(in: 0...100_000, using: &dice), seed: seed)
+        let start = Int.random(in: 0...old.bytes.count, using: &random)
+        let part = noise(Int.random(in: 0...100_000, using: &random), seed: seed)
         let bytes = old.bytes[..<start] + part
         // What is written ends the file, or lies within it.
         if bytes.count < old.bytes.count { return try truncate(path) }
@@ -320,7 +320,7 @@ final class KillWorker: @unchecked Sendable {
 
     private func truncate(_ path: String) throws {
         guard let old = journal.now[path]?.allowed[0] else { return }
-        let size = Int.random(in: 0...old.bytes.count, using: &dice)
+        let size = Int.random(in: 0...old.bytes.count, using: &random)
         var state = journal.now
         state[path] = .whole(Content(Array(old.bytes.prefix(size))))
         try journal.step("cut \(path)", to: state) {
@@ -366,7 +366,7 @@ extension KillWorker {
     private func carry() throws {
         let trees = directories.filter { $0.split(separator: "/").count == 3 }
         let tree = pick(trees)
-        switch Int.random(in: 0..<8, using: &dice) {
+        switch Int.random(in: 0..<8, using: &random) {
         case 0..<2: try copyIn(["rsync", "-a"], isWhole: true)
         case 2: try copyIn(["cp", "-rT"], isWhole: false)
         case 3: if let tree { try update(tree) }
@@ -376,7 +376,7 @@ extension KillWorker {
         default: try sync(tree ?? home)
         }
         if journal.now.count > 2 * Self.filesMax {
-            for photo in photos.shuffled(using: &dice).prefix(Self.filesMax) { try removePhoto(photo) }
+            for photo in photos.shuffled(using: &random).prefix(Self.filesMax) { try removePhoto(photo) }
         }
     }
 
@@ -396,7 +396,7 @@ extension KillWorker {
     /// Fills a directory outside; what is written there, by path from it.
     private func makeSource(_ source: String) throws -> [String: (content: Content, moment: String?)] {
         var files: [String: (content: Content, moment: String?)] = [:]
-        for _ in 0..<Int.random(in: 3...10, using: &dice) {
+        for _ in 0..<Int.random(in: 3...10, using: &random) {
             let photo = newPhoto()
             files["sub/" + photo.name] = (photo.content, photo.moment)
             files["\(name)-\(next()).dat"] = (newContent(), nil)
@@ -447,7 +447,7 @@ extension KillWorker {
                 continue
             }
             // Leaving the album leaves a photo in its day.
-            if Int.random(in: 0..<5, using: &dice) == 0 {
+            if Int.random(in: 0..<5, using: &random) == 0 {
                 during[path] = Held(allowed: [old, nil], moment: held.moment)
                 after[path] = nil
                 continue

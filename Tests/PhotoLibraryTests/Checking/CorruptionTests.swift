@@ -133,12 +133,12 @@ import VaultFormat
 
     /// What was not durable is lost with a crash, and that is no damage; the root that it builds on is one.
     @Test func `after a kill nothing is said to be older, unless the durable root is lost`() throws {
-        let rig = try Rig(bytes: 16 << 20)
-        try rig.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
-        try rig.library.makeDurable()
-        try rig.put("albums/b.jpg", jpeg("2024-05-01", more: 2))
-        try rig.die()
-        let unlocked = try rig.vault.unlock(readOnly: true)
+        let fixture = try Fixture(bytes: 16 << 20)
+        try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.library.makeDurable()
+        try fixture.put("albums/b.jpg", jpeg("2024-05-01", more: 2))
+        try fixture.die()
+        let unlocked = try fixture.vault.unlock(readOnly: true)
         #expect(try SpaceCheck.run(unlocked).findings == [])
         let space = try unlocked.openSpace(readOnly: true)
         #expect(!space.current.isDurable)
@@ -147,7 +147,7 @@ import VaultFormat
                 $0.root.generation == space.current.base
             })
         for copy in 0..<2 {
-            try rig.vault.damage(
+            try fixture.vault.damage(
                 spaceIndex: unlocked.index, segment: copy, offset: UInt64(base.slot * 4096 + 50))
         }
         #expect(
@@ -241,7 +241,7 @@ import VaultFormat
     /// Anything anywhere: `seed` tells what a failing case did.
     @Test(arguments: [UInt64(1), 2, 3, 4]) func `at random`(seed: UInt64) throws {
         let specimen = try Specimen()
-        var random = Dice(seed)
+        var random = RandomSource(seed)
         let used = try usedBytes(specimen)
         for number in 0..<60 {
             // Half of it where something is.

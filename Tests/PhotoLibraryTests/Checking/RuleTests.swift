@@ -91,7 +91,9 @@ import VaultFormat
             "INSERT INTO trash VALUES(-1, 5, 0, NULL, x'')"),
         Break("a row of the table identity makes no sense", .mended, "UPDATE identity SET length = 1 << 18"),
         Break("a row of the table dead makes no sense", .mended, "INSERT INTO dead VALUES(7, x'00')"),
-        Break("a row of the table unfiled makes no sense", .mended, "INSERT INTO unfiled VALUES(-1)"),
+        Break(
+            "a row of the table classification_pending makes no sense", .mended,
+            "INSERT INTO classification_pending VALUES(-1)"),
         Break("a row of the table unrecorded makes no sense", .mended, "INSERT INTO unrecorded VALUES(-1)"),
         Break(
             "a link's target is none that a link can have", .mended,
@@ -239,13 +241,15 @@ import VaultFormat
         Break("the bytes of all photos are counted wrongly", .mended, "UPDATE counter SET photo_bytes = 7"),
         Break(
             "the cost of all thumbnails is counted wrongly", .mended, "UPDATE counter SET picture_bytes = 7"),
-        Break("photos without thumbnails are noted twice", .mended, "INSERT INTO unpictured VALUES(9, 8)"),
+        Break(
+            "photos without thumbnails are noted twice", .mended, "INSERT INTO thumbnail_pending VALUES(9, 8)"
+        ),
     ]
 
     private static let all = ofValues + ofNames + ofDetails + ofExtents + ofPhotos + ofCounts
 
     @Test func `every rule is broken here`() {
-        #expect(Set(Self.all.map(\.rule)) == Set(CatalogueRule.all.map(\.violation)))
+        #expect(Set(Self.all.map(\.rule)) == Set(IntegrityConstraint.all.map(\.violation)))
     }
 
     @Test(arguments: all.indices) func `what breaks a rule is found, and mended where it can be`(index: Int)

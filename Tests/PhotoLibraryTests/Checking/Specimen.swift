@@ -20,24 +20,25 @@ final class Specimen {
 
     /// - Parameter spaces: of one, each segment has a file of its own.
     init(spaces: Int = 2) throws {
-        let rig = try Rig(bytes: 16 << 20, trashDays: 30, spaces: spaces)
-        try rig.mkdir("albums/Trip")
+        let fixture = try Fixture(bytes: 16 << 20, trashDays: 30, spaces: spaces)
+        try fixture.mkdir("albums/Trip")
         for number in 0..<6 {
             let size = number % 2 == 0 ? 400 : 20_000
-            try rig.put("albums/Trip/\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number, size: size))
+            try fixture.put(
+                "albums/Trip/\(number).jpg", jpeg("2024-05-0\(number + 1)", more: number, size: size))
         }
-        try rig.put("albums/long.bin", noise(300_000))
-        try rig.put("albums/Trip/notes.txt", Array("plain".utf8))
-        try rig.put("albums/copy.jpg", rig.get("albums/Trip/1.jpg"))
-        try rig.put("albums/gone.jpg", jpeg("2023-01-01", more: 77, size: 3000))
-        try rig.remount()
-        try rig.rm("moments/2023-01-01/gone.jpg")
-        _ = try rig.library.thumbnail(of: rig.ino("albums/Trip/2.jpg"), .standard)
-        try rig.remount()
-        try rig.put("albums/late.jpg", jpeg("2022-01-01", more: 78, size: 5000))
-        files = try Self.read(rig)
-        vault = rig.vault
-        try rig.close()
+        try fixture.put("albums/long.bin", noise(300_000))
+        try fixture.put("albums/Trip/notes.txt", Array("plain".utf8))
+        try fixture.put("albums/copy.jpg", fixture.get("albums/Trip/1.jpg"))
+        try fixture.put("albums/gone.jpg", jpeg("2023-01-01", more: 77, size: 3000))
+        try fixture.remount()
+        try fixture.rm("moments/2023-01-01/gone.jpg")
+        _ = try fixture.library.thumbnail(of: fixture.ino("albums/Trip/2.jpg"), .standard)
+        try fixture.remount()
+        try fixture.put("albums/late.jpg", jpeg("2022-01-01", more: 78, size: 5000))
+        files = try Self.read(fixture)
+        vault = fixture.vault
+        try fixture.close()
         unlocked = try vault.unlock()
         var whole: [Int: Data] = [:]
         for number in 0..<(try Vault.info(vault.path).segmentsPerSpace) {
@@ -46,11 +47,11 @@ final class Specimen {
         self.whole = whole
     }
 
-    private static func read(_ rig: Rig) throws -> [String: [UInt8]] {
+    private static func read(_ fixture: Fixture) throws -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
-        for path in try rig.moments() { files["moments/\(path)"] = try rig.get("moments/\(path)") }
+        for path in try fixture.moments() { files["moments/\(path)"] = try fixture.get("moments/\(path)") }
         for path in ["albums/long.bin", "albums/Trip/notes.txt", "albums/copy.jpg"] {
-            files[path] = try rig.get(path)
+            files[path] = try fixture.get(path)
         }
         return files
     }

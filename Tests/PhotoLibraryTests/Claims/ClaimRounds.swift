@@ -34,7 +34,7 @@ final class ClaimRounds: @unchecked Sendable {
     /// Only whose turn it is uses it.
     private var ledger = Ledger()
     private var mountsLeft: Int
-    private var dices: [Dice]
+    private var dices: [RandomSource]
 
     /// - Parameter mounts: how often the space is mounted, by all together.
     init(
@@ -51,7 +51,7 @@ final class ClaimRounds: @unchecked Sendable {
                 "computer \(number)", vault, disk, turns, isLocal: number == 0 && seed % 3 == 0,
                 claims: claims)
         }
-        dices = (0..<count).map { Dice(seed &* 31 &+ UInt64($0)) }
+        dices = (0..<count).map { RandomSource(seed &* 31 &+ UInt64($0)) }
     }
 
     var losses: [String] { ledger.losses }
@@ -86,7 +86,7 @@ final class ClaimRounds: @unchecked Sendable {
             ledger.mounts += 1
             verify(process, "mount \(ledger.mounts) on \(computers[number].name)", Self.filesRead)
             do { try play(process, number) } catch {
-                // It has lost the space, or finds something damaged that another writes over.
+                // It has lost the space, or scan something damaged that another writes over.
                 if process.space.writeStop == .claimLost { ledger.stops += 1 }
             }
             if Bool.random(using: &dices[number]) { try? process.unmount() } else { process.kill() }
@@ -154,8 +154,8 @@ final class ClaimRounds: @unchecked Sendable {
     }
 
     private static let noise: [UInt8] = {
-        var dice = Dice(7)
-        return (0..<400_000).map { _ in UInt8(truncatingIfNeeded: dice.next() >> 32) }
+        var random = RandomSource(7)
+        return (0..<400_000).map { _ in UInt8(truncatingIfNeeded: random.next() >> 32) }
     }()
 
     private static let failuresMax = 100

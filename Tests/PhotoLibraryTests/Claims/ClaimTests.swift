@@ -161,7 +161,7 @@ import VaultFormat
         #expect(asked.withLock { $0 } == 5)
     }
 
-    /// Another process of the computer `here`, which finds this of others.
+    /// Another process of the computer `here`, which scan this of others.
     private func host(_ life: ProcessLife) -> ClaimHost {
         ClaimHost(
             machine: Array("here".utf8), process: ProcessIdentity(namespace: 2, id: 99, start: 99),
@@ -307,7 +307,7 @@ import VaultFormat
         _ = try slot.write(claim)
     }
 
-    @Test func `the timer finds another's claim though nothing is written`() throws {
+    @Test func `the timer scan another's claim though nothing is written`() throws {
         let old = try writer(on: here)
         #expect(old.space.lookAtClaimIfDue() == 4000)
         try stealClaim(for: there.start())
@@ -422,7 +422,7 @@ import VaultFormat
         if isSafe { #expect(try has("albums/one", after)) }
     }
 
-    @Test func `who finds the space changed since it was opened does not write`() throws {
+    @Test func `who scan the space changed since it was opened does not write`() throws {
         try writer(on: here).unmount()
         let late = here.start()
         try late.mount()

@@ -113,7 +113,7 @@ final class ComputerProcess: ForwardingCalls, LibraryUser {
         options.commitsByHand = true
         let catalogue = try Catalogue(storage: space, readOnly: false)
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
-        library.commons.makeRoom = { _ in false }
+        library.context.makeRoom = { _ in false }
         mounted.withLock { $0 = library }
     }
 

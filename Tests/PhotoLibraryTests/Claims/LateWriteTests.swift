@@ -53,24 +53,25 @@ import VaultFormat
     }
 
     @Test(arguments: 1...24) func `what arrives late touches nothing that is safe`(seed: UInt64) throws {
-        var dice = Dice(seed)
+        var random = RandomSource(seed)
         let vault = try MemoryVault(spaces: seed % 2 == 0 ? 1 : 2, segments: 24)
         let believed = MemoryDisk(vault.empty)
         let lost = try Computer("cut off", vault, believed, turns)
         var safe: [String: [UInt8]] = [:]
         let old = lost.start()
         try old.mount()
-        for number in 0..<Int.random(in: 0..<30, using: &dice) {
-            try save("albums/a\(number)", Int.random(in: 1..<200_000, using: &dice), old, &safe)
+        for number in 0..<Int.random(in: 0..<30, using: &random) {
+            try save("albums/a\(number)", Int.random(in: 1..<200_000, using: &random), old, &safe)
         }
         let cut = Cut(believed)
         // It writes for less than five seconds, and looks in vain before a root: or just had looked.
         var unsafe: [String: [UInt8]] = [:]
-        for number in 0..<Int.random(in: 1..<20, using: &dice) {
+        for number in 0..<Int.random(in: 1..<20, using: &random) {
             try old.put(
-                "albums/b\(number)", [UInt8](repeating: 9, count: Int.random(in: 1..<300_000, using: &dice)))
+                "albums/b\(number)", [UInt8](repeating: 9, count: Int.random(in: 1..<300_000, using: &random))
+            )
         }
-        if Bool.random(using: &dice) {
+        if Bool.random(using: &random) {
             try save("albums/last", 50_000, old, &unsafe)
         } else {
             old.commit(durable: false)
@@ -79,15 +80,15 @@ import VaultFormat
         let other = try Computer("other", vault, cut.real, turns)
         var new = other.start()
         try new.mount(takingOver: true)
-        for number in 0..<Int.random(in: 1..<40, using: &dice) {
-            try save("albums/c\(number)", Int.random(in: 1..<200_000, using: &dice), new, &safe)
-            if Int.random(in: 0..<10, using: &dice) == 0 {
+        for number in 0..<Int.random(in: 1..<40, using: &random) {
+            try save("albums/c\(number)", Int.random(in: 1..<200_000, using: &random), new, &safe)
+            if Int.random(in: 0..<10, using: &random) == 0 {
                 try new.unmount()
                 new = other.start()
                 try new.mount()
             }
         }
-        if Bool.random(using: &dice) { try new.unmount() } else { new.kill() }
+        if Bool.random(using: &random) { try new.unmount() } else { new.kill() }
         try cut.send()
 
         let after = other.start()

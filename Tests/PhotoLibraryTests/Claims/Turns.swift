@@ -9,17 +9,17 @@ final class Turns: @unchecked Sendable {
     private let lock = Lock()
     private let turn = Condition()
     // All under `lock`.
-    private var dice: Dice
+    private var random: RandomSource
     private var current = -1
     /// Of each thread, from when on it may run; nil: it has ended.
     private var wakes: [Int64?] = []
     private var clock: Int64 = 1_000_000
-    /// One in so many system calls finds its thread stopped.
+    /// One in so many system calls scan its thread stopped.
     private let stopShare: Int
     private let stopMilliseconds: ClosedRange<Int64>
 
     init(seed: UInt64, stopShare: Int, stopMilliseconds: ClosedRange<Int64>) {
-        dice = Dice(seed)
+        random = RandomSource(seed)
         self.stopShare = stopShare
         self.stopMilliseconds = stopMilliseconds
     }
@@ -55,10 +55,10 @@ final class Turns: @unchecked Sendable {
         defer { lock.unlock() }
         guard current >= 0 else { return }
         // Most calls are quick: the threads change places seldom enough that something is done.
-        clock += Int64.random(in: 0..<4, using: &dice) / 3
-        guard Int.random(in: 0..<8, using: &dice) == 0 else { return }
-        let isStopped = Int.random(in: 0..<max(1, stopShare / 8), using: &dice) == 0
-        sleep(isStopped ? Int64.random(in: stopMilliseconds, using: &dice) : 0)
+        clock += Int64.random(in: 0..<4, using: &random) / 3
+        guard Int.random(in: 0..<8, using: &random) == 0 else { return }
+        let isStopped = Int.random(in: 0..<max(1, stopShare / 8), using: &random) == 0
+        sleep(isStopped ? Int64.random(in: stopMilliseconds, using: &random) : 0)
     }
 
     /// Lets others run for so long.
@@ -84,6 +84,6 @@ final class Turns: @unchecked Sendable {
             return
         }
         clock = max(clock, first)
-        current = left.filter { wakes[$0] ?? .max <= clock }.randomElement(using: &dice) ?? left[0]
+        current = left.filter { wakes[$0] ?? .max <= clock }.randomElement(using: &random) ?? left[0]
     }
 }

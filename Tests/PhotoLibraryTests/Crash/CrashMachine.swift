@@ -24,8 +24,8 @@ struct CrashMachine {
 
     let vault: MemoryVault
     var effort = Effort()
-    var dice: Dice
-    /// Given to every session, so that tests see that the machine finds what it is for.
+    var random: RandomSource
+    /// Given to every session, so that tests see that the machine scan what it is for.
     var sabotage: (Space) throws -> Void = { _ in }
     /// Syncs that do nothing.
     var ignoredSyncs: MemoryDisk.SyncKinds = []
@@ -43,7 +43,7 @@ struct CrashMachine {
 
     init(_ vault: MemoryVault, seed: UInt64) throws {
         self.vault = vault
-        dice = Dice(seed)
+        random = RandomSource(seed)
         let disk = MemoryDisk(vault.empty)
         let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
         let header = try Header.read(directory.header, calls: disk, mayRepair: false)
@@ -57,7 +57,7 @@ struct CrashMachine {
 
     /// Tries everything that begins with an empty vault, in which much was done already.
     mutating func run() throws {
-        try explore(CrashState(disk: vault.empty), depth: 1, aging: Int.random(in: 0..<60, using: &dice))
+        try explore(CrashState(disk: vault.empty), depth: 1, aging: Int.random(in: 0..<60, using: &random))
     }
 
     /// Works on in `state` and tries every crash of that.
@@ -66,7 +66,7 @@ struct CrashMachine {
             vault, state, isPressed: isPressed, isAuditing: isAuditing, ignoring: ignoredSyncs)
         mountCount += 1
         session.sabotage = sabotage
-        var work = CrashWork(session: session, dice: Dice(dice.next()))
+        var work = CrashWork(session: session, random: RandomSource(random.next()))
         work.isFailing = isFailing
         if aging > 0 { try work.age() }
         try work.run(steps: aging + effort.steps)
@@ -77,11 +77,11 @@ struct CrashMachine {
         var next: [CrashState] = []
         while tour.advance() {
             let isEarly = aging > 0 && tour.eventCount * (aging + effort.steps) < total * aging
-            if isEarly && Int.random(in: 0..<20, using: &dice) > 0 { continue }
+            if isEarly && Int.random(in: 0..<20, using: &random) > 0 { continue }
             try judgeAll(&tour, &next, total)
         }
         guard depth < effort.depth else { return }
-        for state in next.shuffled(using: &dice).prefix(effort.branches) {
+        for state in next.shuffled(using: &random).prefix(effort.branches) {
             try explore(state, depth: depth + 1)
         }
     }
@@ -91,12 +91,12 @@ struct CrashMachine {
         _ tour: inout CrashTour, _ next: inout [CrashState], _ total: Int
     ) throws {
         try judge(
-            tour.killed(using: &dice), "kill after event \(tour.eventCount)", tour.history, &next, total)
+            tour.killed(using: &random), "kill after event \(tour.eventCount)", tour.history, &next, total)
         guard !tour.now.pending.isEmpty else { return }
         for _ in 0..<effort.cutsPerEvent {
-            let survival = Survival.allCases.randomElement(using: &dice) ?? .nothing
-            let seed = dice.next()
-            var choice = Dice(seed)
+            let survival = Survival.allCases.randomElement(using: &random) ?? .nothing
+            let seed = random.next()
+            var choice = RandomSource(seed)
             let image = tour.now.afterPowerCut(survival, using: &choice)
             let words = "power cut after event \(tour.eventCount): \(survival), \(seed)"
             try judge(try tour.cut(image, isRebooting: isRebooting), words, tour.history, &next, total)
@@ -117,8 +117,8 @@ struct CrashMachine {
                 let opening = try passwordThatOpens(crash)
                 state.passwords = [opening] + crash.passwords.filter { $0 != opening }
             }
-            if Int.random(in: 0..<max(1, total / 8), using: &dice) == 0 { next.append(state) }
-            guard !isKnown || Int.random(in: 0..<effort.mountedShare, using: &dice) == 0 else { return }
+            if Int.random(in: 0..<max(1, total / 8), using: &random) == 0 { next.append(state) }
+            guard !isKnown || Int.random(in: 0..<effort.mountedShare, using: &random) == 0 else { return }
             mountCount += 1
             _ = try CrashSession(vault, state, isAuditing: isAuditing)
         } catch { throw CrashFailure("\(words) of \(total): \(error)\n\(history())") }

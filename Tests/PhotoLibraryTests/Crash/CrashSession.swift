@@ -10,9 +10,9 @@ import VaultFormat
 /// A disk as a crash left it, and what a mount may find there.
 struct CrashState {
     var disk: DiskState
-    /// What a mount finds now; nil for a vault nobody has mounted yet.
+    /// What a mount scan now; nil for a vault nobody has mounted yet.
     var found: PublishedCommit?
-    /// What it finds after a power cut.
+    /// What it scan after a power cut.
     var durable: PublishedCommit?
     /// Durable commits after that one which failed, and may count after a power cut all the same.
     var tried: [PublishedCommit] = []
@@ -119,8 +119,8 @@ final class CrashSession: LibraryUser {
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         seenGeneration = space.generation
         // No commit is to come in the middle of an operation, with half a tree.
-        library.commons.makeRoom = { _ in false }
-        library.commons.awaitReuse = {}
+        library.context.makeRoom = { _ in false }
+        library.context.awaitReuse = {}
         opened = library
         try press()
         library.didGoLive()
@@ -176,11 +176,11 @@ final class CrashSession: LibraryUser {
 
     /// Lets what is written next lie in one of a few segments of a space that has hundreds: more than have their bits
     /// in memory, and so few that each is soon used again.
-    func scatter(_ dice: inout Dice) {
+    func scatter(_ random: inout RandomSource) {
         guard isMounted, vault.spaceCount > 1, vault.limits == .least, !isPressed else { return }
         space.lock.withLock {
             let segments = Array(stride(from: 3, to: space.sectors.segmentCount, by: 40))
-            space.sectors.begin(atSegment: segments.randomElement(using: &dice) ?? 0)
+            space.sectors.begin(atSegment: segments.randomElement(using: &random) ?? 0)
         }
     }
 

@@ -60,11 +60,11 @@ struct CrashTour {
     private func candidates(
         from certainty: CrashSession.Certainty, _ isMeant: (PublishedCommit) -> Bool
     ) -> [PublishedCommit] {
-        let meant = published.filter { isMeant($0.commit) }
-        let past = meant.prefix { $0.at <= eventCount }
+        let resolve = published.filter { isMeant($0.commit) }
+        let past = resolve.prefix { $0.at <= eventCount }
         let safe = past.lastIndex { $0.certainty >= certainty } ?? 0
-        let coming = meant[past.endIndex...].firstIndex { $0.certainty > .tried } ?? meant.endIndex - 1
-        return safe <= coming ? meant[safe...coming].map(\.commit) : []
+        let coming = resolve[past.endIndex...].firstIndex { $0.certainty > .tried } ?? resolve.endIndex - 1
+        return safe <= coming ? resolve[safe...coming].map(\.commit) : []
     }
 
     /// The newest durable commit by now that cannot be lost.
@@ -84,12 +84,13 @@ struct CrashTour {
     private var currentPasswords: [String] { passwords.last { $0.at <= eventCount }?.words ?? [] }
 
     /// The process is gone, perhaps in the middle of the next write.
-    func killed(using dice: inout Dice) -> Crash {
+    func killed(using random: inout RandomSource) -> Crash {
         var disk = now
         if eventCount < log.count, case .wrote(let file, let pages) = log[eventCount], pages.count > 1,
-            Bool.random(using: &dice)
+            Bool.random(using: &random)
         {
-            disk.apply(.wrote(file: file, Array(pages.prefix(Int.random(in: 1..<pages.count, using: &dice)))))
+            disk.apply(
+                .wrote(file: file, Array(pages.prefix(Int.random(in: 1..<pages.count, using: &random)))))
         }
         return Crash(
             disk: disk, allowed: candidates(from: .written) { _ in true }, durable: safe, tried: tried,

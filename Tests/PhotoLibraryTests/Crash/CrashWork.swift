@@ -8,7 +8,7 @@ import TestSupport
 /// Random work in a session: all that users do, and commits of both kinds between.
 struct CrashWork {
     let session: CrashSession
-    var dice: Dice
+    var random: RandomSource
     /// Whether system calls may fail.
     var isFailing = true
 
@@ -19,11 +19,11 @@ struct CrashWork {
     mutating func run(steps: Int) throws {
         for _ in 0..<steps {
             if !session.isMounted { try session.mount() }
-            session.scatter(&dice)
-            let kind = Int.random(in: 0..<40, using: &dice)
-            let isFaulty = isFailing && kind < Self.leaving && Int.random(in: 0..<6, using: &dice) == 0
+            session.scatter(&random)
+            let kind = Int.random(in: 0..<40, using: &random)
+            let isFaulty = isFailing && kind < Self.leaving && Int.random(in: 0..<6, using: &random) == 0
             if isFaulty {
-                session.calls.inject(pick(Self.faults), after: Int.random(in: 0..<25, using: &dice))
+                session.calls.inject(pick(Self.faults), after: Int.random(in: 0..<25, using: &random))
             }
             do { try step(kind) } catch let error as FileError {
                 // What cannot be done just now, because a name is taken or nothing is there.
@@ -31,15 +31,15 @@ struct CrashWork {
             }
             session.calls.injectNothing()
             // What found no room is not in the commits to come, though it can be read.
-            if session.isMounted, !session.library.commons.unsavedFiles.isEmpty { session.abandon() }
+            if session.isMounted, !session.library.context.unsavedFiles.isEmpty { session.abandon() }
         }
     }
 
     /// Makes many small commits, so that slots are used again.
     mutating func age() throws {
-        for _ in 0..<Int.random(in: 0..<80, using: &dice) {
+        for _ in 0..<Int.random(in: 0..<80, using: &random) {
             _ = try session.library.setAttributes(3, AttributeChanges(modified: .now), session.caller)
-            try session.commit(durable: Int.random(in: 0..<4, using: &dice) == 0)
+            try session.commit(durable: Int.random(in: 0..<4, using: &random) == 0)
         }
     }
 
@@ -79,7 +79,7 @@ struct CrashWork {
         case 36: session.space.overwriteFreed(most: 1 << 20)
         case 37: try fsyncDirectory()
         case 38:
-            if isFailing { try session.failToCommit(afterSyncs: Int.random(in: 0..<4, using: &dice)) }
+            if isFailing { try session.failToCommit(afterSyncs: Int.random(in: 0..<4, using: &random)) }
         default: try leave()
         }
     }
@@ -88,27 +88,27 @@ struct CrashWork {
 
     private mutating func content() -> [UInt8] {
         let size =
-            switch Int.random(in: 0..<10, using: &dice) {
+            switch Int.random(in: 0..<10, using: &random) {
             case 0: 0
-            case 1..<7: Int.random(in: 1...3000, using: &dice)
-            case 7..<9: Int.random(in: 3000...40_000, using: &dice)
-            default: Int.random(in: 100_000...300_000, using: &dice)
+            case 1..<7: Int.random(in: 1...3000, using: &random)
+            case 7..<9: Int.random(in: 3000...40_000, using: &random)
+            default: Int.random(in: 100_000...300_000, using: &random)
             }
-        return noise(size, seed: Int.random(in: 0..<1_000_000, using: &dice))
+        return noise(size, seed: Int.random(in: 0..<1_000_000, using: &random))
     }
 
     private mutating func picture() -> [UInt8] {
         jpeg(
-            pick(Self.days), more: Int.random(in: 0..<1000, using: &dice),
-            size: Int.random(in: 400...20_000, using: &dice))
+            pick(Self.days), more: Int.random(in: 0..<1000, using: &random),
+            size: Int.random(in: 400...20_000, using: &random))
     }
 
-    private mutating func pick<T>(_ all: [T]) -> T { all[Int.random(in: 0..<all.count, using: &dice)] }
+    private mutating func pick<T>(_ all: [T]) -> T { all[Int.random(in: 0..<all.count, using: &random)] }
 
     private mutating func newPath(_ letter: String, _ suffix: String = "") throws -> String {
         let directory = pick(Self.directories)
         if !session.exists(directory) { try session.mkdir(directory) }
-        return "\(directory)/\(letter)\(Int.random(in: 0..<5, using: &dice))\(suffix)"
+        return "\(directory)/\(letter)\(Int.random(in: 0..<5, using: &random))\(suffix)"
     }
 
     private mutating func some(_ directories: [String]) throws -> String {
@@ -133,7 +133,7 @@ struct CrashWork {
     private mutating func overwriteInPlace() throws {
         let file = try session.open(try someFile())
         defer { session.library.release(file) }
-        try session.write(file, content(), at: UInt64(Int.random(in: 0..<150_000, using: &dice)))
+        try session.write(file, content(), at: UInt64(Int.random(in: 0..<150_000, using: &random)))
         try session.library.flush(file)
     }
 
@@ -145,7 +145,7 @@ struct CrashWork {
     }
 
     private mutating func truncate() throws {
-        try session.truncate(try someFile(), UInt64(Int.random(in: 0..<200_000, using: &dice)))
+        try session.truncate(try someFile(), UInt64(Int.random(in: 0..<200_000, using: &random)))
     }
 
     private mutating func removeFile() throws { try session.rm(try someFile()) }
@@ -153,7 +153,7 @@ struct CrashWork {
     private mutating func removePhoto() throws { try session.rm(try somePhoto()) }
 
     private mutating func moveSomething() throws {
-        if Bool.random(using: &dice) {
+        if Bool.random(using: &random) {
             try session.mv(try someFile(), newPath("f"))
         } else {
             try session.mv(try somePhoto(), "moments/\(pick(Self.days))/q.jpg")
@@ -165,9 +165,9 @@ struct CrashWork {
             try session.mkdir(path, mode: 0o700)
         }
         let name = try someFile()
-        try session.mv(name, Self.trash + "/files/t\(Int.random(in: 0..<3, using: &dice))")
-        if Bool.random(using: &dice) { try session.commit(durable: Bool.random(using: &dice)) }
-        if Bool.random(using: &dice) {
+        try session.mv(name, Self.trash + "/files/t\(Int.random(in: 0..<3, using: &random))")
+        if Bool.random(using: &random) { try session.commit(durable: Bool.random(using: &random)) }
+        if Bool.random(using: &random) {
             try session.mv(try some([Self.trash + "/files"]), newPath("p", ".jpg"))
         }
     }
@@ -188,7 +188,7 @@ struct CrashWork {
 
     private mutating func importPhoto() throws {
         let bytes = picture()
-        let name = "i\(Int.random(in: 0..<5, using: &dice)).jpg"
+        let name = "i\(Int.random(in: 0..<5, using: &random)).jpg"
         _ = try session.bring(name, bytes)
     }
 
@@ -199,17 +199,17 @@ struct CrashWork {
         try session.rm(path)
         try session.write(file, content())
         try session.library.flush(file)
-        try session.commit(durable: Bool.random(using: &dice))
+        try session.commit(durable: Bool.random(using: &random))
     }
 
     // MARK: Commits
 
     private mutating func commitBetween() throws {
-        let work = try (0..<Int.random(in: 1...4, using: &dice)).map { _ in
+        let work = try (0..<Int.random(in: 1...4, using: &random)).map { _ in
             (new: try newPath("f"), bytes: content(), old: try? someFile(), more: content())
         }
-        let (isDurable, interval) = (Bool.random(using: &dice), pick(CrashSession.Interval.allCases))
-        var places = dice
+        let (isDurable, interval) = (Bool.random(using: &random), pick(CrashSession.Interval.allCases))
+        var places = random
         try session.commit(durable: isDurable, interval) { [session] in
             for (new, bytes, old, more) in work {
                 session.scatter(&places)
@@ -243,8 +243,8 @@ struct CrashWork {
         let tree = try session.dump()
         let file = try session.open(try someFile())
         defer { session.library.release(file) }
-        try session.write(file, content(), at: UInt64(Int.random(in: 0..<10_000, using: &dice)))
-        let isDurable = Bool.random(using: &dice)
+        try session.write(file, content(), at: UInt64(Int.random(in: 0..<10_000, using: &random)))
+        let isDurable = Bool.random(using: &random)
         let directory = try session.ino("albums")
         _ = try session.library.setAttributes(directory, AttributeChanges(modified: .now), session.caller)
         try session.publish(tree) { session.library.committer.commitByHand(durable: isDurable) }
@@ -253,8 +253,8 @@ struct CrashWork {
 
     /// Unmounts, with or without what is done to a vault that is not mounted.
     private mutating func leave() throws {
-        if Int.random(in: 0..<3, using: &dice) == 0 { try session.grow() }
+        if Int.random(in: 0..<3, using: &random) == 0 { try session.grow() }
         try session.unmount()
-        if Bool.random(using: &dice) { try session.changePassword() }
+        if Bool.random(using: &random) { try session.changePassword() }
     }
 }

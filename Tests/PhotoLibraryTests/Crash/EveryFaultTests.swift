@@ -155,7 +155,7 @@ import Testing
 
     // MARK: Mounting
 
-    /// A fault at each call of a mount: it fails and says so, or it succeeds; the next one finds all there was.
+    /// A fault at each call of a mount: it fails and says so, or it succeeds; the next one scan all there was.
     @Test(arguments: [1, 2], [true, false]) func `each call of a mount fails once`(spaces: Int, isSoft: Bool)
         throws
     {

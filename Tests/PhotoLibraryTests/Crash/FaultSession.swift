@@ -65,7 +65,7 @@ final class FaultSession: LibraryUser {
 
     func commit(durable: Bool) { library.committer.commitByHand(durable: durable) }
 
-    /// What a mount finds after a power cut now.
+    /// What a mount scan after a power cut now.
     func treeAfterPowerCut() throws -> TreeDump {
         let left = try FaultSession(vault, on: try MemoryVault.rebooted(disk.state.durable))
         defer { left.kill() }

@@ -17,7 +17,7 @@ import Testing
         return try CrashSession(session.vault, CrashState(disk: disk ?? session.disk.state))
     }
 
-    /// What a mount finds when all that is not durable is gone.
+    /// What a mount scan when all that is not durable is gone.
     private func treeAfterPowerCut(_ session: CrashSession) throws -> TreeDump {
         let disk = try MemoryVault.rebooted(session.disk.state.durable)
         return try CrashSession(session.vault, CrashState(disk: disk)).dump()

@@ -10,13 +10,13 @@ import Testing
 
     private struct Filling {
         let session: FaultSession
-        var dice: Dice
+        var random: RandomSource
         var sizes: [String: Int] = [:]
         private var count = 0
 
         init(_ session: FaultSession, seed: UInt64) {
             self.session = session
-            dice = Dice(seed)
+            random = RandomSource(seed)
         }
 
         var total: Int { sizes.values.reduce(0, +) }
@@ -30,7 +30,7 @@ import Testing
         mutating func fill() throws {
             var most = 400_000
             while most >= 2000 {
-                let size = Int.random(in: most / 2...most, using: &dice)
+                let size = Int.random(in: most / 2...most, using: &random)
                 count += 1
                 let name = "f\(count)"
                 do {
@@ -45,7 +45,7 @@ import Testing
         }
 
         mutating func removeHalf() throws {
-            for name in sizes.keys.sorted().shuffled(using: &dice).prefix(sizes.count / 2) {
+            for name in sizes.keys.sorted().shuffled(using: &random).prefix(sizes.count / 2) {
                 try session.rm("albums/" + name)
                 sizes[name] = nil
             }

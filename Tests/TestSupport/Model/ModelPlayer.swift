@@ -15,7 +15,7 @@ struct ModelPlayer {
     let isAlone: Bool
     let model = ModelTree(uid: getuid())
     let mounted: MountedTree
-    private var dice: Dice
+    private var random: RandomSource
     private let seed: UInt64
     /// Where its albums are.
     let base: String
@@ -37,7 +37,7 @@ struct ModelPlayer {
         base = number == nil ? "albums" : "albums/\(marker)"
         let year = 2010 + (number ?? 0)
         days = ["01-01", "02-02", "03-03", "04-04"].map { "\(year)-\($0)" }
-        dice = Dice(seed &* 64 &+ UInt64(number ?? 63))
+        random = RandomSource(seed &* 64 &+ UInt64(number ?? 63))
         self.seed = seed
     }
 
@@ -45,7 +45,7 @@ struct ModelPlayer {
     var files: String { trash + "/files" }
 
     /// A number below `bound`.
-    mutating func roll(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &dice) }
+    mutating func roll(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
 
     /// A number that no other thing has.
     mutating func anew() -> Int {

@@ -73,14 +73,14 @@ extension ModelTree {
     func leaveTrash(_ photo: ModelNode) {
         guard let kept = photo.trashed else { return }
         photo.trashed = nil
-        guard let heir = photo.copies.first(where: { !$0.names.isEmpty }) else {
+        guard let successor = photo.copies.first(where: { !$0.names.isEmpty }) else {
             for copy in photo.copies { copy.isGone = true }
             photo.copies = []
             return
         }
-        handOver(photo, to: heir)
-        heir.photo = photo.photo
-        heir.trashed = ModelNode.Trashed(name: kept.name, names: kept.names.filter { $0.node !== photo })
+        handOver(photo, to: successor)
+        successor.photo = photo.photo
+        successor.trashed = ModelNode.Trashed(name: kept.name, names: kept.names.filter { $0.node !== photo })
     }
 
     func trashFromDay(_ it: Renaming) -> Int32 {

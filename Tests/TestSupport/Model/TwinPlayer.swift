@@ -7,7 +7,7 @@ struct TwinPlayer {
     /// A file system that is known to do right.
     private(set) var known: TwinSide
     private(set) var tried: TwinSide
-    private var dice: Dice
+    private var random: RandomSource
     private let seed: UInt64
     private let number: Int
     private let common: CommonInodes
@@ -21,7 +21,7 @@ struct TwinPlayer {
         self.tried = TwinSide(root: tried)
         self.number = number
         self.seed = seed
-        dice = Dice(seed &* 64 &+ UInt64(number))
+        random = RandomSource(seed &* 64 &+ UInt64(number))
     }
 
     /// Where this player works, below both directories. Two deep, so that a link to `../a` leads to nobody else's.
@@ -68,7 +68,7 @@ struct TwinPlayer {
 
     // MARK: Choosing
 
-    private mutating func roll(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &dice) }
+    private mutating func roll(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
 
     /// A path in this player's directory, or in another's; few, so that most have something.
     private mutating func path(in home: String? = nil) -> String {

@@ -73,9 +73,9 @@ final class EditedVault {
     }
 
     /// A disk with the vault, after changes at random.
-    func edited(_ count: Int, _ dice: Dice) throws -> (disk: MemoryDisk, edits: [String]) {
+    func edited(_ count: Int, _ random: RandomSource) throws -> (disk: MemoryDisk, edits: [String]) {
         let disk = MemoryDisk(base, isRecording: false)
-        var editor = try RowEditor(try vault.openSpace(disk), dice)
+        var editor = try RowEditor(try vault.openSpace(disk), random)
         try editor.run(count)
         disk.closeAll()
         return (disk, editor.edits)

@@ -62,10 +62,10 @@ import VaultFormat
 
     /// Makes one round; how many rows it changed, and whether it failed.
     private func round(_ seed: UInt64, _ vaults: [EditedVault]) -> (count: Int, hasFailed: Bool) {
-        var dice = Dice(seed)
-        let count = Int.random(in: 1...Self.editsPerRoundMax, using: &dice)
+        var random = RandomSource(seed)
+        let count = Int.random(in: 1...Self.editsPerRoundMax, using: &random)
         let round = RowRound(vaults[seed % 3 == 0 ? 1 : 0], seed: seed)
-        do { try round.run(count, dice) } catch { round.record("\(error)") }
+        do { try round.run(count, random) } catch { round.record("\(error)") }
         return (count, round.hasFailed)
     }
 
@@ -100,8 +100,8 @@ private final class RowRound {
         Issue.record("seed \(seed): \(text)\n\(edits.joined(separator: "\n"))", sourceLocation: location)
     }
 
-    func run(_ count: Int, _ dice: Dice) throws {
-        let (disk, edits) = try vault.edited(count, dice)
+    func run(_ count: Int, _ random: RandomSource) throws {
+        let (disk, edits) = try vault.edited(count, random)
         self.edits = edits
         let report = try check(disk)
         if report.findings.isEmpty { try read(disk, after: report, "clean at once") }
@@ -113,7 +113,7 @@ private final class RowRound {
         }
         try read(disk, after: repaired, "after a repair")
         try use(disk)
-        if seed % 8 == 0 { try salvage(count, dice) }
+        if seed % 8 == 0 { try salvage(count, random) }
     }
 
     private func check(_ disk: MemoryDisk) throws -> SpaceReport {
@@ -218,8 +218,8 @@ private final class RowRound {
     }
 
     /// The same rows, built anew from what can be found.
-    private func salvage(_ count: Int, _ dice: Dice) throws {
-        let (disk, _) = try vault.edited(count, dice)
+    private func salvage(_ count: Int, _ random: RandomSource) throws {
+        let (disk, _) = try vault.edited(count, random)
         do {
             let salvage = try Salvage.survey(try vault.unlock(disk), options: .forChecks) { _, _ in }
             try salvage.rebuild()

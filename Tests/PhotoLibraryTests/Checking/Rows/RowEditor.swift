@@ -9,7 +9,7 @@ import VaultFormat
 /// and the bits of its sectors. What it did stands in `edits`.
 struct RowEditor {
     private let space: Space
-    private var dice: Dice
+    private var random: RandomSource
     private(set) var edits: [String] = []
 
     private struct Table {
@@ -20,8 +20,8 @@ struct RowEditor {
     }
     private let tables: [Table]
 
-    init(_ space: Space, _ dice: Dice) throws {
-        (self.space, self.dice) = (space, dice)
+    init(_ space: Space, _ random: RandomSource) throws {
+        (self.space, self.random) = (space, random)
         let memory = try Connection(path: ":memory:", vfs: nil, readOnly: false)
         try Schema.prepare(memory, readOnly: false)
         let names = try memory.prepare("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name").all
@@ -45,7 +45,7 @@ struct RowEditor {
     mutating func run(_ count: Int) throws {
         var left = count
         while left > 0 {
-            let kind = Int.random(in: 0..<20, using: &dice)
+            let kind = Int.random(in: 0..<20, using: &random)
             // What the changes before have made impossible is not done.
             do {
                 switch kind {
@@ -108,11 +108,11 @@ struct RowEditor {
             return
         }
         let statement: String
-        switch Int.random(in: 0..<24, using: &dice) {
+        switch Int.random(in: 0..<24, using: &random) {
         case 0: statement = "DELETE FROM \(table.name) WHERE \(row)"
         case 1:
             // The same again under another key.
-            let changed = table.keys.randomElement(using: &dice) ?? table.columns[0].name
+            let changed = table.keys.randomElement(using: &random) ?? table.columns[0].name
             let values = try table.columns.map { column in
                 column.name == changed ? try value(of: column.name, table, database) : column.name
             }
@@ -120,18 +120,18 @@ struct RowEditor {
                 "INSERT OR REPLACE INTO \(table.name) SELECT \(values.joined(separator: ", ")) "
                 + "FROM \(table.name) WHERE \(row)"
         case 2:
-            let column = table.columns.randomElement(using: &dice) ?? table.columns[0]
+            let column = table.columns.randomElement(using: &random) ?? table.columns[0]
             statement =
                 "UPDATE OR REPLACE \(table.name) SET \(column.name) = "
                 + "\(try value(of: column.name, table, database)) WHERE \(table.columns[0].name) % 2 = 0"
         case 3:
             let other = try randomRow(database, table) ?? row
-            let column = table.columns.randomElement(using: &dice)?.name ?? table.columns[0].name
+            let column = table.columns.randomElement(using: &random)?.name ?? table.columns[0].name
             statement =
                 "UPDATE OR REPLACE \(table.name) SET \(column) = "
                 + "(SELECT \(column) FROM \(table.name) WHERE \(other)) WHERE \(row)"
         default:
-            let column = table.columns.randomElement(using: &dice)?.name ?? table.columns[0].name
+            let column = table.columns.randomElement(using: &random)?.name ?? table.columns[0].name
             statement =
                 "UPDATE OR REPLACE \(table.name) SET \(column) = \(try value(of: column, table, database)) "
                 + "WHERE \(row)"
@@ -144,14 +144,14 @@ struct RowEditor {
     private mutating func tableWithRows(_ database: Connection) throws -> Table? {
         let weights = ["inode": 4, "dentry": 4, "extent": 5, "photo": 2, "identity": 2, "trash_name": 2]
         let choices = tables.flatMap { table in [Table](repeating: table, count: weights[table.name] ?? 1) }
-        return choices.randomElement(using: &dice)
+        return choices.randomElement(using: &random)
     }
 
     /// The condition that a row alone fulfils.
     private mutating func randomRow(_ database: Connection, _ table: Table) throws -> String? {
         let count = try database.prepare("SELECT count(*) FROM \(table.name)").one { Int($0.integer(0)) } ?? 0
         guard count > 0 else { return nil }
-        let place = Int.random(in: 0..<count, using: &dice)
+        let place = Int.random(in: 0..<count, using: &random)
         let keys = table.keys.map { "quote(\($0))" }.joined(separator: ", ")
         let found = try? database.prepare("SELECT \(keys) FROM \(table.name) LIMIT 1 OFFSET \(place)").one {
             row in
@@ -178,21 +178,21 @@ struct RowEditor {
     /// Something for a column, as SQL.
     private mutating func value(of column: String, _ table: Table, _ database: Connection) throws -> String {
         let isNumber = table.columns.first { $0.name == column }?.isNumber ?? true
-        let place = Int.random(in: 0..<20, using: &dice)
+        let place = Int.random(in: 0..<20, using: &random)
         let same = "(SELECT \(column) FROM \(table.name) ORDER BY \(column) LIMIT 1 OFFSET \(place))"
         guard isNumber else {
-            switch Int.random(in: 0..<4, using: &dice) {
+            switch Int.random(in: 0..<4, using: &random) {
             case 0: return "coalesce(\(same), x'')"
-            case 1: return "CAST(substr(\(column), 1, \(Int.random(in: 0..<8, using: &dice))) AS BLOB)"
+            case 1: return "CAST(substr(\(column), 1, \(Int.random(in: 0..<8, using: &random))) AS BLOB)"
             // Not `randomblob`: it would be something else each time.
             default:
-                let text = Self.texts.randomElement(using: &dice) ?? "x''"
+                let text = Self.texts.randomElement(using: &random) ?? "x''"
                 return text == "randomblob(255)"
                     ? "CAST(replace(hex(zeroblob(127)), '0', 'x') || 'é' AS BLOB)" : text
             }
         }
-        switch Int.random(in: 0..<8, using: &dice) {
-        case 0: return "\(column) + \(Int.random(in: -600...600, using: &dice))"
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: return "\(column) + \(Int.random(in: -600...600, using: &random))"
         case 1: return "\(column) + 1"
         case 2: return "\(column) * 2"
         case 3: return "coalesce(\(same), 0)"
@@ -203,12 +203,13 @@ struct RowEditor {
                     "inode.ino", "extent.content", "extent.sector", "dentry.id", "extent.offset",
                     "identity.sector",
                 ]
-                .randomElement(using: &dice) ?? "inode.ino"
+                .randomElement(using: &random) ?? "inode.ino"
             let parts = other.split(separator: ".")
-            let place = Int.random(in: 0..<20, using: &dice)
+            let place = Int.random(in: 0..<20, using: &random)
             return "coalesce((SELECT \(parts[1]) FROM \(parts[0]) LIMIT 1 OFFSET \(place)), 0)"
-        case 5: return "\(Int64(truncatingIfNeeded: dice.next() >> UInt64.random(in: 0..<60, using: &dice)))"
-        default: return "\(Self.numbers.randomElement(using: &dice) ?? 0)"
+        case 5:
+            return "\(Int64(truncatingIfNeeded: random.next() >> UInt64.random(in: 0..<60, using: &random)))"
+        default: return "\(Self.numbers.randomElement(using: &random) ?? 0)"
         }
     }
 
@@ -216,10 +217,10 @@ struct RowEditor {
 
     /// Changes bits and counts of a segment that something lies in, or lets a delta give back what is in use.
     private mutating func editBits() {
-        let segment = Int.random(in: 2..<max(3, space.segmentCount), using: &dice)
-        let first = Int.random(in: 0..<space.sectorsPerSegment - 600, using: &dice)
-        let count = Int.random(in: 1..<600, using: &dice)
-        let kind = Int.random(in: 0..<3, using: &dice)
+        let segment = Int.random(in: 2..<max(3, space.segmentCount), using: &random)
+        let first = Int.random(in: 0..<space.sectorsPerSegment - 600, using: &random)
+        let count = Int.random(in: 1..<600, using: &random)
+        let kind = Int.random(in: 0..<3, using: &random)
         edits.append("bits \(kind): segment \(segment), sectors \(first)+\(count)")
         space.lock.withLock {
             guard segment < space.sectors.segmentCount, var row = try? space.sectors.usedRow(of: segment)
@@ -227,7 +228,7 @@ struct RowEditor {
                 return
             }
             // Where something is, more often than not.
-            let start = dice.next() % 2 == 0 ? 0 : first
+            let start = random.next() % 2 == 0 ? 0 : first
             switch kind {
             case 0: for index in start..<start + count where row[index] { row.clear(index..<index + 1) }
             case 1: for index in start..<start + count where !row[index] { row.set(index..<index + 1) }
@@ -245,14 +246,14 @@ struct RowEditor {
 
     /// Changes a value of a row where it is stored, so that nothing else agrees with it.
     private mutating func editPage() throws {
-        let index = UInt32.random(in: 1..<max(2, space.pageCount), using: &dice)
+        let index = UInt32.random(in: 1..<max(2, space.pageCount), using: &random)
         var page = [UInt8](repeating: 0, count: Geometry.pageBytes)
         guard index < space.pageCount else { return }
         try page.withUnsafeMutableBytes { try space.readPage(index, into: $0) }
         guard page[0] == 10 || page[0] == 13 else { return }
         let count = Int(page[3]) << 8 | Int(page[4])
         guard count > 0 else { return }
-        let cell = Int.random(in: 0..<count, using: &dice)
+        let cell = Int.random(in: 0..<count, using: &random)
         let start = Int(page[8 + 2 * cell]) << 8 | Int(page[9 + 2 * cell])
         guard start > 8, start < TreePage.usableBytes else { return }
         var bytes = StoredBytes(page[start..<TreePage.usableBytes])
@@ -261,11 +262,11 @@ struct RowEditor {
         guard let length = bytes.variable(), length > 1, length < 200 else { return }
         // A type, or a byte of the values behind them.
         let place =
-            dice.next() % 3 == 0
-            ? header + 1 + Int(dice.next() % UInt64(length - 1))
-            : header + Int(length) + Int(dice.next() % 40)
+            random.next() % 3 == 0
+            ? header + 1 + Int(random.next() % UInt64(length - 1))
+            : header + Int(length) + Int(random.next() % 40)
         guard place < TreePage.usableBytes else { return }
-        let byte = UInt8(truncatingIfNeeded: dice.next())
+        let byte = UInt8(truncatingIfNeeded: random.next())
         edits.append("page \(index), cell \(cell), byte \(place): \(page[place]) becomes \(byte)")
         page[place] = byte
         page.withUnsafeBytes { space.stagePage(index, $0) }

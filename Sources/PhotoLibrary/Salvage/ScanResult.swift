@@ -1,0 +1,150 @@
+import Glibc
+import LinuxIO
+import Synchronization
+import VaultFormat
+import VaultStore
+
+/// Extents of one content that lie one behind the other, as a run of the catalogue.
+struct FoundRun: Sendable {
+    var content: UInt64
+    var run: ExtentRun
+
+    var sectors: Range<UInt64> { run.sector..<run.sector + UInt64(run.sectorCount) }
+}
+
+/// An identity record that opens.
+struct FoundRecord: Sendable {
+    var id: UInt64
+    var run: ExtentRun
+    var history: RecordedHistory
+}
+
+/// All that opens in a space, whether it is still resolve or not.
+struct ScanResult: Sendable {
+    /// By sector.
+    var contents: [FoundRun] = []
+    var thumbnails: [FoundRun] = []
+    var records: [FoundRecord] = []
+    /// Of contents, where extents end of which no more than the descriptor opens.
+    var damagedEnds: [UInt64: UInt64] = [:]
+    /// The highest generation and the highest number of a content that were seen.
+    var newestGeneration: UInt64 = 0
+    var highestContent: UInt64 = 0
+
+    mutating func add(_ found: FoundExtent, _ plain: UnsafeRawBufferPointer?) {
+        let descriptor = found.descriptor
+        guard let plain else {
+            guard descriptor.role == .content else { return }
+            let end = descriptor.offset + UInt64(descriptor.length)
+            damagedEnds[descriptor.content] = max(damagedEnds[descriptor.content] ?? 0, end)
+            return
+        }
+        let run = ExtentRun(
+            offset: descriptor.offset, length: UInt64(descriptor.length), sector: found.sector,
+            generation: descriptor.generation, epoch: descriptor.epoch)
+        newestGeneration = max(newestGeneration, descriptor.generation)
+        if descriptor.role != .identity && descriptor.content > Geometry.idMax { return }
+        switch descriptor.role {
+        case .content: Self.append(FoundRun(content: descriptor.content, run: run), to: &contents)
+        case .thumbnail: Self.append(FoundRun(content: descriptor.content, run: run), to: &thumbnails)
+        case .identity:
+            guard let (history, _) = Recorded.decode(plain) else { return }
+            records.append(FoundRecord(id: descriptor.content, run: run, history: history))
+            return
+        }
+        highestContent = max(highestContent, descriptor.content)
+    }
+
+    private static func append(_ found: FoundRun, to runs: inout [FoundRun]) {
+        if let last = runs.last, last.content == found.content, last.run.isContinued(by: found.run) {
+            runs[runs.count - 1].run.length += found.run.length
+        } else {
+            runs.append(found)
+        }
+    }
+
+    mutating func add(_ other: ScanResult) {
+        contents += other.contents
+        thumbnails += other.thumbnails
+        records += other.records
+        damagedEnds.merge(other.damagedEnds) { max($0, $1) }
+        newestGeneration = max(newestGeneration, other.newestGeneration)
+        highestContent = max(highestContent, other.highestContent)
+    }
+
+    /// Scans all segments, on all cores. `progress` is told, on the calling thread, how many are done.
+    static func scan(
+        _ space: Space, progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
+    ) throws(VaultError) -> ScanResult {
+        let segments = space.segmentsToScan
+        let scan = SegmentScan(space, segments)
+        let threads = min(segments.count, max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+        for _ in 0..<threads { startThread { scan.work() } }
+        defer { scan.stop(threads) }
+        for done in 0...segments.count {
+            scan.wait(for: done)
+            try progress(done, segments.count)
+        }
+        return scan.scan
+    }
+}
+
+/// Segments that several threads scan.
+private final class SegmentScan: @unchecked Sendable {
+    private let space: Space
+    private let segments: [Int]
+    private let lock = Lock()
+    private let change = Condition()
+    // All under `lock`.
+    private var next = 0
+    private var done = 0
+    private var ended = 0
+    private var isStopping = false
+    private var parts: [Int: ScanResult] = [:]
+
+    init(_ space: Space, _ segments: [Int]) { (self.space, self.segments) = (space, segments) }
+
+    func work() {
+        while let place = lock.withLock({ take() }) {
+            var scan = ScanResult()
+            space.scan(segment: segments[place]) { scan.add($0, $1) }
+            lock.withLock {
+                parts[place] = scan
+                done += 1
+                change.signalAll()
+            }
+        }
+        lock.withLock {
+            ended += 1
+            change.signalAll()
+        }
+    }
+
+    private func take() -> Int? {
+        guard !isStopping, next < segments.count else { return nil }
+        next += 1
+        return next - 1
+    }
+
+    /// Waits until so many segments are done.
+    func wait(for count: Int) {
+        lock.withLock { while done < count { change.wait(lock) } }
+    }
+
+    /// Waits until the threads have ended.
+    func stop(_ threads: Int) {
+        lock.withLock {
+            isStopping = true
+            while ended < threads { change.wait(lock) }
+        }
+    }
+
+    /// What was found, by sector.
+    var scan: ScanResult {
+        lock.withLock {
+            var all = ScanResult()
+            for place in segments.indices { if let part = parts[place] { all.add(part) } }
+            return all
+        }
+    }
+}

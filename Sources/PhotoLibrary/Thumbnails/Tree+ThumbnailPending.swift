@@ -1,0 +1,83 @@
+import VaultCatalogue
+import VaultFormat
+
+/// Photos that are to be given their standard pictures ahead: a part of a stretch, the newest first.
+struct BackgroundBatch: Sendable, Equatable {
+    let stretch: InodeRange
+    /// Those without a picture, of the highest numbers of the stretch.
+    let photos: [UInt64]
+    /// From here on the stretch holds no others.
+    let floor: UInt64
+    /// How many of them have had their turn.
+    private(set) var takenCount = 0
+
+    init(_ stretch: InodeRange, photos: [UInt64], floor: UInt64) {
+        (self.stretch, self.photos, self.floor) = (stretch, photos, floor)
+    }
+
+    mutating func next() -> UInt64? {
+        guard takenCount < photos.count else { return nil }
+        takenCount += 1
+        return photos[takenCount - 1]
+    }
+
+    /// What of the stretch is still to be looked at.
+    var rest: InodeRange {
+        if takenCount == photos.count { return InodeRange(first: stretch.first, end: floor) }
+        return InodeRange(first: stretch.first, end: takenCount == 0 ? stretch.end : photos[takenCount - 1])
+    }
+}
+
+/// Which photos may be without a standard picture. New ones need no note: they are those from `counters.pictured` on.
+extension Tree {
+    /// Notes that a photo lost its picture, or became a photo late.
+    func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
+        guard ino < counters.pictured else { return }
+        if try sql(tables.isInStretch(ino)) {
+            // It may have had its turn, and the stretch not have been cut yet.
+            if isBatchOut { lateThumbnailPending.append(ino) }
+        } else {
+            try sql(tables.store(InodeRange(first: ino, end: ino + 1)))
+        }
+    }
+
+    /// Whether some photo may be without a picture. Reads a row or two.
+    func hasThumbnailPending() throws(FileError) -> Bool {
+        if try sql(tables.highestPendingRange()) != nil { return true }
+        return try hasNewPhotos()
+    }
+
+    private func hasNewPhotos() throws(FileError) -> Bool {
+        guard counters.pictured < counters.ino else { return false }
+        let new = InodeRange(first: counters.pictured, end: counters.ino)
+        return try !sql(tables.photos(in: new, limit: 1)).isEmpty
+    }
+
+    /// Notes how far a batch has got, and returns the next; nil where there are no more photos to look at.
+    func nextAhead(_ last: BackgroundBatch?) throws(FileError) -> BackgroundBatch? {
+        if let last { try cut(last.stretch, to: last.rest) }
+        isBatchOut = false
+        for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
+        lateThumbnailPending = []
+        if try hasNewPhotos() {
+            try sql(tables.store(InodeRange(first: counters.pictured, end: counters.ino)))
+            counters.pictured = counters.ino
+        }
+        guard let stretch = try sql(tables.highestPendingRange()) else { return nil }
+        let photos = try sql(tables.photos(in: stretch, limit: options.limits.backgroundThumbnails))
+        let isAll = photos.count < options.limits.backgroundThumbnails
+        isBatchOut = true
+        return BackgroundBatch(
+            stretch, photos: photos.filter { !$0.hasPicture }.map(\.ino),
+            floor: isAll ? stretch.first : photos.last?.ino ?? stretch.first)
+    }
+
+    private func cut(_ stretch: InodeRange, to rest: InodeRange) throws(FileError) {
+        guard rest != stretch else { return }
+        if rest.end > rest.first {
+            try sql(tables.store(rest))
+        } else {
+            try sql(tables.deleteStretch(from: stretch.first))
+        }
+    }
+}

@@ -1,0 +1,231 @@
+import LinuxIO
+import PhotoImaging
+import VaultCatalogue
+import VaultStore
+
+/// What becomes of a file once its bytes were looked at.
+extension Tree {
+    /// Files a regular file by what a look at its bytes found: into moments, out of them, or under another
+    /// day.
+    func file(_ inode: Inode, _ classification: Classification, _ space: Space, now: Timestamp)
+        throws(FileError)
+    {
+        guard inode.isRegular, inode.row.nlink > 0, !inode.isCopy else { return }
+        switch classification {
+        case .unknown: return
+        case .plain:
+            if inode.isPhoto { try demote(inode, space, now: now) }
+        case .media(let probe):
+            let place = try classifiableName(of: inode)
+            if inode.isPhoto {
+                if let place,
+                    try becomeCopy(
+                        inode, probe, named: place.row.name, in: place.directory, space, now: now)
+                {
+                    return
+                }
+                try redate(inode, probe, now: now)
+            } else if let place {
+                try promote(inode, probe, place.row, in: place.directory, space, now: now)
+            }
+        }
+    }
+
+    /// Makes a photo of a file.
+    private func promote(
+        _ inode: Inode, _ probe: MediaProbe, _ place: DentryRow, in directory: Inode, _ space: Space,
+        now: Timestamp
+    ) throws(FileError) {
+        var row = PhotoRow(inode, probe, named: place.name, now: now)
+        if let backup = try backup(of: place.name, in: directory, besides: inode),
+            let staying = try staying(of: backup, savedAs: place.name, in: directory)
+        {
+            try takeOver(
+                from: backup, to: inode, row, besides: staying, in: directory, named: place.name,
+                seen: probe, space, now: now)
+            return
+        }
+        if try becomeCopy(inode, probe, named: place.name, in: directory, space, now: now) { return }
+        // A plain file may have had names in days, which count also where they are those of working files.
+        if let own = try moment(of: inode) {
+            try keepOnly(own.row, amongDaysOf: inode, now: now)
+            if row.day != own.directory.row.day { row.pin(to: own.directory.row.day) }
+        } else {
+            try addMoment(inode, day: row.day, name: place.name, now: now)
+        }
+        try storePhoto(inode, row)
+    }
+
+    /// Removes all names in days but one: moments has every photo once.
+    func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
+        for (directory, other) in try moments(of: inode) where other.id != own.id {
+            try withdraw(other, in: directory, inode, now: now)
+            try unlinked(inode, now: now)
+            notices.append(.attributes(inode.ino))
+        }
+    }
+
+    /// Dates a photo by its new bytes, unless the user chose its day.
+    private func redate(
+        _ inode: Inode, _ probe: MediaProbe, now: Timestamp
+    ) throws(FileError) {
+        let old = try photo(inode)
+        let names = try names(of: inode)
+        var name = names.first?.name ?? []
+        for row in names {
+            if try !self.inode(row.parent).isDay {
+                name = row.name
+                break
+            }
+        }
+        var row = PhotoRow(inode, probe, named: name, now: now)
+        row.former = old.former
+        if old.isPinned {
+            row.pin(to: old.day)
+            row.captured = old.captured
+        } else if row.day != old.day {
+            if let own = try moment(of: inode) {
+                try noteCompanions(
+                    of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day)
+            }
+            try moveMoment(inode, to: row.day, now: now)
+        }
+        try storePhoto(inode, row)
+    }
+
+    /// A photo that is none any more leaves moments, unless it lies nowhere else.
+    func demote(_ inode: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        if inode.row.nlink > 1 { try removeMoment(inode, now: now) }
+        try deletePhoto(inode, space)
+    }
+
+    /// The names, by their ids, that stay with a photo's old bytes when `name` in `place` is saved as a new file: its
+    /// backups, of this save or an earlier one, and names that are hard links as in any file system. Nil where all of
+    /// them do, because the saved name is such a link itself: the new file is then a photo of its own.
+    func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
+        let names = try names(of: old)
+        let former = try backupMoments(of: old)
+        let backups =
+            names.filter { $0.parent == place.ino && backupOriginal($0.name) == name && !former.contains($0) }
+            + former
+        let saved = names.first { $0.parent == place.ino && $0.name == name } ?? backups.first
+        var links: [DentryRow] = []
+        for row in names where !row.isMember && row.id != saved?.id && !isWorkingName(row.name) {
+            guard !backups.contains(row), try !inode(row.parent).isDay else { continue }
+            links.append(row)
+        }
+        if !links.isEmpty, !place.isDay, let saved, !saved.isMember { return nil }
+        // One alone is no link to another: it is the place where the photo was put in.
+        return Set((links.count > 1 ? backups + links : backups).map(\.id))
+    }
+
+    /// Lets a photo's moment and memberships mean another file, which is the photo from now on: `new`, saved
+    /// as `name` in `place`. The names `staying` keep the old file: a plain one where they are backups alone, else a
+    /// photo of its own. `row` is what is known of the new file, `seen` what a look at it found, where one was needed.
+    /// What it had as a moment of its own goes.
+    func takeOver(
+        from old: Inode, to new: Inode, _ row: PhotoRow, besides staying: Set<UInt64>, in place: Inode,
+        named name: [UInt8], seen: MediaProbe? = nil, _ space: Space, now: Timestamp
+    ) throws(FileError) {
+        if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
+        {
+            try withdraw(own.row, in: own.directory, new, now: now)
+            new.row.countLinks(by: -1)
+        }
+        let previous = try photo(old)
+        var link: [UInt8]?
+        for entry in try names(of: old) {
+            if staying.contains(entry.id) {
+                let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
+                if !isBackup, try !inode(entry.parent).isDay { link = entry.name }
+                continue
+            }
+            let directory = try inode(entry.parent)
+            try retarget(directory, entry.id, from: old, to: new, now: now)
+            linked(new, now: now)
+            try unlinked(old, now: now)
+            // The name that is being saved is the kernel's own doing.
+            if entry.parent != place.ino || entry.name != name { noteLost(entry, in: directory) }
+        }
+        // Until the kernel has heard that its names mean another file, it opens this one by them.
+        old.mayHaveStaleDentry = true
+        notices.append(.attributes(new.ino))
+        notices.append(.attributes(old.ino))
+        if let link {
+            try addMoment(old, day: previous.day, name: link, now: now)
+        } else {
+            if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
+            try deletePhoto(old, space)
+        }
+        var row = row
+        if previous.isPinned {
+            row.pin(to: previous.day)
+            row.captured = previous.captured
+        }
+        try storePhoto(new, row)
+        if let own = try moment(of: new) {
+            try noteCompanions(
+                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
+        }
+        try moveMoment(new, to: row.day, now: now)
+    }
+
+    /// The photo in this directory that an editor renamed from `name` to a backup's name, so that a new file
+    /// could take `name`: its moment is still called so.
+    func backup(
+        of name: [UInt8], in directory: Inode, besides inode: Inode
+    ) throws(FileError) -> Inode? {
+        for candidate in backupNames(name) {
+            guard let found = try find(directory, candidate), found.inode.isPhoto,
+                found.inode.ino != inode.ino
+            else { continue }
+            if directory.isDay {
+                if try photo(found.inode).former == name { return found.inode }
+            } else if let moment = try moment(of: found.inode), isNumberedForm(moment.row.name, of: name) {
+                return found.inode
+            }
+        }
+        return nil
+    }
+
+    /// Takes a photo out of the space: out of moments and of every album, with its copies.
+    func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
+        for inode in [photo] + (try copies(of: photo)) {
+            inode.mayHaveStaleDentry = true
+            for name in try names(of: inode) {
+                let directory = try self.inode(name.parent)
+                try removeEntry(directory, name.id, inode, now: now)
+                try unlinked(inode, now: now)
+                // The name in a day is the one that the kernel removes.
+                if !directory.isDay { noteLost(name, in: directory) }
+            }
+            notices.append(.attributes(inode.ino))
+        }
+    }
+
+    /// Tells the kernel to forget a file's name that means another file or nothing now, and the attributes of its
+    /// directory. The kernel asks anew for names in days, but keeps them too: as long as it keeps one it keeps the
+    /// inode, and that its bytes.
+    func noteLost(_ row: DentryRow, in directory: Inode) {
+        notices.append(.lostEntry(parent: row.parent, name: row.name))
+        if !directory.isDay { notices.append(.attributes(row.parent)) }
+    }
+
+    /// Removes a file's name that the kernel has not asked to remove. Link counts are the caller's affair.
+    func withdraw(_ row: DentryRow, in directory: Inode, _ inode: Inode, now: Timestamp) throws(FileError) {
+        try removeEntry(directory, row.id, inode, now: now)
+        noteLost(row, in: directory)
+    }
+
+    /// Whether a file was made in this session and has no names but this one and its own moment: what a
+    /// program writes to put it in another's place.
+    func isNewFile(_ inode: Inode, named id: UInt64, in directory: Inode) throws(FileError) -> Bool {
+        guard inode.ino >= firstOfSession, inode.row.nlink <= 2 else { return false }
+        for row in try names(of: inode) where row.parent != directory.ino || row.id != id {
+            if directory.isDay { return false }
+            guard try self.inode(row.parent).isDay else { return false }
+        }
+        if inode.isPhoto && !directory.isDay { return try !photo(inode).isPinned }
+        return true
+    }
+}

@@ -1,0 +1,203 @@
+private let photoBytes =
+    "SELECT coalesce(sum(min(max(size, 0), \(InodeRow.countedBytesMax))), 0) FROM inode WHERE flags & 4 <> 0"
+/// Sectors of whole chunks, of the rest, and the row; as the library counts them.
+private let pictureBytes = """
+    SELECT coalesce(sum(
+        length / 131072 * 131584 + (length % 131072 > 0) * ((length % 131072 + 607) / 512 * 512) + 256), 0)
+        FROM thumbnail WHERE length BETWEEN 0 AND 1 << 32
+    """
+
+/// Photos, and what is counted.
+extension IntegrityConstraint {
+    private static let notPhotos =
+        "flags & 4 <> 0 AND ino NOT IN (SELECT ino FROM photo)"
+    private static let notCopies = "flags & 16 <> 0 AND ino NOT IN (SELECT ino FROM copy)"
+    private static let copiesOfNothing =
+        "photo NOT IN (SELECT ino FROM photo) AND ino NOT IN (SELECT ino FROM orphan)"
+    /// Photos that a row takes for taken out of moments though they stand there, or that are none.
+    private static let notTrashed = """
+        SELECT trash.ino FROM trash JOIN dentry USING(ino) JOIN inode AS d ON d.ino = dentry.parent
+            WHERE trash.id = 0 AND d.day <> 0
+            UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
+        """
+
+    /// Copies that are a photo themselves, or stand under a day as one: with the photo that they are of they would go.
+    private static let copiesAsPhotos = """
+        ino IN (SELECT ino FROM photo)
+            OR ino IN (SELECT dentry.ino FROM dentry JOIN inode AS d ON d.ino = dentry.parent WHERE d.day <> 0)
+        """
+
+    static let photos = [
+        IntegrityConstraint(
+            "a missing file is known as a photo, or as a copy of one",
+            mending: [
+                "DELETE FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))",
+                "DELETE FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))",
+            ],
+            query: """
+                SELECT ino FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))
+                    UNION SELECT ino FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))
+                """),
+        IntegrityConstraint(
+            "a thumbnail is of no photo",
+            mending: [
+                """
+                DELETE FROM extent WHERE content
+                    IN (SELECT content FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo))
+                    AND content NOT IN (SELECT content FROM inode)
+                """,
+                "DELETE FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)",
+            ],
+            query: "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),
+        IntegrityConstraint(
+            "it is marked as a photo and is not known as one, or the other way round",
+            mending: [
+                "UPDATE inode SET flags = flags | 4 WHERE flags & 4 = 0 AND ino IN (SELECT ino FROM photo)",
+                // To be looked at by the next mount.
+                "INSERT OR IGNORE INTO classification_pending SELECT ino FROM inode WHERE \(notPhotos)",
+                "UPDATE inode SET flags = flags & ~4 WHERE \(notPhotos)",
+            ],
+            query: "SELECT ino FROM inode WHERE (flags & 4 <> 0) <> (ino IN (SELECT ino FROM photo))"),
+        IntegrityConstraint(
+            "it lies in the trash and stands under a day",
+            mending: [
+                "DELETE FROM trash_name WHERE photo IN (\(notTrashed))",
+                "DELETE FROM trash WHERE id = 0 AND ino IN (\(notTrashed))",
+            ], query: notTrashed),
+        IntegrityConstraint(
+            "it is marked as taken out of moments and is not known as that, or the other way round",
+            mending: [
+                "DELETE FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)",
+                "UPDATE inode SET flags = flags & ~64 WHERE ino NOT IN (SELECT ino FROM trash WHERE id = 0)",
+                "UPDATE inode SET flags = flags | 64 WHERE ino IN (SELECT ino FROM trash WHERE id = 0)",
+            ],
+            query: """
+                SELECT ino FROM inode WHERE (flags & 64 <> 0) <> (ino IN (SELECT ino FROM trash WHERE id = 0))
+                    UNION SELECT photo FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)
+                """),
+        IntegrityConstraint(
+            "it does not stand under its day, once", .inode, .mender(.moments),
+            query: """
+                SELECT ino FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry JOIN inode AS d
+                    ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
+                    AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
+                """),
+        IntegrityConstraint(
+            "it is known as a copy, and as a photo or under a day",
+            mending: [
+                "INSERT OR IGNORE INTO classification_pending SELECT ino FROM copy WHERE \(copiesAsPhotos)",
+                "UPDATE inode SET flags = flags & ~16 WHERE ino IN (SELECT ino FROM copy WHERE \(copiesAsPhotos))",
+                "DELETE FROM copy WHERE \(copiesAsPhotos)",
+            ],
+            query: "SELECT ino FROM copy WHERE \(copiesAsPhotos)"),
+        IntegrityConstraint(
+            "it is marked as a copy and is not known as one, or the other way round",
+            mending: [
+                "UPDATE inode SET flags = flags | 16 WHERE flags & 16 = 0 AND ino IN (SELECT ino FROM copy)",
+                "INSERT OR IGNORE INTO classification_pending SELECT ino FROM inode WHERE \(notCopies)",
+                "UPDATE inode SET flags = flags & ~16 WHERE \(notCopies)",
+            ],
+            query: "SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM copy))"),
+        IntegrityConstraint(
+            "it is a copy of no photo",
+            mending: [
+                "INSERT OR IGNORE INTO classification_pending SELECT ino FROM copy WHERE \(copiesOfNothing)",
+                "UPDATE inode SET flags = flags & ~16 WHERE ino IN (SELECT ino FROM copy WHERE \(copiesOfNothing))",
+                "DELETE FROM copy WHERE \(copiesOfNothing)",
+            ],
+            query: "SELECT ino FROM copy WHERE \(copiesOfNothing)"),
+    ]
+
+    static let counts = [
+        IntegrityConstraint(
+            "its link count is wrong",
+            mending: [
+                """
+                UPDATE inode SET nlink = \(RuleText.links)
+                    WHERE NOT \(RuleText.isDirectory) AND nlink <> \(RuleText.links)
+                """
+            ],
+            query: """
+                SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND nlink <> \(RuleText.links)
+                """),
+        IntegrityConstraint(
+            "its count of entries is wrong",
+            mending: [
+                """
+                UPDATE inode SET size = (SELECT count(*) FROM dentry WHERE parent = inode.ino)
+                    WHERE \(RuleText.isDirectory)
+                    AND size <> (SELECT count(*) FROM dentry WHERE parent = inode.ino)
+                """
+            ],
+            query: """
+                SELECT ino FROM inode AS i WHERE \(RuleText.isDirectory)
+                    AND size <> (SELECT count(*) FROM dentry WHERE parent = i.ino)
+                """),
+        IntegrityConstraint(
+            "its count of directories is wrong",
+            mending: [
+                """
+                UPDATE inode SET nlink = \(RuleText.directoryLinks) WHERE \(RuleText.isDirectory)
+                    AND (nlink > 0 OR ino IN (SELECT ino FROM dentry)) AND nlink <> \(RuleText.directoryLinks)
+                """
+            ],
+            query: """
+                SELECT ino FROM inode WHERE \(RuleText.isDirectory)
+                    AND (nlink > 0 OR ino IN (SELECT ino FROM dentry)) AND nlink <> \(RuleText.directoryLinks)
+                """),
+        IntegrityConstraint(
+            "its count of stored bytes is wrong",
+            mending: [
+                """
+                UPDATE inode SET allocated = \(RuleText.storedBytes)
+                    WHERE \(RuleText.isFile) AND allocated <> \(RuleText.storedBytes)
+                """
+            ],
+            query: """
+                SELECT ino FROM inode WHERE \(RuleText.isFile) AND allocated <> \(RuleText.storedBytes)
+                """),
+        IntegrityConstraint(
+            "the count of files that share its bytes is wrong",
+            .content,
+            mending: [
+                "DELETE FROM share",
+                """
+                INSERT INTO share SELECT content, count(*) FROM inode WHERE \(RuleText.isFile)
+                    GROUP BY content HAVING count(*) > 1
+                """,
+                """
+                UPDATE inode SET flags = flags | 32 WHERE \(RuleText.isFile) AND flags & 32 = 0
+                    AND content IN (SELECT content FROM share)
+                """,
+            ],
+            query: """
+                SELECT content FROM inode AS i WHERE \(RuleText.isFile) GROUP BY content
+                    HAVING count(*) <> coalesce((SELECT users FROM share WHERE share.content = i.content), 1)
+                    UNION SELECT content FROM share
+                        WHERE content NOT IN (SELECT content FROM inode WHERE \(RuleText.isFile))
+                    UNION SELECT content FROM inode WHERE \(RuleText.isFile) AND flags & 32 = 0
+                        AND content IN (SELECT content FROM share)
+                """),
+        IntegrityConstraint(
+            "photos without thumbnails are noted twice",
+            mending: ["DELETE FROM thumbnail_pending"],
+            query: """
+                SELECT 1 FROM thumbnail_pending AS a
+                    JOIN thumbnail_pending AS b ON a.first < b.first AND a.end > b.first
+                    UNION SELECT 1 FROM thumbnail_pending WHERE first >= end OR first < 0
+                    UNION SELECT 1 FROM thumbnail_pending JOIN counter ON end > pictured
+                """),
+    ]
+
+    /// Sums over a table.
+    static let totals = [
+        IntegrityConstraint(
+            "the bytes of all photos are counted wrongly",
+            mending: ["UPDATE counter SET photo_bytes = (\(photoBytes))"],
+            query: "SELECT 1 FROM counter WHERE photo_bytes <> (\(photoBytes))"),
+        IntegrityConstraint(
+            "the cost of all thumbnails is counted wrongly",
+            mending: ["UPDATE counter SET picture_bytes = (\(pictureBytes))"],
+            query: "SELECT 1 FROM counter WHERE picture_bytes <> (\(pictureBytes))"),
+    ]
+}

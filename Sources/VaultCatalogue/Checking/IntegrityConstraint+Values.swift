@@ -1,0 +1,290 @@
+import VaultFormat
+
+/// Numbers and texts as the readers of rows take them (`InodeRow.init` and its like). A row that says anything else
+/// cannot be read, nor a directory that it is listed in.
+extension IntegrityConstraint {
+    /// A column, what it may say, and what it is made where it says something else.
+    private struct Column {
+        var name: String
+        var low: Int64 = 0
+        var high: Int64
+        var repaired = "0"
+
+        var isSound: String { "\(name) BETWEEN \(low) AND \(high)" }
+    }
+
+    private static let countMax: Int64 = 1 << 62 - 1
+    private static let timeMax: Int64 = 1 << 61
+    private static let nanosecondsMax: Int64 = 999_999_999
+
+    /// Without these nothing can be recovered.
+    public static let foundations = [counters, wellKnownDirectories]
+
+    static let values = foundations + ofInodes + ofNames + ofPhotos + ofTrash + ofRecords + ofDetails
+
+    private static func areSound(_ columns: [Column]) -> String {
+        columns.map(\.isSound).joined(separator: " AND ")
+    }
+
+    /// A rule that makes what each column says something that it may say.
+    private static func bounded(_ table: String, key: String = "ino", _ columns: [Column])
+        -> IntegrityConstraint
+    {
+        IntegrityConstraint(
+            "a number in the table \(table) is out of range",
+            mending: columns.map {
+                "UPDATE \(table) SET \($0.name) = \($0.repaired) WHERE NOT (\($0.isSound))"
+            },
+            query: "SELECT \(key) FROM \(table) WHERE NOT (\(areSound(columns)))")
+    }
+
+    /// A rule that deletes rows of which nothing is lost with them.
+    private static func deleting(
+        _ table: String, key: String = "ino", unless condition: String, before statements: [String] = []
+    ) -> IntegrityConstraint {
+        IntegrityConstraint(
+            "a row of the table \(table) makes no sense",
+            mending: statements + ["DELETE FROM \(table) WHERE NOT (\(condition))"],
+            query: "SELECT \(key) FROM \(table) WHERE NOT (\(condition))")
+    }
+
+    // MARK: What every space has
+
+    /// The highest number that is in use; those that are out of range are given others.
+    static func highest(_ columns: [(table: String, column: String)]) -> String {
+        let parts = columns.map { table, column in
+            "SELECT max(\(column)) AS number FROM \(table) WHERE \(column) <= \(RuleText.numberMax)"
+        }
+        return "(SELECT coalesce(max(number), 0) FROM (\(parts.joined(separator: " UNION ALL "))))"
+    }
+
+    static let highestInode = highest([
+        ("inode", "ino"), ("dentry", "ino"), ("photo", "ino"), ("copy", "ino"),
+    ])
+    static let highestContent = highest([
+        ("inode", "content"), ("extent", "content"), ("thumbnail", "content"), ("share", "content"),
+    ])
+    static let highestName = highest([("dentry", "id"), ("trash", "id"), ("trash_name", "id")])
+    /// Of the blocks of numbers that came to their end the first number of the last one: that one was given out too.
+    static let lastBlockOfInodes =
+        "(SELECT coalesce(max(block), 0) * 2048 FROM dead WHERE \(isBlockOfInodes))"
+    static let lastBlockOfContents =
+        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM dead WHERE \(isBlockOfContents))"
+    /// Blocks behind which there are numbers to be given out.
+    private static let isBlockOfInodes = "block BETWEEN 0 AND \((Geometry.idMax + 1) / 2048 - 2)"
+    private static let isBlockOfContents =
+        "block BETWEEN 1 << 40 AND (1 << 40) + \((Geometry.idMax + 1) / 2048 - 2)"
+    static let counterMax: Int64 = 1 << 50 + 1 << 32
+
+    private static let counters = IntegrityConstraint(
+        "numbers would be given out twice", .inode, .mender(.counters),
+        query: """
+            SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM counter WHERE id = 1
+                AND ino BETWEEN 16 AND \(counterMax) AND content BETWEEN 16 AND \(counterMax)
+                AND dentry BETWEEN 16 AND \(counterMax) AND pictured BETWEEN 0 AND \(countMax)
+                AND ino > \(highestInode) AND ino > \(lastBlockOfInodes)
+                AND content > \(highestContent) AND content > \(lastBlockOfContents)
+                AND dentry > \(highestName)) OR 1 <> (SELECT count(*) FROM counter)
+            """)
+
+    /// The root, `moments` and `albums`.
+    private static let wellKnownDirectories = IntegrityConstraint(
+        "it is not the directory that every space has", .inode, .mender(.wellKnownDirectories),
+        query: """
+            SELECT place.column1 FROM (VALUES (1, x''), (2, x'6d6f6d656e7473'), (3, x'616c62756d73')) AS place
+                WHERE place.column1 NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND day = 0)
+                    OR place.column1 > 1 AND NOT EXISTS (SELECT 1 FROM dentry
+                        WHERE parent = 1 AND name = place.column2 AND ino = place.column1)
+            """)
+
+    // MARK: Tables
+
+    private static let ofInodes = [
+        IntegrityConstraint(
+            "its inode number is out of range", .inode, .mender(.inodeNumbers),
+            query: "SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(RuleText.numberMax)"),
+        IntegrityConstraint(
+            "its type is none",
+            mending: [
+                // What is known of it tells what it was.
+                """
+                UPDATE inode SET mode = CASE WHEN ino IN (SELECT ino FROM symlink) THEN 41471
+                    WHEN content > 0 OR ino IN (SELECT ino FROM photo) THEN 33188 ELSE 16877 END
+                    WHERE NOT \(isType)
+                """
+            ], query: "SELECT ino FROM inode WHERE NOT \(isType)"),
+        IntegrityConstraint(
+            "it is no directory, and something lies in it",
+            mending: ["UPDATE inode SET mode = 16384 | (mode & 511) WHERE \(isLikeDirectory)"],
+            query: "SELECT ino FROM inode WHERE \(isLikeDirectory)"),
+        IntegrityConstraint(
+            "its content number is out of range", .inode, .mender(.contentNumbers),
+            query: """
+                SELECT ino FROM inode WHERE \(RuleText.isFile) AND content NOT BETWEEN 1 AND \(RuleText.numberMax)
+                """),
+        IntegrityConstraint(
+            "it is no directory and has a day",
+            mending: ["UPDATE inode SET day = 0 WHERE NOT \(RuleText.isDirectory) AND day <> 0"],
+            query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND day <> 0"),
+        IntegrityConstraint(
+            "it is no file and has a content",
+            mending: [
+                "UPDATE inode SET content = 0, allocated = 0 WHERE NOT \(RuleText.isFile) AND \(hasContent)"
+            ], query: "SELECT ino FROM inode WHERE NOT \(RuleText.isFile) AND \(hasContent)"),
+        bounded(
+            "inode",
+            [
+                Column(
+                    name: "nlink", high: 1 << 31 - 1,
+                    repaired:
+                        "CASE WHEN \(RuleText.isDirectory) THEN \(RuleText.directoryLinks) ELSE \(RuleText.links) END"
+                ),
+                Column(name: "allocated", high: countMax),
+                Column(name: "content", high: countMax),
+                Column(name: "version", high: countMax, repaired: "1"),
+                Column(name: "parent", high: countMax, repaired: "1"),
+                Column(name: "day", high: 9999_12_31),
+                Column(name: "atime_ns", high: nanosecondsMax),
+                Column(name: "mtime_ns", high: nanosecondsMax),
+                Column(name: "ctime_ns", high: nanosecondsMax),
+            ]),
+        IntegrityConstraint(
+            "it counts more entries than any directory has",
+            mending: ["UPDATE inode SET size = 0 WHERE \(RuleText.isDirectory) AND size < 0"],
+            query: "SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND size < 0"),
+    ]
+
+    /// No file is without a content, and no link without a target.
+    private static let isLikeDirectory =
+        "NOT \(RuleText.isDirectory) AND content = 0 AND ino NOT IN (SELECT ino FROM symlink) "
+        + "AND ino IN (SELECT parent FROM dentry)"
+    private static let hasContent = "(content <> 0 OR allocated <> 0)"
+    private static let isType =
+        "(mode BETWEEN 0 AND 65535 AND mode & 61440 IN (4096, 8192, 16384, 24576, 32768, 40960, 49152))"
+
+    private static let ofNames = [
+        IntegrityConstraint(
+            "the number of its name is out of range", .inode, .mender(.nameNumbers),
+            query: "SELECT ino FROM dentry WHERE id NOT BETWEEN 16 AND \(RuleText.numberMax)"),
+        deleting(
+            "trash_name", key: "photo",
+            unless: areSound(["photo", "id", "parent", "ino"].map { Column(name: $0, high: countMax) })),
+    ]
+
+    private static let ofPhotos = [
+        bounded(
+            "photo",
+            [
+                Column(name: "captured", low: -timeMax, high: timeMax),
+                Column(name: "captured_ns", high: nanosecondsMax),
+                Column(name: "width", high: 1 << 32),
+                Column(name: "height", high: 1 << 32),
+                Column(name: "orientation", low: 1, high: 8, repaired: "1"),
+            ]),
+        IntegrityConstraint(
+            "its date has no source that is known",
+            mending: ["UPDATE photo SET source = x'' WHERE length(source) > 255"],
+            query: "SELECT ino FROM photo WHERE length(source) > 255"),
+        IntegrityConstraint(
+            "its day is no date",
+            mending: [
+                """
+                UPDATE photo SET day = coalesce((SELECT d.day FROM dentry JOIN inode AS d ON d.ino = dentry.parent
+                    WHERE dentry.ino = photo.ino AND \(RuleText.isDay("d.day"))),
+                    CAST(strftime('%Y%m%d', captured, 'unixepoch') AS INTEGER), 19700101)
+                    WHERE NOT \(RuleText.isDay("day"))
+                """,
+                "UPDATE photo SET day = 19700101 WHERE NOT \(RuleText.isDay("day"))",
+            ], query: "SELECT ino FROM photo WHERE NOT \(RuleText.isDay("day"))"),
+        deleting(
+            "copy",
+            unless: areSound([Column(name: "photo", high: countMax)])),
+        deleting(
+            "thumbnail", unless: isThumbnail,
+            before: [
+                """
+                DELETE FROM extent WHERE content IN (SELECT content FROM thumbnail WHERE NOT (\(isThumbnail)))
+                    AND content NOT IN (SELECT content FROM inode)
+                    AND content NOT IN (SELECT content FROM thumbnail WHERE \(isThumbnail))
+                """
+            ]),
+        IntegrityConstraint(
+            "a file and a thumbnail have the same bytes", .content, .extents, query: sharedByThumbnails),
+        IntegrityConstraint(
+            "two thumbnails have the same bytes",
+            mending: ["DELETE FROM thumbnail WHERE \(isDoubleThumbnail)"],
+            query: "SELECT ino FROM thumbnail WHERE \(isDoubleThumbnail)"),
+    ]
+
+    static let sharedByThumbnails =
+        "SELECT DISTINCT content FROM thumbnail WHERE content <> 0 AND content IN (SELECT content FROM inode)"
+
+    private static let isThumbnail = areSound([
+        Column(name: "width", low: 1, high: 1 << 16), Column(name: "height", low: 1, high: 1 << 16),
+        Column(name: "content", high: Int64(RuleText.numberMax)),
+        Column(name: "length", low: -1, high: 1 << 30),
+        Column(name: "version", high: countMax),
+    ])
+    private static let isDoubleThumbnail =
+        "content <> 0 AND content IN (SELECT content FROM thumbnail GROUP BY content HAVING count(*) > 1)"
+
+    private static let ofTrash = [
+        bounded(
+            "trash",
+            [
+                Column(
+                    name: "since", low: -timeMax, high: timeMax,
+                    repaired: "CAST(strftime('%s', 'now') AS INTEGER)"
+                )
+            ]),
+        IntegrityConstraint(
+            "when it was seen to be old is out of range",
+            mending: ["UPDATE trash SET noted = NULL WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"],
+            query: "SELECT ino FROM trash WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"),
+        deleting(
+            "trash",
+            unless: areSound([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
+        ),
+    ]
+
+    private static let ofRecords = [
+        deleting(
+            "identity", key: "id",
+            unless: areSound([
+                Column(name: "length", low: 1, high: 1 << 17), Column(name: "sector", high: 1 << 61 - 1),
+                Column(name: "id", low: 1, high: .max),
+            ])),
+        deleting(
+            "dead", key: "block",
+            unless: "(\(isBlockOfInodes) OR \(isBlockOfContents)) AND length(bits) = 256"),
+        deleting("classification_pending", unless: areSound([Column(name: "ino", low: 1, high: countMax)])),
+        deleting("unrecorded", key: "id", unless: areSound([Column(name: "id", low: 1, high: .max)])),
+    ]
+
+    private static let ofDetails = [
+        IntegrityConstraint(
+            "a link's target is none that a link can have",
+            mending: [
+                """
+                UPDATE symlink SET target = substr(target, 1, instr(target, x'00') - 1)
+                    WHERE instr(target, x'00') > 0
+                """,
+                "UPDATE symlink SET target = substr(target, 1, 4095) WHERE length(target) > 4095",
+                "UPDATE symlink SET target = x'3f' WHERE length(target) = 0",
+            ],
+            query: """
+                SELECT ino FROM symlink WHERE length(target) NOT BETWEEN 1 AND 4095 OR instr(target, x'00') > 0
+                """),
+        IntegrityConstraint(
+            "the name of an attribute is none that it can have", .inode, .mender(.attributeNames),
+            query: "SELECT ino FROM xattr WHERE NOT \(isAttributeName)"),
+        IntegrityConstraint(
+            "an attribute is longer than any can be",
+            mending: ["UPDATE xattr SET value = substr(value, 1, 65536) WHERE length(value) > 65536"],
+            query: "SELECT ino FROM xattr WHERE length(value) > 65536"),
+    ]
+
+    /// Of those that are kept: `user.` and more.
+    static let isAttributeName =
+        "(length(name) BETWEEN 6 AND 255 AND instr(name, x'00') = 0 AND substr(name, 1, 5) = x'757365722e')"
+}

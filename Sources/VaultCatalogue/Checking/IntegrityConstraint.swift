@@ -1,0 +1,282 @@
+import VaultFormat
+
+/// What must hold between the rows of the tables whenever no change is under way.
+public struct IntegrityConstraint: Sendable {
+    /// What the numbers are that the query finds.
+    public enum Subject: Sendable { case inode, content }
+
+    /// How rows that break a rule are set right, without losing anything that can be reached.
+    public enum Remedy: Sendable, Equatable {
+        case none
+        case statements([String])
+        /// By `CatalogueMender`, which knows what the statements cannot.
+        case mender(Step)
+        /// By who can read the extents' bytes.
+        case extents
+
+        /// What `CatalogueMender` does.
+        public enum Step: Sendable, Equatable {
+            case counters, wellKnownDirectories, inodeNumbers, contentNumbers, nameNumbers
+            case names, takenNames, attributeNames
+            case directories, strayNames, nameless, unreachable, days, moments
+        }
+    }
+
+    /// What is wrong where it does not hold, in words that follow a path and a colon.
+    public let violation: String
+    public let subject: Subject
+    public let remedy: Remedy
+    /// Finds what breaks it.
+    let query: String
+
+    init(
+        _ violation: String, _ subject: Subject = .inode, _ remedy: Remedy = .none, query: String
+    ) {
+        self.violation = violation
+        self.subject = subject
+        self.query = query
+        self.remedy = remedy
+    }
+
+    init(_ violation: String, _ subject: Subject = .inode, mending: [String], query: String) {
+        self.init(violation, subject, .statements(mending), query: query)
+    }
+
+    /// Whether it can be set right.
+    public var isMendable: Bool { remedy != .none }
+}
+
+/// Parts of the rules' statements.
+enum RuleText {
+    static let isDirectory = "mode & 61440 = 16384"
+    static let isFile = "mode & 61440 = 32768"
+    static let isLink = "mode & 61440 = 40960"
+    static let numberMax = Geometry.idMax
+    /// Whether a column is a name that can stand in a directory, as `isEntryName` has it.
+    static func isName(_ column: String) -> String {
+        "(length(\(column)) BETWEEN 1 AND 255 AND instr(\(column), x'00') = 0 AND instr(\(column), x'2f') = 0 "
+            + "AND \(column) NOT IN (x'2e', x'2e2e'))"
+    }
+    /// The name of a day's directory.
+    static func dayName(_ column: String) -> String {
+        "printf('%04d-%02d-%02d', \(column) / 10000, \(column) / 100 % 100, \(column) % 100)"
+    }
+    /// Whether a column is the number of a real date.
+    static func isDay(_ column: String) -> String {
+        "(\(column) BETWEEN 10101 AND 99991231 AND \(isDate(dayName(column))))"
+    }
+    /// Whether a text is a real date. Only what is added makes another one of the 31st of February.
+    static func isDate(_ text: String) -> String {
+        "coalesce(strftime('%Y-%m-%d', \(text), '+0 days'), '') = \(text)"
+    }
+    /// Plaintext bytes that an inode has extents of. Far from where a sum overflows: rows may be anybody's who knows
+    /// the password. No run is as long.
+    static let storedBytes =
+        "(SELECT coalesce(sum(min(max(length, 0), 1 << 40)), 0) FROM extent WHERE extent.content = inode.content)"
+    /// Where the stored bytes of an inode end.
+    static let storedEnd =
+        "(SELECT coalesce(max(offset + length), 0) FROM extent WHERE extent.content = inode.content "
+        + "AND offset BETWEEN 0 AND 1 << 60 AND length BETWEEN 1 AND 1 << 40)"
+    /// Links of a directory: days in which nothing lies, and that nobody made, are not listed.
+    static let directoryLinks = """
+        2 + (SELECT count(*) FROM dentry JOIN inode AS c ON c.ino = dentry.ino WHERE dentry.parent = inode.ino
+            AND c.\(isDirectory) AND NOT (c.day <> 0 AND c.size = 0 AND c.flags & 1 = 0))
+        """
+    static let links = "(SELECT count(*) FROM dentry WHERE dentry.ino = inode.ino)"
+}
+
+extension IntegrityConstraint {
+    /// All of them. Where one mends what another counts, the one that counts comes later.
+    public static let all: [IntegrityConstraint] =
+        values + names + directories + details + extents + photos + counts + totals
+
+    // MARK: Names
+
+    private static let names = [
+        IntegrityConstraint(
+            "directory entry for a missing inode",
+            mending: ["DELETE FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"],
+            query: "SELECT ino FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"),
+        IntegrityConstraint(
+            "its name cannot stand in a directory", .inode, .mender(.names),
+            query: "SELECT ino FROM dentry WHERE NOT \(RuleText.isName("name"))"),
+        IntegrityConstraint(
+            "a name that it had before it was removed cannot stand in a directory", .inode,
+            .mender(.takenNames),
+            query: """
+                SELECT ino FROM trash WHERE id = 0 AND NOT \(RuleText.isName("name"))
+                    UNION SELECT photo FROM trash_name WHERE NOT \(RuleText.isName("name"))
+                """),
+        formerNames,
+    ]
+
+    static let formerNames = IntegrityConstraint(
+        "the name that it was renamed from cannot stand in a directory",
+        mending: ["UPDATE photo SET former = NULL WHERE NOT \(RuleText.isName("former"))"],
+        query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("former"))")
+
+    // MARK: Directories
+
+    private static let directoryEntries = """
+        SELECT dentry.parent, dentry.id, dentry.name, inode.ino, inode.day, inode.parent AS above
+            FROM inode CROSS JOIN dentry ON dentry.ino = inode.ino WHERE inode.\(RuleText.isDirectory)
+        """
+
+    private static let directories = [
+        IntegrityConstraint(
+            "its name lies in no directory", .inode, .mender(.strayNames),
+            query: """
+                SELECT ino FROM dentry
+                    WHERE parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
+                    OR parent = 1 AND ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
+                """),
+        IntegrityConstraint(
+            "a directory has several names", .inode, .mender(.directories),
+            query: "SELECT ino FROM (\(directoryEntries)) GROUP BY ino HAVING count(*) > 1 OR ino = 1"),
+        IntegrityConstraint(
+            "it has no name", .inode, .mender(.nameless),
+            query: """
+                SELECT ino FROM inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM dentry)
+                    AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
+                """),
+        IntegrityConstraint(
+            "no way leads there from the root", .inode, .mender(.unreachable), query: unreachable),
+        IntegrityConstraint(
+            "it has another directory above it than the one it lies in",
+            mending: [
+                """
+                UPDATE inode SET parent = coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
+                    WHERE \(RuleText.isDirectory) AND (ino = 1 OR ino IN (SELECT ino FROM dentry))
+                    AND parent <> coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
+                """
+            ],
+            query: """
+                SELECT ino FROM (\(directoryEntries)) WHERE above <> parent
+                    UNION SELECT ino FROM inode WHERE ino = 1 AND parent <> 1
+                """),
+        IntegrityConstraint(
+            "a day of moments is not where, or not called as, one is", .inode, .mender(.days),
+            query: """
+                SELECT ino FROM (\(directoryEntries)) WHERE CASE WHEN parent <> 2 THEN day <> 0
+                    ELSE NOT \(RuleText.isDay("day")) OR name <> CAST(\(RuleText.dayName("day")) AS BLOB) END
+                    UNION SELECT dentry.ino FROM dentry JOIN inode USING(ino)
+                        WHERE dentry.parent = 2 AND NOT \(RuleText.isDirectory)
+                """),
+    ]
+
+    /// Directories that are not below the root.
+    static let unreachable = """
+        WITH RECURSIVE entry(parent, ino) AS MATERIALIZED (SELECT parent, ino FROM (\(directoryEntries))),
+            reached(ino) AS (SELECT 1 UNION SELECT entry.ino FROM reached JOIN entry ON entry.parent = reached.ino)
+            SELECT ino FROM entry WHERE ino NOT IN (SELECT ino FROM reached)
+        """
+
+    // MARK: What belongs to an inode
+
+    /// Whose records there may be: inodes, and blocks of numbers that came to their end.
+    private static let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM dead"
+    /// Who has no record and is not about to get one.
+    private static let unrecorded = """
+        SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
+            AND ino NOT IN (SELECT id FROM unrecorded) AND ino NOT IN (SELECT id FROM identity)
+        """
+
+    private static let details = [
+        IntegrityConstraint(
+            "an attribute is of no file",
+            mending: ["DELETE FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"],
+            query: "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
+        IntegrityConstraint(
+            "it is not known to have attributes",
+            mending: [
+                "UPDATE inode SET flags = flags | 8 WHERE flags & 8 = 0 AND ino IN (SELECT ino FROM xattr)"
+            ],
+            query: "SELECT ino FROM inode WHERE flags & 8 = 0 AND ino IN (SELECT ino FROM xattr)"),
+        IntegrityConstraint(
+            "an identity record is of no file",
+            mending: [
+                "DELETE FROM identity WHERE id NOT IN (\(recorded))",
+                "DELETE FROM unrecorded WHERE id NOT IN (\(recorded))",
+            ],
+            query: """
+                SELECT id FROM identity WHERE id NOT IN (\(recorded))
+                    UNION SELECT id FROM unrecorded WHERE id NOT IN (\(recorded))
+                """),
+        IntegrityConstraint(
+            "it has no identity record", mending: ["INSERT INTO unrecorded \(unrecorded)"], query: unrecorded),
+        IntegrityConstraint(
+            "a link's target is of no link",
+            mending: [
+                "DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))"
+            ],
+            query: """
+                SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))
+                """),
+        IntegrityConstraint(
+            "a link has no target",
+            query: """
+                SELECT ino FROM inode WHERE \(RuleText.isLink) AND ino NOT IN (SELECT ino FROM symlink)
+                """),
+        IntegrityConstraint(
+            "it has a name and waits to be destroyed",
+            mending: ["DELETE FROM orphan WHERE ino IN (SELECT ino FROM dentry)"],
+            query: "SELECT ino FROM orphan WHERE ino IN (SELECT ino FROM dentry)"),
+        IntegrityConstraint(
+            "a missing inode waits to be destroyed",
+            mending: ["DELETE FROM orphan WHERE ino NOT IN (SELECT ino FROM inode)"],
+            query: "SELECT ino FROM orphan WHERE ino NOT IN (SELECT ino FROM inode)"),
+    ]
+
+    // MARK: Extents
+
+    private static let extents = [
+        IntegrityConstraint("one of its extents is impossible", .content, .extents, query: impossibleExtents),
+        IntegrityConstraint("its extents overlap", .content, .extents, query: overlappingExtents),
+        IntegrityConstraint("some of its bytes are in no extent", .content, .extents, query: missingExtents),
+        IntegrityConstraint(
+            "an extent belongs to no file", .content, .extents, query: unowned),
+        sizes,
+        IntegrityConstraint(
+            "it has bytes behind its end",
+            mending: [
+                """
+                UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile)
+                    AND size < \(RuleText.storedEnd)
+                """
+            ],
+            query: "SELECT ino FROM inode WHERE \(RuleText.isFile) AND size < \(RuleText.storedEnd)"),
+    ]
+
+    static let sizes = IntegrityConstraint(
+        "it cannot have this size",
+        mending: [
+            """
+            UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile) AND NOT \(isSize)
+            """,
+            """
+            UPDATE inode SET size = coalesce((SELECT length(target) FROM symlink WHERE symlink.ino = inode.ino), 0)
+                WHERE NOT \(RuleText.isFile) AND NOT \(RuleText.isDirectory) AND NOT \(isSize)
+            """,
+        ],
+        query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND NOT \(isSize)")
+
+    private static let isSize = "size BETWEEN 0 AND 1 << 60"
+    static let impossibleExtents = """
+        SELECT DISTINCT content FROM extent WHERE NOT (offset BETWEEN 0 AND 1 << 60
+            AND length BETWEEN 1 AND 1 << 40 AND sector BETWEEN 0 AND (1 << 62) - 1)
+        """
+    static let overlappingExtents = """
+        SELECT DISTINCT content FROM (SELECT content, offset + length AS end,
+            lead(offset) OVER (PARTITION BY content ORDER BY offset) AS next FROM extent) WHERE end > next
+        """
+    /// Some of what is counted as stored does not lie within the file. A count that cannot be is no less than that.
+    static let missingExtents = """
+        SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND size BETWEEN 0 AND 1 << 60
+            AND NOT (allocated BETWEEN 0 AND (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
+                WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0))
+        """
+    static let unowned = """
+        SELECT DISTINCT content FROM extent
+            WHERE content NOT IN (SELECT content FROM inode UNION SELECT content FROM thumbnail)
+        """
+}

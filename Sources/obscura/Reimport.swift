@@ -1,0 +1,366 @@
+import Glibc
+import LinuxIO
+import PhotoImaging
+import PhotoLibrary
+
+/// The import of a directory that `obscura export` wrote: days, albums and all beside become what they were.
+///
+/// Photos come first, each into the day it lay in, then albums, where the same files or bytes become names of those
+/// photos. What is pinned is decided last, when every sidecar is there; then directories get their times back.
+final class Reimport {
+    private let session: ImportRun
+    private let root: HostPath
+    private let caller = Caller(uid: geteuid(), gid: getegid())
+    /// Files with several names, and what they became.
+    private var known: [FileIdentity: UInt64] = [:]
+    /// Whether names of photos in albums are links.
+    private var hasLinks = false
+    /// Photos that this run made, or an earlier one of the same export.
+    private var restored: Set<UInt64> = []
+    /// Photos whose day is to be looked at again at the end.
+    private var unsettled: [UInt64: ImportPlace] = [:]
+    /// Directories and what they were.
+    private var directories: [(ino: UInt64, details: FileDetails)] = []
+
+    private var library: Library { session.library }
+
+    init(_ session: ImportRun, _ root: HostPath) {
+        self.session = session
+        self.root = root
+    }
+
+    func run() throws(FileError) {
+        let top = try library.lookup(1, "moments", caller).attributes.ino
+        let days = names(in: root.appending("moments")).filter { ImportRules.isDay($0) }
+        for day in days where !wasInterrupted { try restoreDay(day, in: top) }
+        if session.settings.isDry { return }
+        hasLinks = !known.isEmpty
+        let albums = try library.lookup(1, "albums", caller).attributes.ino
+        if (try? root.appending("albums").status())?.isDirectory == true {
+            try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
+        }
+        // What was interrupted is settled by the next run.
+        for (ino, place) in unsettled where !wasInterrupted { try library.settle(ino, in: place) }
+        if wasInterrupted { return }
+        note(root.appending("moments"), top)
+        for directory in directories { try setDetails(directory.ino, directory.details) }
+        // Whoever exported chose the mode of DIR itself.
+        guard let status = try? root.status() else { return }
+        _ = try library.setAttributes(
+            1, AttributeChanges(modified: .set(Timestamp(status.st_mtim))), caller)
+    }
+
+    // MARK: Moments
+
+    private func restoreDay(_ day: Name, in moments: UInt64) throws(FileError) {
+        let directory = root.appending("moments").appending(day)
+        guard let place = ImportPlace(day: day) else { return }
+        let all = names(in: directory)
+        var plain: [SourceFile] = []
+        for name in all where !wasInterrupted {
+            guard let source = open(directory.appending(name)) else { continue }
+            if ImportRules.isWorkingFile(name) || ImportRules.isSidecar(name) {
+                plain.append(source)
+            } else if try !restorePhoto(source, among: Set(all), day, place) {
+                plain.append(source)
+            }
+            try session.removals?.flushIfDue(&session.report, isDirectoryDone: false)
+        }
+        if session.settings.isDry { return }
+        // A day of which nothing came has no place of its own here.
+        if !all.isEmpty, plain.isEmpty, try find(nil, in: day) == nil { return }
+        let ino = try makeDirectory(day, in: moments)
+        for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
+        note(directory, ino)
+    }
+
+    /// False where the file is no photo.
+    private func restorePhoto(
+        _ source: SourceFile, among names: Set<Name>, _ day: Name, _ place: ImportPlace
+    ) throws(FileError) -> Bool {
+        let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
+            .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
+        var appraisal = try library.appraise(
+            source, named: source.path.name, modified: source.modified, sidecar: sidecar,
+            unless: { wasInterrupted })
+        if wasInterrupted { return true }
+        if case .duplicate(let ino) = appraisal {
+            if try takeDuplicate(source, ino, day, place) { return true }
+            appraisal = try library.appraise(
+                source, named: source.path.name, modified: source.modified, sidecar: sidecar,
+                asNew: true)
+        }
+        guard case .photo(let candidate) = appraisal else { return false }
+        if session.settings.isDry {
+            _ = session.noteBytes(source.byteCount)
+            session.note(candidate, day: day.description, source)
+            return true
+        }
+        guard let added = try library.add(candidate, source.importFile, to: place, proceed: session.noteBytes)
+        else {
+            session.failToAdd([source])
+            return true
+        }
+        session.note(candidate, day: day.description, source)
+        remember(source, added.photo)
+        restored.insert(added.photo)
+        if candidate.day != day.description { unsettled[added.photo] = place }
+        return true
+    }
+
+    /// Passes over a photo whose bytes the space has. False where those are of another photo of this export, which only
+    /// has the same bytes: then this is one more.
+    private func takeDuplicate(
+        _ source: SourceFile, _ ino: UInt64, _ day: Name, _ place: ImportPlace
+    ) throws(FileError) -> Bool {
+        var ino = ino
+        let own = try find(source.path.name, in: day)
+        if let own, try library.holds(own, source, unless: { wasInterrupted }) {
+            ino = own
+            restored.insert(own)
+            unsettled[own] = place
+        } else if restored.contains(ino) {
+            return false
+        } else if let moment = try library.moment(of: ino) {
+            let other = root.appending("moments").appending(moment.day).appending(moment.name)
+            if (try? other.status())?.st_size == source.status.st_size { return false }
+        }
+        session.report.duplicates += 1
+        session.pass(source.byteCount)
+        remember(source, ino)
+        return true
+    }
+
+    /// What a day of the library has under a name; nil: the day itself.
+    private func find(_ name: Name?, in day: Name) throws(FileError) -> UInt64? {
+        do throws(FileError) {
+            let moments = try library.lookup(1, "moments", caller).attributes.ino
+            let directory = try library.lookup(moments, day, caller).attributes.ino
+            guard let name else { return directory }
+            return try library.lookup(directory, name, caller).attributes.ino
+        } catch .noEntry {
+            return nil
+        }
+    }
+
+    // MARK: Albums
+
+    private func restoreAlbum(_ path: HostPath, as album: UInt64, isWorking: Bool) throws(FileError) {
+        let all = names(in: path)
+        var photos: [Name: UInt64] = [:]
+        for name in all where !wasInterrupted {
+            let entry = path.appending(name)
+            let status: stat
+            do throws(Errno) { status = try entry.status() } catch {
+                session.report.addUnreadable(entry, "\(error)")
+                continue
+            }
+            if status.isDirectory {
+                let ino = try makeDirectory(name, in: album)
+                try restoreAlbum(
+                    entry, as: ino, isWorking: isWorking || ImportRules.isWorkingDirectory(name))
+            } else if status.isRegular {
+                let isWorking = isWorking || ImportRules.isWorkingFile(name)
+                if let photo = try restoreFile(entry, status, in: album, isWorking: isWorking) {
+                    photos[name] = photo
+                }
+            } else {
+                try restoreSpecial(entry, status, in: album)
+            }
+            try session.removals?.flushIfDue(&session.report, isDirectoryDone: false)
+        }
+        note(path, album)
+        try unsettle(photos, among: Set(all))
+    }
+
+    /// A sidecar may say another day than the photo itself.
+    private func unsettle(_ photos: [Name: UInt64], among names: Set<Name>) throws(FileError) {
+        for (name, ino) in photos where restored.contains(ino) && unsettled[ino] == nil {
+            guard ImportRules.sidecars(of: name).contains(where: { names.contains($0) }),
+                let moment = try library.moment(of: ino)
+            else { continue }
+            unsettled[ino] = ImportPlace(day: moment.day)
+        }
+    }
+
+    /// Returns the photo that now has this name, if it is one.
+    private func restoreFile(
+        _ path: HostPath, _ status: stat, in album: UInt64, isWorking: Bool
+    ) throws(FileError) -> UInt64? {
+        if let ino = known[status.identity] {
+            try link(ino, path, in: album)
+            return ino
+        }
+        guard let source = open(path) else { return nil }
+        if !isWorking {
+            let appraisal = try library.appraise(
+                source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
+            if wasInterrupted { return nil }
+            switch appraisal {
+            case .duplicate(let ino):
+                try restoreEqual(ino, source, in: album)
+                return ino
+            case .photo(let candidate):
+                guard
+                    let added = try library.add(
+                        candidate, source.importFile, to: ImportPlace(album: album),
+                        proceed: session.noteBytes)
+                else {
+                    session.failToAdd([source])
+                    return nil
+                }
+                session.note(candidate, day: candidate.day, source)
+                remember(source, added.photo)
+                return added.photo
+            case .notPhoto: break
+            }
+        }
+        try restorePlain(source, in: album)
+        return nil
+    }
+
+    /// Adds a name for a file that is there, unless it has that name.
+    private func link(_ ino: UInt64, _ path: HostPath, in album: UInt64) throws(FileError) {
+        if try library.addName(path.name, of: ino, in: album) { session.report.links += 1 }
+    }
+
+    /// Gives a photo that the space has its name in an album, or the album a copy of it.
+    private func restoreEqual(_ ino: UInt64, _ source: SourceFile, in album: UInt64) throws(FileError) {
+        session.pass(source.byteCount)
+        let details = source.details
+        let photo = try library.attributes(ino).0
+        let isAlike = photo.modified == details.modified && photo.mode & 0o7777 == details.mode
+        // Where the names of photos are links, what is none is a copy; else what is not alike.
+        guard hasLinks || !isAlike else {
+            try link(ino, source.path, in: album)
+            return remember(source, ino)
+        }
+        if let found = try existing(source.path.name, in: album),
+            try library.holds(found, source, unless: { wasInterrupted })
+        {
+            return remember(source, found)
+        }
+        remember(source, try library.addCopy(of: ino, named: source.path.name, details, to: album))
+        session.report.links += 1
+    }
+
+    private func existing(_ name: Name, in directory: UInt64) throws(FileError) -> UInt64? {
+        do throws(FileError) {
+            let found = try library.lookup(directory, name, caller).attributes
+            return found.isRegular ? found.ino : nil
+        } catch .noEntry {
+            return nil
+        }
+    }
+
+    /// Adds a file that is no photo, unless it is there.
+    private func restorePlain(_ source: SourceFile, in directory: UInt64) throws(FileError) {
+        if let error = source.failure {
+            session.report.addUnreadable(source.path, "\(error)")
+            return
+        }
+        if let found = try existing(source.path.name, in: directory),
+            try library.holds(found, source, unless: { wasInterrupted })
+        {
+            session.pass(source.byteCount)
+            return remember(source, found)
+        }
+        guard let ino = try library.add(plain: source.importFile, to: directory, proceed: session.noteBytes)
+        else {
+            session.failToAdd([source])
+            return
+        }
+        session.report.plainFiles += 1
+        session.progress.state.photosMax -= 1
+        remember(source, ino)
+    }
+
+    /// Remakes a symbolic link, a FIFO, a socket or a device node.
+    private func restoreSpecial(_ path: HostPath, _ status: stat, in album: UInt64) throws(FileError) {
+        let entry: Entry
+        do throws(FileError) {
+            if status.isSymbolicLink {
+                guard let target = try? path.linkTarget() else { return }
+                entry = try library.makeSymbolicLink(album, path.name, target: target, caller)
+            } else {
+                entry = try library.makeNode(
+                    album, path.name, mode: UInt32(status.st_mode), rdev: UInt64(status.st_rdev), caller)
+            }
+        } catch .exists {
+            return
+        }
+        try setDetails(entry.attributes.ino, FileDetails(status, attributes: []))
+    }
+
+    // MARK: What both need
+
+    private func names(in directory: HostPath) -> [Name] {
+        do throws(Errno) { return try directory.list() } catch {
+            session.report.addUnreadable(directory, "\(error)")
+            return []
+        }
+    }
+
+    private func open(_ path: HostPath) -> SourceFile? {
+        do throws(Errno) { return try SourceFile(path) } catch {
+            session.report.addUnreadable(path, "\(error)")
+            return nil
+        }
+    }
+
+    /// Notes what a source became: its other names are to be names of it too.
+    private func remember(_ source: SourceFile, _ ino: UInt64) {
+        if source.status.st_nlink > 1 { known[source.status.identity] = ino }
+        session.removals?.add(source, ino)
+    }
+
+    /// The directory of that name, made where there is none.
+    private func makeDirectory(_ name: Name, in parent: UInt64) throws(FileError) -> UInt64 {
+        do throws(FileError) {
+            let found = try library.lookup(parent, name, caller).attributes
+            guard found.isDirectory else { throw .notDirectory }
+            return found.ino
+        } catch .noEntry {
+            return try library.makeDirectory(parent, name, mode: 0o700, caller).attributes.ino
+        }
+    }
+
+    private func note(_ path: HostPath, _ ino: UInt64) {
+        guard let descriptor = try? path.open(O_RDONLY | O_DIRECTORY), let status = try? path.status() else {
+            return
+        }
+        defer { close(descriptor) }
+        directories.append((ino, FileDetails(status, attributes: userAttributes(of: descriptor))))
+    }
+
+    /// Sets mode, owner and times, as far as they are kept, and extended attributes.
+    private func setDetails(_ ino: UInt64, _ details: FileDetails) throws(FileError) {
+        for attribute in details.attributes {
+            try library.setExtendedAttribute(ino, name: attribute.name, value: attribute.value, policy: .any)
+        }
+        var changes = AttributeChanges(
+            mode: details.mode, accessed: .set(details.accessed), modified: .set(details.modified))
+        if geteuid() == 0 { (changes.uid, changes.gid) = (details.owner.uid, details.owner.gid) }
+        _ = try library.setAttributes(ino, changes, caller)
+    }
+}
+
+/// The regular files below a directory and their bytes, for the progress shown.
+func exportSize(_ root: HostPath) -> (files: Int, bytes: UInt64) {
+    var (files, bytes) = (0, 0 as UInt64)
+    var seen: Set<FileIdentity> = []
+    var waiting = [root]
+    while let directory = waiting.popLast() {
+        for name in (try? directory.list()) ?? [] {
+            let path = directory.appending(name)
+            guard let status = try? path.status() else { continue }
+            if status.isDirectory { waiting.append(path) }
+            guard status.isRegular, status.st_nlink < 2 || seen.insert(status.identity).inserted else {
+                continue
+            }
+            files += 1
+            bytes = sizeSum(bytes, status.byteCount)
+        }
+    }
+    return (files, bytes)
+}

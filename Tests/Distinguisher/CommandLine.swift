@@ -1,0 +1,130 @@
+import Foundation
+import LinuxIO
+import Synchronization
+
+/// The full distinguisher, from the command line: `PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…`.
+///
+/// In each directory the library plays PAIRS pairs; in the first also TIMED-PAIRS, each answer to a password being
+/// timed 200 times with the derivation and 200 times without, and the program MOUNTED-PAIRS. SIGINT and SIGTERM have
+/// the pairs judged that are done by then.
+///
+/// `disks PAIRS DIRECTORY`: as many pairs on each kind of file system that this machine can mount from a file, each
+/// vault on a disk of its own; then some with spaces in files of their own, which must be found.
+public func playFromCommandLine(_ arguments: [String]) -> Int32 {
+    if arguments.count == 3, arguments[0] == "disks", let pairs = Int(arguments[1]), pairs >= 20 {
+        return whileInterruptible { try playOnDisks(pairs, in: arguments[2]) }
+    }
+    let counts = arguments.prefix(3).compactMap { Int($0) }
+    guard arguments.count >= 5, counts.count == 3, counts.allSatisfy({ $0 == 0 || $0 >= 20 }) else {
+        FileHandle.standardError.write(
+            Data(
+                """
+                usage: obscura-distinguisher PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…
+                       obscura-distinguisher disks PAIRS DIRECTORY
+
+                """.utf8))
+        return 2
+    }
+    return whileInterruptible {
+        var isHonest = true
+        for (what, distinguisher) in plays(counts, program: arguments[3], in: Array(arguments[4...]))
+        where distinguisher.pairs > 0 && !isInterrupted.load(ordering: .relaxed) {
+            isHonest = try play(distinguisher, what).isHonest && isHonest
+        }
+        return isHonest
+    }
+}
+
+/// Returns the status to exit with.
+private func whileInterruptible(_ body: () throws -> Bool) -> Int32 {
+    for number in [SIGINT, SIGTERM] { signal(number) { _ in isInterrupted.store(true, ordering: .relaxed) } }
+    let isHonest: Bool
+    do { isHonest = try body() } catch {
+        say("the distinguisher broke off: \(error)")
+        return 1
+    }
+    if isInterrupted.load(ordering: .relaxed) { return 130 }
+    return isHonest ? 0 : 1
+}
+
+/// Returns whether nothing told but what was to be found.
+private func playOnDisks(_ pairs: Int, in directory: String) throws -> Bool {
+    var isRight = true
+    for (number, kind) in HostImage.Kind.allCases.enumerated() where !isInterrupted.load(ordering: .relaxed) {
+        if let obstacle = HostImage.obstacle(kind, in: directory) {
+            say("NOT PLAYED: \(kind.rawValue) (\(obstacle))\n")
+            continue
+        }
+        let seed = UInt64.random(in: 0..<1 << 32) &+ UInt64(number)
+        var distinguisher = Distinguisher(
+            pairs: pairs, seed: seed, directory: directory, limit: .standardErrors(4.5))
+        distinguisher.disk = kind
+        distinguisher.last = .hidden
+        distinguisher.sectorsPerSegment = 512
+        isRight = try play(distinguisher, "by the library, on disks of \(kind.rawValue)").isHonest && isRight
+        let leak = Leak.filesOfTheirOwnLevelled
+        guard kind != .exfat, !isInterrupted.load(ordering: .relaxed) else { continue }
+        (distinguisher.pairs, distinguisher.fittedPairs, distinguisher.leaks) = (30, 10, [leak])
+        let told = try play(distinguisher, "with files of their own, on disks of \(kind.rawValue)").failures
+            .map(
+                \.name)
+        let isFound = leak.finders.contains { told.contains($0) }
+        say("\(isFound ? "PASSED: that must fail" : "FAILED: that must be found by \(leak.finders)")\n")
+        isRight = isRight && isFound
+    }
+    return isRight
+}
+
+/// What is to be played, and how. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
+private func plays(_ counts: [Int], program: String, in directories: [String]) -> [(
+    what: String, Distinguisher
+)] {
+    let seed = UInt64.random(in: 0..<1 << 32)
+    func distinguisher(_ pairs: Int, _ number: Int, _ directory: String) -> Distinguisher {
+        Distinguisher(
+            pairs: pairs, seed: seed &+ UInt64(number), directory: directory, limit: .standardErrors(4.5))
+    }
+    var timed = distinguisher(counts[2], 1000, directories[0])
+    timed.runsPerAnswer = 200
+    timed.runsPerSlots = 200
+    var mounted = distinguisher(counts[1], 2000, directories[0])
+    mounted.program = program
+    return directories.enumerated().map { ("by the library", distinguisher(counts[0], $0, $1)) } + [
+        ("by the library, answers timed 200 times", timed), ("by the program and mounts", mounted),
+    ]
+}
+
+private let isInterrupted = Atomic(false)
+
+/// Plays, and says how it went.
+private func play(_ distinguisher: Distinguisher, _ what: String) throws -> Judgement {
+    let name = "\(what), in \(distinguisher.directory) (\(hostName(distinguisher.directory)))"
+    say("\(distinguisher.pairs) pairs \(name), seed \(distinguisher.seed)")
+    var distinguisher = distinguisher
+    let done = Mutex(0)
+    distinguisher.isEnough = { isInterrupted.load(ordering: .relaxed) }
+    distinguisher.progress = { count in
+        done.withLock { $0 = max($0, count) }
+        if count % 100 == 0 { say("  \(count) pairs") }
+    }
+    let judgement = try distinguisher.play()
+    say(judgement.text)
+    let count = done.withLock { $0 }
+    say("\(judgement.isHonest ? "PASSED" : "FAILED"): \(count) pairs \(name)\n")
+    return judgement
+}
+
+private func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
+
+/// The kind of file system a directory lies on (statfs(2)).
+private func hostName(_ path: String) -> String {
+    let calls = LinuxCalls.shared
+    guard let descriptor = try? calls.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0) else { return "?" }
+    defer { calls.close(descriptor) }
+    let names: [UInt64: String] = [
+        0xEF53: "ext4", 0x0102_1994: "tmpfs", 0x794C_7630: "overlay", 0x9123_683E: "btrfs",
+        0x5846_5342: "xfs",
+    ]
+    let type = (try? calls.hostStatus(descriptor).typeMagic) ?? 0
+    return names[type] ?? String(type, radix: 16)
+}

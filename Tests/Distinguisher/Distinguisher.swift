@@ -1,0 +1,144 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// The distinguisher of deniability: vaults in pairs, alike but for the hidden spaces of one, and an attacker with a
+/// copy and the decoy's password who tries to tell which is which.
+public struct Distinguisher: Sendable {
+    public var pairs: Int
+    /// Pairs that the classifier is fitted on; on the others it is judged.
+    public var fittedPairs: Int
+    public var seed: UInt64
+    /// Where vaults are made, and removed as soon as they have been looked at.
+    public var directory: String
+    public var last = History.LastSession.any
+    public var leaks: Set<Leak> = []
+    public var limit: Limit
+    /// Sectors of each of the decoy's segments that are tried with its key.
+    public var sectorsPerSegment = 8192
+    /// How often the answer to a password is timed, and how often without the derivation.
+    public var runsPerAnswer = 2
+    public var runsPerSlots = 20
+    /// The built program, to play by it and real mounts; nil: by the library.
+    public var program: String?
+    /// What each vault has a disk of its own of, which is looked at as well; nil: all are in `directory`.
+    public var disk: HostImage.Kind?
+    /// How long an action takes at least, on a disk of its own: so that a session's length tells nothing.
+    public var actionMilliseconds = 60
+    /// Told how many pairs are done.
+    public var progress: @Sendable (Int) -> Void = { _ in }
+    /// Whether the pairs that are not begun shall not be played: those that are done are judged.
+    public var isEnough: @Sendable () -> Bool = { false }
+
+    public init(pairs: Int, seed: UInt64, directory: String, limit: Limit) {
+        self.pairs = pairs
+        fittedPairs = pairs / 2
+        self.seed = seed
+        self.directory = directory
+        self.limit = limit
+    }
+
+    /// Plays all pairs and judges them.
+    public func play() throws -> Judgement {
+        struct Results {
+            var pairs: [Int: (alone: Sample, hidden: Sample)] = [:]
+            var failure: (any Error)?
+        }
+        let results = Mutex(Results())
+        DispatchQueue.concurrentPerform(iterations: pairs) { number in
+            if isEnough() || results.withLock({ $0.failure != nil }) { return }
+            do {
+                let pair = try playPair(number)
+                let count = results.withLock { results in
+                    results.pairs[number] = pair
+                    return results.pairs.count
+                }
+                progress(count)
+            } catch { results.withLock { $0.failure = error } }
+        }
+        return try results.withLock { results in
+            if let failure = results.failure { throw failure }
+            return Judgement(
+                (0..<pairs).compactMap { results.pairs[$0] },
+                fittedCount: fittedPairs * results.pairs.count / pairs, limit: limit)
+        }
+    }
+
+    private func playPair(_ number: Int) throws -> (alone: Sample, hidden: Sample) {
+        var generator = Generator(seed &+ UInt64(number) &* 0x1000_0000_01B3)
+        let history = History(seed: generator.next(), last: last, isPlain: !leaks.isEmpty)
+        var samples: [World: Sample] = [:]
+        // Which is made first is no feature.
+        for world in World.allCases.shuffled(using: &generator) {
+            let path = "\(directory)/distinguisher-\(getpid())-\(number)-\(world.rawValue)"
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            samples[world] = try sample(path, history, world)
+        }
+        guard let alone = samples[.alone], let hidden = samples[.hidden] else {
+            preconditionFailure("both were played")
+        }
+        return (alone, hidden)
+    }
+
+    private func sample(_ path: String, _ history: History, _ world: World) throws -> Sample {
+        let vault = path + "/vault"
+        if let program {
+            let player = ProgramPlayer(program, path, history, world)
+            defer { player.leave() }
+            try player.play()
+            var sample = try look(vault, history, RememberingStretcher())
+            try player.addAnswers(&sample)
+            return sample
+        }
+        let stretcher = RememberingStretcher()
+        if let disk { return try sample(on: disk, path, history, world, stretcher) }
+        try Player(vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher).play()
+        return try look(vault, history, stretcher)
+    }
+
+    /// As `sample`, the vault having a disk of its own.
+    private func sample(
+        on kind: HostImage.Kind, _ path: String, _ history: History, _ world: World,
+        _ stretcher: RememberingStretcher
+    ) throws -> Sample {
+        let host = try HostImage(kind, in: path)
+        defer { host.leave() }
+        let vault = host.mountPoint + "/vault"
+        let player = Player(
+            vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher)
+        player.pause = { host.sync() }
+        player.actionMilliseconds = actionMilliseconds
+        // A stick that is taken along: what a session finds in memory is its own.
+        player.interval = { _ in
+            usleep(.random(in: 0...1500 * UInt32(actionMilliseconds)))
+            try host.unmount()
+            try host.mount()
+        }
+        try player.play()
+        var sample = Sample()
+        let attacker = try Attacker(vault, Player.password(of: 0))
+        let files = try VaultFiles(vault, attacker)
+        try sample.addMemory(files, decoy: attacker.space)
+        try host.unmount()
+        try sample.addDisk(host, files, decoy: attacker.space)
+        try host.mount()
+        return try look(vault, history, stretcher, sample)
+    }
+
+    /// Looks at a vault, files first: what comes later may change their times.
+    private func look(
+        _ vault: String, _ history: History, _ stretcher: RememberingStretcher, _ sample: Sample = Sample()
+    ) throws -> Sample {
+        var sample = sample
+        let attacker = try Attacker(vault, Player.password(of: 0))
+        let files = try VaultFiles(vault, attacker)
+        try sample.addFiles(files, decoy: attacker.space)
+        try sample.addBytes(files.segments, decoy: attacker.space)
+        sample.addHeader(attacker)
+        try sample.addOpening(attacker, files.segments, sectorsPerSegment: sectorsPerSegment)
+        try sample.addAnswers(
+            vault, history, stretcher, runs: runsPerAnswer, slotRuns: runsPerSlots)
+        return sample
+    }
+}

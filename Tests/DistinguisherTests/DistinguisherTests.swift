@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+@testable import Distinguisher
+
+/// The distinguisher at a small size: honest vaults pass, and each mistake is found.
+///
+/// With the limit used here honest vaults fail less than once in a million runs.
+@Suite(.serialized) struct DistinguisherTests {
+    private static let chance = 1e-6
+    private static let seed: UInt64 = 20_261_121
+
+    /// In memory where the machine has room for it.
+    private let directory = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+
+    private func distinguisher(seed: UInt64, pairs: Int = 28) -> Distinguisher {
+        // With fewer than 36 vaults held out, no byte of the header could fail.
+        var distinguisher = Distinguisher(
+            pairs: pairs, seed: seed, directory: directory, limit: .chance(Self.chance))
+        distinguisher.fittedPairs = 10
+        distinguisher.sectorsPerSegment = 512
+        distinguisher.runsPerAnswer = 1
+        distinguisher.runsPerSlots = 5
+        // What a hidden session leaves is easiest to see before the next: so few pairs are enough to see it.
+        distinguisher.last = .hidden
+        return distinguisher
+    }
+
+    @Test func `nobody can tell how many spaces are in use`() throws {
+        let judgement = try distinguisher(seed: Self.seed).play()
+        #expect(judgement.isHonest, "seed \(Self.seed)\n\(judgement.text)")
+        // A feature that is not looked at cannot fail.
+        for group in FeatureGroup.allCases where !FeatureGroup.ofDisks.contains(group) {
+            #expect(judgement.lines.contains { $0.group == group })
+        }
+    }
+
+    /// Those that are made at once show in different features.
+    @Test(arguments: [
+        [Leak.looksNotTouched, .slotsInOrder, .growsAlone, .zerosInNewSegments, .counterInHeader],
+        [Leak.filesOfTheirOwn, .holesInNewSegments, .repeatedFill],
+    ])
+    func `every mistake is found by the feature that is to find it`(leaks: [Leak]) throws {
+        var distinguisher = distinguisher(seed: Self.seed + 1)
+        distinguisher.leaks = Set(leaks)
+        let judgement = try distinguisher.play()
+        let told = Set(judgement.failures.map(\.name))
+        for leak in leaks {
+            #expect(leak.finders.contains { told.contains($0) }, "\(leak)\n\(judgement.text)")
+        }
+    }
+
+    /// In little, where the machine has loop devices; `scripts/distinguisher` plays honest vaults so as well.
+    @Test func `files of their own are found by the counters of the disk`() throws {
+        guard HostImage.obstacle(.ext4, in: directory) == nil else { return }
+        let leak = Leak.filesOfTheirOwnLevelled
+        var distinguisher = distinguisher(seed: Self.seed + 2, pairs: 14)
+        (distinguisher.fittedPairs, distinguisher.limit, distinguisher.disk, distinguisher.leaks) = (
+            5, .chance(0.01), .ext4, [leak]
+        )
+        distinguisher.actionMilliseconds = 0
+        let judgement = try distinguisher.play()
+        let told = Set(judgement.failures.map(\.name))
+        #expect(leak.finders.contains { told.contains($0) }, "\(judgement.text)")
+        for group in FeatureGroup.ofDisks { #expect(judgement.lines.contains { $0.group == group }) }
+    }
+}

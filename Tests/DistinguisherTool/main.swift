@@ -1,0 +1,4 @@
+import Distinguisher
+import Foundation
+
+exit(playFromCommandLine(Array(CommandLine.arguments.dropFirst())))

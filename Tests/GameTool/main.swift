@@ -1,4 +1,0 @@
-import Foundation
-import Game
-
-exit(playFromCommandLine(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,103 @@
+import Foundation
+import LinuxIO
+import TestSupport
+import Testing
+
+@testable import PhotoLibrary
+
+/// Who asked for a picture and does so no more.
+@Suite struct AskerTests {
+    private typealias Found = Result<Int, FileError>
+
+    private func ask(_ fixture: Fixture, _ photo: UInt64, _ asker: Cancellation?) -> Background<Found> {
+        Background {
+            Result { () throws(FileError) in
+                try fixture.library.thumbnail(of: photo, .standard, for: .interactive(asker)).byteCount
+            }
+        }
+    }
+
+    @Test func whoIsInterruptedIsToldAndTheMakingIsCalledOff() throws {
+        let (fixture, maker) = try Fixture.withStandIn()
+        let photo = try fixture.put("albums/a.jpg", jpeg())
+        maker.holdUp()
+        let asker = Cancellation()
+        let asked = ask(fixture, photo, asker)
+        try #require(eventually { maker.orders.count == 1 })
+        asker.cancel()
+        #expect(asked.result() == .failure(.interrupted))
+        try #require(eventually { maker.cancellations == 1 })
+        // Nothing is remembered of it.
+        #expect(try fixture.thumbnailRows(of: photo).isEmpty)
+        // Who asks now does not get what was called off, whether that has ended or not.
+        let next = ask(fixture, photo, Cancellation())
+        try #require(eventually { maker.orders.count == 2 })
+        maker.letGo()
+        #expect(throws: Never.self) { try next.result().get() }
+        #expect(try fixture.thumbnailRows(of: photo).count == 1)
+        // Called off before it was asked for; but what is there is there.
+        #expect(try fixture.library.thumbnail(of: photo, .standard, for: .interactive(asker)).byteCount > 0)
+    }
+
+    @Test func anotherWhoWaitsForThePictureGetsIt() throws {
+        let (fixture, maker) = try Fixture.withStandIn()
+        let photo = try fixture.put("albums/a.jpg", jpeg())
+        maker.holdUp()
+        let askers = (0..<3).map { _ in Cancellation() }
+        let first = ask(fixture, photo, askers[0])
+        try #require(eventually { maker.orders.count == 1 })
+        let others = askers.dropFirst().map { ask(fixture, photo, $0) }
+        try #require(eventually { fixture.library.thumbnails?.waiterCount == 3 })
+        // The one on whose behalf it was begun, and one of the others.
+        askers[0].cancel()
+        #expect(first.result() == .failure(.interrupted))
+        askers[1].cancel()
+        #expect(others[0].result() == .failure(.interrupted))
+        maker.letGo()
+        #expect(throws: Never.self) { try others[1].result().get() }
+        #expect(maker.orders.count == 1 && maker.cancellations == 0)
+    }
+
+    @Test func aCompositionIsCalledOffWithAllThatIsMadeForIt() throws {
+        let (fixture, maker) = try Fixture.withStandIn()
+        for number in 1...5 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
+        let thumbs = try fixture.ino("albums/.thumbs")
+        maker.holdUp()
+        let asker = Cancellation()
+        let asked = Background<Result<UInt64, FileError>> {
+            Result { () throws(FileError) in
+                try fixture.library.lookup(thumbs, "sheet.jpg", fixture.caller, unless: asker).attributes.size
+            }
+        }
+        try #require(eventually { maker.orders.count == 2 })
+        asker.cancel()
+        #expect(asked.result() == .failure(.interrupted))
+        try #require(eventually { maker.cancellations == 2 })
+        maker.letGo()
+        #expect(fixture.exists("albums/.thumbs/sheet.jpg"))
+        // Nobody went on with what the first had begun.
+        #expect(maker.orders.count == 7 && maker.compositions == 1)
+    }
+
+    @Test func nobodyWaitsBehindWhatIsMadeAhead() throws {
+        let (fixture, maker) = try Fixture.withStandIn(settleMilliseconds: 0) { $0.workerCount = 1 }
+        maker.holdUp()
+        let photo = try fixture.put("albums/a.jpg", jpeg())
+        try #require(eventually { maker.orders.count == 1 })
+        let asked = ask(fixture, photo, nil)
+        try #require(eventually { maker.orders.count == 2 && maker.cancellations == 1 })
+        maker.letGo()
+        #expect(throws: Never.self) { try asked.result().get() }
+        #expect(try fixture.thumbnailRows(of: photo).count == 1)
+    }
+
+    @Test func closingWaitsForWhatWasCalledOff() throws {
+        let (fixture, maker) = try Fixture.withStandIn()
+        let photo = try fixture.put("albums/a.jpg", jpeg())
+        maker.holdUp()
+        let asked = ask(fixture, photo, Cancellation())
+        try #require(eventually { maker.orders.count == 1 })
+        try fixture.close()
+        #expect(asked.result() == .failure(.noEntry))
+    }
+}
