@@ -115,17 +115,19 @@ enum Schema {
     /// or anything else that is not ours, such as triggers.
     private static func missingIndexes(_ connection: Connection) throws(CatalogueError) -> [String] {
         let query = try connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        let found = Set(try query.all { words(String(decoding: $0.bytes(0), as: UTF8.self)) })
+        let found = Set(try query.all { words($0.bytes(0)) })
         let ours = Set(
-            statements.split(separator: ";").map { words($0) }.filter { $0.first == "CREATE" })
+            statements.utf8.split(separator: UInt8(ascii: ";")).map { words($0) }
+                .filter { $0.first == "CREATE" })
         let missing = ours.subtracting(found)
         guard found.isSubset(of: ours), missing.allSatisfy({ $0[1] == "INDEX" && $0[2].hasSuffix("_sector") })
         else { throw .damaged }
         return missing.map { $0.joined(separator: " ") }.sorted()
     }
 
-    /// A statement without what layout adds.
-    private static func words<Text: StringProtocol>(_ statement: Text) -> [String] {
-        statement.split { (character: Character) in character.isWhitespace }.map { String($0) }
+    /// A statement's words, whatever its layout. Splits bytes: splitting characters was a fifth of a small check.
+    private static func words(_ statement: some Collection<UInt8>) -> [String] {
+        statement.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
+            .map { String(decoding: $0, as: UTF8.self) }
     }
 }

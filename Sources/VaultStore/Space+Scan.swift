@@ -142,7 +142,6 @@ extension Space {
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
         space.foundRoots = found
-        space.formerRoot = newestRoot(found, bootHash: options.bootHash)
         return space
     }
 

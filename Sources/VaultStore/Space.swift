@@ -127,8 +127,7 @@ public final class Space: PageStorage, @unchecked Sendable {
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Opened to build a new state where no root could be read; see `openBlank`.
     var isBlank = false
-    /// The root of the state before it, and all roots there were.
-    var formerRoot: RootRecord?
+    /// All roots there were.
     var foundRoots: [FoundRoot] = []
     /// Whether this mount has made sure that the slots said to have their disk do.
     var isBackingSure = false

@@ -61,16 +61,12 @@ struct FoundContents {
     /// The bytes that a record of that generation tells of, as they were then; or, where some of these are lost, as
     /// they were written since, without a gap.
     func bytes(of recoveredInode: Salvage.RecoveredInode) -> FoundBytes {
-        let (record, generation) = (recoveredInode.record, recoveredInode.generation)
+        let (record, generation) = (recoveredInode.record, recoveredInode.found.run.generation)
         let row = record.row
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
         if let listed = record.runs, areSound(listed) {
             let told = bytes(row.content, listed, size: row.size)
             if told.lostBytes == 0 { return told }
-            if let recorded = recoveredInode.recorded, areSound(recorded) {
-                let other = bytes(row.content, recorded, size: row.size)
-                if other.lostBytes == 0 { return other }
-            }
             let newest = newestBytes(of: row.content)
             // Never what the lost bytes were before.
             let isNewer = newest.pieces.allSatisfy { piece in

@@ -44,12 +44,6 @@ struct RecordSelector {
         if counts(record) { dead[block] = bits }
     }
 
-    /// Adds what the old catalogue says of a block of numbers.
-    mutating func note(dead bits: [UInt8], of block: UInt64) {
-        guard bits.count == RetiredIDs.bitmapBytes, block < 2 * RetiredIDs.contents else { return }
-        dead[block] = dead[block].map { known in zip(known, bits).map { $0 | $1 } } ?? bits
-    }
-
     func isDead(inode ino: UInt64) -> Bool { isDead(ino, in: RetiredIDs.block(ofInode: ino)) }
     func isDead(content: UInt64) -> Bool { isDead(content, in: RetiredIDs.block(ofContent: content)) }
 

@@ -22,9 +22,6 @@ public struct SalvageReport: Sendable, Equatable {
     public var nameless = 0
     /// Photos and files of which names, but no bytes are left.
     public var lost = 0
-    /// Pages of the old catalogue, where something of it can be read, and how many of these cannot.
-    public var cataloguePages = 0
-    public var lostPages = 0
 
     /// "412 photos in 31 days, 3 of them damaged; 2 without a name"
     public var summary: String {
@@ -42,16 +39,11 @@ public struct SalvageReport: Sendable, Equatable {
         }
         if nameless > 0 { text += "; \(nameless) without a name" }
         if lost > 0 { text += "; of \(lost) nothing but the name is left" }
-        if cataloguePages > 0 {
-            text += "; the old catalogue serves"
-            if lostPages > 0 { text += " but for \(lostPages) of its \(cataloguePages) pages" }
-        }
         return text
     }
 }
 
-/// Rebuilds a space whose catalogue cannot be read whole, from what can be read of it, of extents and of identity
-/// records.
+/// Rebuilds a space whose catalogue cannot be read whole, from its extents and identity records.
 ///
 /// `survey` reads everything and changes nothing. `rebuild` writes a new catalogue beside the old one; the old state
 /// counts until the new one is whole and on the disk.
@@ -63,8 +55,6 @@ public final class Salvage {
     let options: LibraryOptions
     let scan: ScanResult
     let contents: FoundContents
-    /// What is left of the old catalogue.
-    let former: FormerTree?
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents of pictures and videos that no record names.
@@ -87,48 +77,29 @@ public final class Salvage {
             scan.contents, damagedEnds: scan.damagedEnds,
             lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
         selector = RecordSelector(scan.records)
-        former = FormerTree(space.formerPages)
-        (report.cataloguePages, report.lostPages) = (former?.pageCount ?? 0, former?.lostPages ?? 0)
     }
 
-    /// An inode that belongs into the new state.
+    /// An inode of the new state.
     struct RecoveredInode {
         var record: IdentityRecord
-        /// See `FoundContents.bytes(of:)`.
-        var generation: UInt64
-        /// The same bytes' runs by the identity record, where `record` has those of rows.
-        var recorded: [ExtentRun]?
-        /// The newest record of its number, if there is one.
-        var found: FoundRecord?
+        /// Where the record lies.
+        var found: FoundRecord
     }
 
     /// Visits all that users have made and that is not known to be gone, in the order of their numbers.
     func forEachInode(_ visit: (RecoveredInode) throws(FileError) -> Void) throws(FileError) {
-        var numbers = Set(selector.records.keys.filter { $0 < RetiredIDs.records })
-        if let former { numbers.formUnion(try former.numbers()) }
-        for ino in numbers.sorted() where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
+        for ino in selector.records.keys.sorted()
+        where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
             if let recoveredInode = recoveredInode(ino) { try visit(recoveredInode) }
         }
     }
 
     /// What is known of an inode; nil where that is nothing, or that it is gone.
     func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
-        var told: (record: IdentityRecord, found: FoundRecord)?
-        if let found = selector.records[ino], !selector.isDead(inode: ino),
+        guard let found = selector.records[ino], !selector.isDead(inode: ino),
             case .inode(let record) = read(found), record.row.ino == ino
-        {
-            told = (record, found)
-        }
-        switch former?.known(ino, told: told) ?? .nothing {
-        case .gone: return nil
-        case .record(let record, let generation, let recorded):
-            return RecoveredInode(
-                record: record, generation: generation, recorded: recorded, found: told?.found)
-        case .nothing:
-            return told.map {
-                RecoveredInode(record: $0.record, generation: $0.found.run.generation, found: $0.found)
-            }
-        }
+        else { return nil }
+        return RecoveredInode(record: record, found: found)
     }
 
     /// Reads a record again; nil where it can no longer be.
@@ -150,7 +121,6 @@ public final class Salvage {
                 selector.note(dead: bits, of: block, by: found)
             }
         }
-        for (block, bits) in former?.deadBlocks() ?? [] { selector.note(dead: bits, of: block) }
         var days: Set<Int64> = []
         var claimed: Set<UInt64> = []
         // Nothing that this visits is written, so nothing can fail.
@@ -189,9 +159,8 @@ public final class Salvage {
     }
 
     /// What no record names, and no block of dead numbers knows to be an older version of something, is kept if it is a
-    /// picture or a video. Nothing is, where all files are known.
+    /// picture or a video.
     private func findNameless(besides claimed: Set<UInt64>) {
-        if former?.knowsAllFiles == true { return }
         for content in contents.numbers where !claimed.contains(content) && !selector.isDead(content: content)
         {
             let bytes = contents.newestBytes(of: content)

@@ -51,14 +51,13 @@ struct SalvagedTree {
                 contentsThrough: recoveredInode.record.row.content)
             guard recoveredInode.record.row.mode & fileTypeMask == directoryType else { return }
             waiting[recoveredInode.record.row.ino] = recoveredInode.record
-            if let found = recoveredInode.found { placed.append(found) }
+            placed.append(recoveredInode.found)
         }
         for ino in waiting.keys.sorted() { _ = try directory(ino) }
         var count = 0
         try salvage.forEachInode { recoveredInode throws(FileError) in
             guard recoveredInode.record.row.mode & fileTypeMask != directoryType else { return }
-            let isAdded = try add(recoveredInode)
-            if isAdded, let found = recoveredInode.found { placed.append(found) }
+            if try add(recoveredInode) { placed.append(recoveredInode.found) }
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
@@ -69,10 +68,6 @@ struct SalvagedTree {
         try settleTrash()
         try addNameless()
         try settleShares()
-        for ino in salvage.former?.pendingClassification() ?? [] {
-            // Of what is no more the next session forgets the number.
-            try sql(tree.tables.addPendingClassification(places[ino] ?? ino))
-        }
         try restoreDirectories()
         try keepRecords()
         return used
@@ -83,9 +78,6 @@ struct SalvagedTree {
         reserve(
             inodesThrough: salvage.scan.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
             contentsThrough: salvage.scan.highestContent)
-        if let known = salvage.former?.counters() {
-            reserve(inodesThrough: known.ino, contentsThrough: known.content)
-        }
         for (block, bits) in salvage.selector.deadBlocks {
             try sql(tree.tables.storeDead(block: block, bits))
             try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
@@ -119,7 +111,7 @@ struct SalvagedTree {
             inode.row.flags = row.flags
             try addDetails(recoveredInode.record, inode)
             directories.append(recoveredInode.record)
-            if let found = recoveredInode.found { placed.append(found) }
+            placed.append(recoveredInode.found)
         }
     }
 
@@ -245,6 +237,10 @@ struct SalvagedTree {
             try addUndated(record, inode)
         } else {
             for name in record.names { try add(name, of: inode) }
+        }
+        // A kill may have come between a file's fsync(2) and its classification; no record tells.
+        if isRegular, !inode.isPhoto, !record.row.flags.contains(.copy) {
+            try sql(tree.tables.addPendingClassification(row.ino))
         }
         inode.row.changed = record.row.changed
         tree.touch(inode)

@@ -11,7 +11,6 @@ public final class CatalogueMender {
     private let chooseName: NameChooser
     /// The directory of what has lost its place, once there is one.
     private var recovered: Int64?
-    private var marksRecords = true
 
     static let root: Int64 = 1
     static let moments: Int64 = 2
@@ -36,20 +35,6 @@ public final class CatalogueMender {
         case .mender(let step): try take(step)
         case .extents: try extents()
         }
-    }
-
-    /// Makes rows readable in tables of which some may be missing, so that nothing else can be set right. No record is
-    /// out of date by it.
-    public func makeReadable() throws(CatalogueError) {
-        marksRecords = false
-        defer { marksRecords = true }
-        for rule in IntegrityConstraint.values + [.sizes, .formerNames] {
-            guard case .statements(let statements) = rule.remedy else { continue }
-            for statement in statements { try execute(statement) }
-        }
-        for step in [
-            IntegrityConstraint.Remedy.Step.counters, .inodeNumbers, .names, .takenNames, .attributeNames,
-        ] { try take(step) }
     }
 
     private func mark(_ rule: IntegrityConstraint) throws(CatalogueError) {
@@ -125,7 +110,7 @@ public final class CatalogueMender {
 
     /// Notes that the record of an inode is out of date.
     func markRecord(_ ino: Int64) throws(CatalogueError) {
-        if marksRecords && ino >= 16 { try tables.markUnrecorded(UInt64(ino)) }
+        if ino >= 16 { try tables.markUnrecorded(UInt64(ino)) }
     }
 
     // MARK: Names
