@@ -1,9 +1,10 @@
 internal import PhotoImaging
 
 /// Does what `request` asks for and writes the picture into `result`. False when it cannot be done or is
-/// beyond the limits.
+/// beyond the limits. `fonts`: files that draw labels.
 func serveRequest(
-    _ request: WorkerRequest, picture: ArrivingPicture, result: UnsafeMutableRawBufferPointer
+    _ request: WorkerRequest, picture: ArrivingPicture, fonts: [UnsafeRawBufferPointer],
+    result: UnsafeMutableRawBufferPointer
 ) -> Bool {
     switch request.job {
     case .thumbnail:
@@ -15,7 +16,9 @@ func serveRequest(
         }
         return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
     case .sheet:
-        guard let prints = PrintFile(picture.whole), let pixels = drawSheet(prints) else { return false }
+        guard let prints = PrintFile(picture.whole), let pixels = drawSheet(prints, LabelFont(fonts)) else {
+            return false
+        }
         return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
     }
 }

@@ -33,7 +33,9 @@ private func serve(
     _ packet: (words: [UInt64], descriptors: [Int32]), socket: PacketSocket, filter: SystemCallFilter,
     trial: Trial?
 ) -> WorkerOutcome? {
-    guard let request = WorkerRequest(words: packet.words), packet.descriptors.count == 2 else {
+    guard let request = WorkerRequest(words: packet.words),
+        (2...WorkerProtocol.descriptorsMax).contains(packet.descriptors.count)
+    else {
         return .refused
     }
     return runFork(watching: socket) {
@@ -41,11 +43,12 @@ private func serve(
         guard let file = Mapping(packet.descriptors[0], byteCount: pictureFileBytes, writable: false),
             let result = Mapping(packet.descriptors[1], byteCount: request.resultBytes, writable: true)
         else { return .refused }
+        let fonts = packet.descriptors.dropFirst(2).compactMap(mapFont)
         for descriptor in packet.descriptors + [socket.descriptor] { close(descriptor) }
         guard filter.install() else { return .unconfined }
         if let trial { return trial.run(into: result.bytes) }
         let picture = ArrivingPicture(file: UnsafeRawBufferPointer(file.bytes), giveUp: refusePicture)
-        return serveRequest(request, picture: picture, result: result.bytes) ? .done : .refused
+        return serveRequest(request, picture: picture, fonts: fonts, result: result.bytes) ? .done : .refused
     }
 }
 
@@ -95,6 +98,15 @@ private struct Mapping {
         bytes = UnsafeMutableRawBufferPointer(start: mapping, count: byteCount)
         lockAsFarAsAllowed(UnsafeRawBufferPointer(bytes))
     }
+}
+
+/// Maps a whole font for as long as this process lives. Nil when it cannot be mapped.
+private func mapFont(_ descriptor: Int32) -> UnsafeRawBufferPointer? {
+    var info = stat()
+    guard fstat(descriptor, &info) == 0 else { return nil }
+    let mapping = mmap(nil, Int(info.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0)
+    guard let mapping, mapping != MAP_FAILED else { return nil }
+    return UnsafeRawBufferPointer(start: mapping, count: Int(info.st_size))
 }
 
 /// Keeps pages that are in use out of swap. RLIMIT_MEMLOCK may not allow it: then they are not locked.

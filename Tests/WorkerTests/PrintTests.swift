@@ -80,44 +80,6 @@ extension WorkerTests {
             }
         }
 
-        /// Ink under the picture: more for a longer label, some for letters that the font lacks, none for none.
-        @Test func labelsAreDrawn() throws {
-            let labels = [
-                "", "I.jpg", "IMG_20240501_123456.jpg", "été", "写真", String(repeating: "ab", count: 500),
-            ]
-            let found = try sheet(
-                labels, title: "Über den Wolken – 写真 – \(String(repeating: "x", count: 900))")
-            let layout = SheetLayout(count: labels.count)
-            let ink = labels.indices.map { index in
-                let (x, y) = layout.origin(of: index)
-                return (0..<SheetLayout.labelHeight).reduce(0) { sum, row in
-                    sum
-                        + (0..<SheetLayout.pictureSide).filter {
-                            found.pixel(x + $0, y + SheetLayout.pictureSide + row)[1] < 128
-                        }.count
-                }
-            }
-            #expect(
-                ink[0] == 0 && ink[1] > 50 && ink[2] > ink[1] && ink[3] > 50 && ink[4] > 100
-                    && ink[5] > ink[2])
-            // Nothing runs into the margin.
-            #expect((0..<found.size.height).allSatisfy { found.pixel(found.size.width - 3, $0)[1] > 240 })
-        }
-
-        /// The first line of a label that is too long for one ends where a word does.
-        @Test func labelsArePartedBetweenWords() throws {
-            let sheets = try ["PXL_20240505_113857.jpg", "PXL_20240505_"].map { try sheet([$0]) }
-            let (x, y) = SheetLayout(count: 1).origin(of: 0)
-            let lines = sheets.map { sheet in
-                (0..<SheetLayout.labelHeight / 2).map { row in
-                    (0..<SheetLayout.pictureSide).filter {
-                        sheet.pixel(x + $0, y + SheetLayout.pictureSide + row)[1] < 128
-                    }
-                }
-            }
-            #expect(lines[0] == lines[1] && lines[0].contains { !$0.isEmpty })
-        }
-
         @Test func sheetOfNothing() {
             #expect(throws: ThumbnailError.undecodable) { try sheet([]) }
         }

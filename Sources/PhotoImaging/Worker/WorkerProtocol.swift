@@ -7,6 +7,7 @@
 //                                + picture: memory file, sealed: only the client can write it, and nobody change its
 //                                           size. It may still be filling; see ArrivingPicture.
 //                                + result:  memory file, its size sealed
+//                                + fonts:   for a sheet, those that draw its labels; may be none
 //     worker → client   reply    [outcome]
 //
 // The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. One request at a time;
@@ -15,9 +16,13 @@
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
     /// "OBSWORK" and the protocol's version: a worker of another build is not talked to.
-    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B03
+    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B04
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
+    /// Fonts that can come with a request.
+    package static let fontsMax = 4
+    /// Descriptors that can come with a request: the picture, the result, and fonts.
+    package static let descriptorsMax = 2 + fontsMax
     /// Bytes before the picture in its file: one word says how much of it is there.
     package static let pictureHeaderBytes = 64
     /// Bytes before the picture in the result file: its length.

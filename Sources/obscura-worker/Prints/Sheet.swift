@@ -1,12 +1,13 @@
 internal import PhotoImaging
 
 /// A contact sheet: pictures in an even grid, a label under each, a title above all. A picture that cannot be
-/// decoded leaves its place empty. Nil when there is none, or no memory.
-func drawSheet(_ prints: PrintFile) -> Pixels? {
+/// decoded leaves its place empty. Nil when there is none, or no memory. Without a font there are neither labels nor a
+/// title.
+func drawSheet(_ prints: PrintFile, _ font: LabelFont?) -> Pixels? {
     let layout = SheetLayout(count: prints.prints.count)
     guard !prints.prints.isEmpty, let sheet = Pixels(size: layout.size, channels: 4) else { return nil }
     sheet.fillWithWhite()
-    drawTitle(prints.title, on: sheet)
+    if let font { drawTitle(prints.title, font, on: sheet) }
     let side = SheetLayout.pictureSide
     for (index, print) in prints.prints.enumerated() {
         let (x, y) = layout.origin(of: index)
@@ -15,27 +16,29 @@ func drawSheet(_ prints: PrintFile) -> Pixels? {
             sheet.place(
                 picture, x: x + (side - picture.size.width) / 2, y: y + (side - picture.size.height) / 2)
         }
-        drawLabel(print.label, x: x, y: y + side + labelGap, on: sheet)
+        if let font { drawLabel(print.label, font, x: x, y: y + side + labelGap, on: sheet) }
     }
     return sheet
 }
 
+/// Room between a picture and its label.
 private let labelGap = 4
-private let labelShade: UInt8 = 64
-private let titleShade: UInt8 = 24
+private let labelStyle = TextStyle(pixels: 14, lineHeight: 20, baseline: 15, shade: 48)
+private let titleStyle = TextStyle(pixels: 32, lineHeight: 44, baseline: 34, shade: 24)
+private let longTitleStyle = TextStyle(pixels: 16, lineHeight: 22, baseline: 17, shade: 24)
 
-/// As large as fits beside the margins, twice or once doubled.
-private func drawTitle(_ title: String, on sheet: borrowing Pixels) {
+/// As large as fits beside the margins.
+private func drawTitle(_ title: String, _ font: LabelFont, on sheet: borrowing Pixels) {
     let room = sheet.size.width - 2 * SheetLayout.gap
-    var line = TextLine(TextLine.shortened(title, toWidth: room / 2)).doubled
-    if line.width * 2 <= room { line = line.doubled }
-    sheet.draw(line, x: SheetLayout.gap, y: SheetLayout.gap, shade: titleShade)
+    var line = TextLine(title, font: font, style: titleStyle)
+    if line.width > room { line = TextLine(title, font: font, style: longTitleStyle).shortened(to: room) }
+    sheet.draw(line, x: SheetLayout.gap, y: SheetLayout.gap)
 }
 
-private func drawLabel(_ label: String, x: Int, y: Int, on sheet: borrowing Pixels) {
+private func drawLabel(_ label: String, _ font: LabelFont, x: Int, y: Int, on sheet: borrowing Pixels) {
     let side = SheetLayout.pictureSide
-    for (index, text) in TextLine.wrapped(label, toWidth: side / 2).enumerated() {
-        let line = TextLine(text).doubled
-        sheet.draw(line, x: x + (side - line.width) / 2, y: y + index * line.height, shade: labelShade)
+    let lines = TextLine(label, font: font, style: labelStyle).wrapped(to: side)
+    for (index, line) in lines.enumerated() {
+        sheet.draw(line, x: x + (side - line.width) / 2, y: y + index * labelStyle.lineHeight)
     }
 }
