@@ -2,19 +2,18 @@ internal import CShims
 internal import Glibc
 internal import PhotoImaging
 
-/// The worker's life: it confines itself, says hello, and forks a process for each request until the socket
+/// Runs the worker: it confines itself, sends the greeting, and forks a process for each request until the socket
 /// closes.
 ///
-/// It never looks at a picture itself. The process that does has the pictures' memory and nothing else, so a
-/// picture that takes it over finds no other picture, before or after it.
+/// It never reads a picture itself. The forked process has one picture's memory and nothing else, so a picture that
+/// takes it over finds no other picture.
 ///
 /// Returns the exit status: 0 when the socket closed, 1 when there is no socket or no sandbox.
 func runWorker(arguments: [String]) -> Int32 {
     let trial = Trial(arguments: arguments)
     let socket = PacketSocket(descriptor: WorkerProtocol.socketDescriptor)
     guard confineWorker(), let filter = SystemCallFilter(),
-        // One fork that only confines itself: a machine on which that fails is known before any picture is
-        // sent.
+        // One fork that only confines itself: a machine on which that fails is known before a picture is sent.
         runFork(watching: socket, { filter.install() ? .done : .unconfined }) == .done,
         socket.send([WorkerProtocol.greeting])
     else { return 1 }
@@ -22,7 +21,7 @@ func runWorker(arguments: [String]) -> Int32 {
     while let packet = socket.receive() {
         let outcome = serve(packet, socket: socket, filter: filter, trial: trial)
         let isTold = outcome.map { socket.send([$0.rawValue]) }
-        // Now, as nobody else has them any more, that takes a while.
+        // After the reply: the last close of a large memory file takes a while.
         for descriptor in packet.descriptors { close(descriptor) }
         guard isTold == true else { return 0 }
     }
@@ -53,7 +52,7 @@ private func serve(
 }
 
 /// Runs `body` in a fork and returns what it returned, `.crashed` when it died. Nil when the client went away
-/// meanwhile; the fork is then killed. There is never more than one.
+/// meanwhile; the fork is then killed. There is never more than one fork.
 private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome) -> WorkerOutcome? {
     let parent = getpid()
     let child = shim_fork()

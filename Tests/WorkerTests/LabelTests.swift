@@ -26,7 +26,7 @@ private struct LabelledSheet {
     /// Darkness of every pixel below a picture.
     func label(_ index: Int) -> [[Int]] {
         let (x, y) = layout.origin(of: index)
-        return darkness(x..<x + SheetLayout.pictureSide, from: y + SheetLayout.pictureSide + 2, to: y + 252)
+        return darkness(x..<x + SheetLayout.tileSide, from: y + SheetLayout.tileSide + 2, to: y + 252)
     }
 
     /// Darkness of every pixel above the pictures.
@@ -38,7 +38,7 @@ private struct LabelledSheet {
     var gaps: [[Int]] {
         let top = SheetLayout.titleHeight + SheetLayout.gap
         return (0...layout.columns).flatMap { column in
-            let left = column * (SheetLayout.pictureSide + SheetLayout.gap)
+            let left = column * (SheetLayout.tileSide + SheetLayout.gap)
             return darkness(left + 2..<left + SheetLayout.gap - 2, from: top, to: pixels.size.height)
         }
             + darkness(
@@ -95,7 +95,7 @@ extension WorkerTests {
         @Test func hebrewRunsFromRightToLeft() throws {
             let sheet = try LabelledSheet(["שווו", "וווש", "abc שווו.jpg"])
             for (index, isWideFirst) in [(0, true), (1, false)] {
-                let columns = (0..<SheetLayout.pictureSide).map { column in
+                let columns = (0..<SheetLayout.tileSide).map { column in
                     sheet.label(index).reduce(0) { $0 + $1[column] }
                 }
                 let inked = columns.indices.filter { columns[$0] > 200 }

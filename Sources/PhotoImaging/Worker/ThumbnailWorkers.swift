@@ -134,34 +134,36 @@ public final class ThumbnailWorkers: Sendable {
         try makeThumbnail(of: source, type: type, size: PictureSize(fitting: box))
     }
 
-    /// A JPEG of a pile of up to ``PrintFile/stackCountMax`` prints, newest first, on white, of exactly
+    /// A JPEG of a stack of up to ``CompositionRequest/stackTilesMax`` tiles, newest first, on white, of exactly
     /// `size`. `pictures` are JPEGs made before, of 256 pixels and more; those that cannot be decoded are
     /// left out.
     public func composeStack(
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
-        let prints = PrintFile(
+        let composition = CompositionRequest(
             title: "",
-            prints: pictures.prefix(PrintFile.stackCountMax).map { PrintFile.Print(jpeg: $0, label: "") })
-        return try serve(.stack, MemoryByteSource(prints.bytes), size: size, unless: cancellation)
+            tiles: pictures.prefix(CompositionRequest.stackTilesMax).map {
+                CompositionRequest.Tile(jpeg: $0, label: "")
+            })
+        return try serve(.stack, MemoryByteSource(composition.bytes), size: size, unless: cancellation)
     }
 
-    /// A JPEG of up to ``PrintFile/sheetCountMax`` pictures in an even grid, each with its label under it,
+    /// A JPEG of up to ``CompositionRequest/sheetTilesMax`` pictures in an even grid, each with its label under it,
     /// below a title; without labels and title where no font is installed. `pictures` are JPEGs made before, of 256
     /// pixels and more.
     public func composeSheet(
         _ pictures: [(jpeg: [UInt8], label: String)], title: String,
         unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
-        let prints = PrintFile(
+        let composition = CompositionRequest(
             title: title,
-            prints: pictures.prefix(PrintFile.sheetCountMax).map {
-                PrintFile.Print(jpeg: $0.jpeg, label: $0.label)
+            tiles: pictures.prefix(CompositionRequest.sheetTilesMax).map {
+                CompositionRequest.Tile(jpeg: $0.jpeg, label: $0.label)
             })
-        let size = SheetLayout(count: prints.prints.count).size
+        let size = SheetLayout(count: composition.tiles.count).size
         return try fonts.withDescriptors { (fonts) throws(ThumbnailError) in
             try serve(
-                .sheet, MemoryByteSource(prints.bytes),
+                .sheet, MemoryByteSource(composition.bytes),
                 size: PictureSize(width: size.width, height: size.height), fonts: fonts, unless: cancellation)
         }
     }

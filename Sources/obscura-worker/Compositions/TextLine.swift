@@ -12,7 +12,7 @@ struct TextStyle {
     let shade: UInt8
 }
 
-/// A line of text: what a reader takes for characters, in the order of reading.
+/// A line of text: letters with their marks, in the order of reading.
 struct TextLine {
     /// A letter with its marks.
     private struct Character {

@@ -1,12 +1,12 @@
 internal import PhotoImaging
 
 extension Pixels {
-    /// Opaque white.
+    /// Makes all pixels white and opaque.
     func fillWithWhite() {
         start.update(repeating: 255, count: rowBytes * size.height)
     }
 
-    /// Lays a picture of four channels on this one, its upper left corner at `x`, `y`. It must fit.
+    /// Copies a picture of four channels into this one, its upper left corner to `x`, `y`. It must fit.
     func place(_ picture: borrowing Pixels, x: Int, y: Int) {
         precondition(channels == 4 && picture.channels == 4 && x >= 0 && y >= 0)
         precondition(x + picture.size.width <= size.width && y + picture.size.height <= size.height)
@@ -27,14 +27,14 @@ extension Pixels {
     }
 }
 
-/// A JPEG made before, to fit in `box`, in four channels. Nil when it cannot be decoded.
-func decodePrint(_ jpeg: [UInt8], fitting box: PixelSize) -> Pixels? {
-    var print: Pixels?
-    jpeg.withUnsafeBytes { print = decodePrint($0, fitting: box) }
-    return print
+/// The picture of a tile, reduced to fit in `box`, in four channels. Nil when it cannot be decoded.
+func decodeTile(_ jpeg: [UInt8], fitting box: PixelSize) -> Pixels? {
+    var tile: Pixels?
+    jpeg.withUnsafeBytes { tile = decodeTile($0, fitting: box) }
+    return tile
 }
 
-private func decodePrint(_ jpeg: UnsafeRawBufferPointer, fitting box: PixelSize) -> Pixels? {
+private func decodeTile(_ jpeg: UnsafeRawBufferPointer, fitting box: PixelSize) -> Pixels? {
     guard let decoder = JPEGDecoder(ArrivingPicture(whole: jpeg)), isWithinLimits(decoder.size) else {
         return nil
     }

@@ -4,8 +4,8 @@ import Testing
 @testable import PhotoImaging
 
 extension WorkerTests {
-    /// Piles and contact sheets.
-    @Suite struct Prints {
+    /// Stacks and contact sheets.
+    @Suite struct Compositions {
         let workers = makeWorkers()
 
         private func thumbnails(_ count: Int) -> [[UInt8]] {
@@ -23,25 +23,25 @@ extension WorkerTests {
         /// Nothing is clipped: the outermost pixels stay white, but for what JPEG makes of edges near them.
         @Test(arguments: [(256, 256, 5), (256, 256, 1), (128, 96, 4), (300, 512, 7), (64, 64, 5)])
         func stackLeavesAMargin(width: Int, height: Int, count: Int) throws {
-            let pile = try stack(thumbnails(count), width, height)
-            #expect(pile.size == PixelSize(width: width, height: height))
+            let found = try stack(thumbnails(count), width, height)
+            #expect(found.size == PixelSize(width: width, height: height))
             let rim =
-                (0..<width).flatMap { [pile.pixel($0, 0), pile.pixel($0, height - 1)] }
-                + (0..<height).flatMap { [pile.pixel(0, $0), pile.pixel(width - 1, $0)] }
+                (0..<width).flatMap { [found.pixel($0, 0), found.pixel($0, height - 1)] }
+                + (0..<height).flatMap { [found.pixel(0, $0), found.pixel(width - 1, $0)] }
             #expect(rim.allSatisfy { $0.allSatisfy { $0 >= 240 } })
         }
 
         /// The first picture lies on top, straight, its colours where they were, with a white border and a
         /// shadow.
         @Test func stackShowsTheFirst() throws {
-            let pile = try stack(thumbnails(1), 256, 256)
-            #expect(pile.corners == Corner.stored)
+            let found = try stack(thumbnails(1), 256, 256)
+            #expect(found.corners == Corner.stored)
             // Going left from the middle of red's edge: red, border, shadow, white.
             let y = 100
-            let red = try #require((0..<128).first { pile.pixel($0, y)[1] < 60 })
-            #expect(pile.pixel(red - 3, y).allSatisfy { $0 > 235 })
-            #expect((0..<red).contains { pile.pixel($0, y)[0] < 225 })
-            let below = try #require((0..<128).last { pile.pixel(128 - 20, 255 - $0)[1] > 250 })
+            let red = try #require((0..<128).first { found.pixel($0, y)[1] < 60 })
+            #expect(found.pixel(red - 3, y).allSatisfy { $0 > 235 })
+            #expect((0..<red).contains { found.pixel($0, y)[0] < 225 })
+            let below = try #require((0..<128).last { found.pixel(128 - 20, 255 - $0)[1] > 250 })
             #expect(below > 0)
         }
 
@@ -73,7 +73,7 @@ extension WorkerTests {
         }
 
         @Test func sheetsFitTheLimits() {
-            for count in 0...PrintFile.sheetCountMax {
+            for count in 0...CompositionRequest.sheetTilesMax {
                 let layout = SheetLayout(count: count)
                 #expect(layout.columns * layout.rows >= count)
                 #expect(max(layout.size.width, layout.size.height) <= WorkerProtocol.boxPixelsMax)

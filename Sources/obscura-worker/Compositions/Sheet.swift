@@ -1,22 +1,21 @@
 internal import PhotoImaging
 
-/// A contact sheet: pictures in an even grid, a label under each, a title above all. A picture that cannot be
-/// decoded leaves its place empty. Nil when there is none, or no memory. Without a font there are neither labels nor a
-/// title.
-func drawSheet(_ prints: PrintFile, _ font: LabelFont?) -> Pixels? {
-    let layout = SheetLayout(count: prints.prints.count)
-    guard !prints.prints.isEmpty, let sheet = Pixels(size: layout.size, channels: 4) else { return nil }
+/// A contact sheet: tiles in an even grid, a label under each, a title above all. A tile that cannot be decoded stays
+/// empty. Nil for no tiles and when memory is short. Without a font there are neither labels nor a title.
+func drawSheet(_ composition: CompositionRequest, _ font: LabelFont?) -> Pixels? {
+    let layout = SheetLayout(count: composition.tiles.count)
+    guard !composition.tiles.isEmpty, let sheet = Pixels(size: layout.size, channels: 4) else { return nil }
     sheet.fillWithWhite()
-    if let font { drawTitle(prints.title, font, on: sheet) }
-    let side = SheetLayout.pictureSide
-    for (index, print) in prints.prints.enumerated() {
+    if let font { drawTitle(composition.title, font, on: sheet) }
+    let side = SheetLayout.tileSide
+    for (index, tile) in composition.tiles.enumerated() {
         let (x, y) = layout.origin(of: index)
-        if let picture = decodePrint(print.jpeg, fitting: PixelSize(width: side, height: side)) {
-            // In the middle, so that rows and columns stay even.
+        if let picture = decodeTile(tile.jpeg, fitting: PixelSize(width: side, height: side)) {
+            // Centred, so that rows and columns stay even.
             sheet.place(
                 picture, x: x + (side - picture.size.width) / 2, y: y + (side - picture.size.height) / 2)
         }
-        if let font { drawLabel(print.label, font, x: x, y: y + side + labelGap, on: sheet) }
+        if let font { drawLabel(tile.label, font, x: x, y: y + side + labelGap, on: sheet) }
     }
     return sheet
 }
@@ -36,7 +35,7 @@ private func drawTitle(_ title: String, _ font: LabelFont, on sheet: borrowing P
 }
 
 private func drawLabel(_ label: String, _ font: LabelFont, x: Int, y: Int, on sheet: borrowing Pixels) {
-    let side = SheetLayout.pictureSide
+    let side = SheetLayout.tileSide
     let lines = TextLine(label, font: font, style: labelStyle).wrapped(to: side)
     for (index, line) in lines.enumerated() {
         sheet.draw(line, x: x + (side - line.width) / 2, y: y + index * labelStyle.lineHeight)
