@@ -5,7 +5,7 @@ import VaultStore
 public struct RetryBounds: Sendable {
     public var attempts = 8
     public var milliseconds: Int64 = 30_000
-    /// Between two attempts without a waiter.
+    /// Pause between two attempts that no client waits for.
     public var pauseMilliseconds: Int64 = 1000
 
     public init() {}
