@@ -104,7 +104,7 @@ public final class Library: @unchecked Sendable {
         if !options.readOnly { deferredWork.start() }
     }
 
-    /// Takes up the unfinished work of an earlier session on the calling thread: the one of `DeferredWork`, or without a
+    /// Takes up the unfinished work of an earlier session on the calling thread: that of `DeferredWork`, or without a
     /// mount the caller's.
     public func didGoLive() {
         guard !isReadOnly else { return }
