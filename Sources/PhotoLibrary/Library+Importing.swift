@@ -176,7 +176,7 @@ extension Library {
         }
         guard let made else { return nil }
         try fileBesideSidecar(made)
-        // The sidecar goes with its photo to the day that it has just given it.
+        // Moves the sidecar with its photo to the photo's new day.
         try applyCompanionMoves()
         return (made.ino, true)
     }
@@ -348,7 +348,7 @@ public enum ImportRules {
     /// Whether the name is that of a sidecar.
     public static func isSidecar(_ name: Name) -> Bool { isSidecarName(name.bytes) }
 
-    /// The possible names of a photo's sidecar, the one whose date counts first.
+    /// The possible names of a photo's sidecar, in order of precedence.
     public static func sidecars(of name: Name) -> [Name] { sidecarNames(name.bytes).map { Name($0) } }
 
     /// Whether the name is that of a day with a real date.

@@ -4,7 +4,7 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// What is written into the trash, and what leaves it.
+/// The trash: `.trashinfo` files, restoring, expiry, and purging to make room.
 extension Library {
     /// A sealed `.trashinfo` file for a photo with this name in its day; nil if removing the name needs none. The
     /// caller finally calls `giveUp` on it.

@@ -33,7 +33,7 @@ func numberedName(_ name: [UInt8], _ number: Int, bytesMax: Int = nameBytesMax) 
 /// The name with a suffix before its extension, the stem cut to fit `bytesMax`.
 private func suffixedName(_ name: [UInt8], _ suffix: [UInt8], bytesMax: Int) -> [UInt8] {
     var dot = name.lastIndex(of: UInt8(ascii: ".")) ?? name.count
-    // A name that begins with its only dot, or whose extension alone would fill it, has no extension.
+    // A name that begins with its only dot, or whose extension exceeds `extensionBytesMax`, has no extension.
     if dot == 0 || name.count - dot > extensionBytesMax { dot = name.count }
     let tail = suffix + name[dot...]
     var stem = Array(name[..<dot])

@@ -170,7 +170,7 @@ public final class TrashIntake {
         if let places { try? empty(places.arriving) }
     }
 
-    /// Returns once everything that was entered, or found here before, is on the disk. Nothing more can be added.
+    /// Returns once everything that was entered, or already found here, is on the disk. Nothing more can be added.
     public func finish() throws(FileError) {
         if let places {
             try empty(places.arriving)

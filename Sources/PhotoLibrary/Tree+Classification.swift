@@ -92,7 +92,7 @@ extension Tree {
         try storePhoto(inode, row)
     }
 
-    /// Makes a file that is no longer a photo a plain file. It leaves moments, unless its only name is there.
+    /// Turns a former photo into a plain file, which leaves moments unless its only name is there.
     func demote(_ inode: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         if inode.row.nlink > 1 { try removeMoment(inode, now: now) }
         try deletePhoto(inode, space)

@@ -253,8 +253,8 @@ extension Tree {
         try storePhoto(source, row)
     }
 
-    /// Removes the moved photo's names in other days: it has a backup name next to its own if its album links stay with
-    /// the old bytes.
+    /// Removes the moved photo's names in other days: a photo whose album links stay with its old bytes has a backup
+    /// name next to its own.
     private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
         let own = try names(of: request.source).first {
             $0.parent == request.to.ino && $0.name == request.newName
@@ -349,8 +349,8 @@ extension Tree {
         return source.isPhoto ? try photo(source) : nil
     }
 
-    /// Notifies the kernel of a name that was moved into a day. Also for a move from one day to another, if the kernel
-    /// has not received the notification about the first: that names a dentry that is gone.
+    /// Notifies the kernel of a name that was moved into a day. Also for a move from one day to another while the
+    /// notification about the first is pending: by then its name is gone.
     func noteArrival(_ request: RenameRequest) {
         let (source, isInDay) = (request.source, request.to.area == .day || request.to.area == .moments)
         guard isInDay, request.from.area == .album || source.mayHaveStaleDentry || source.hasUnconfirmedDentry
@@ -358,8 +358,8 @@ extension Tree {
         noteArrival(of: source, as: request.newName, in: request.to)
     }
 
-    /// The kernel caches the dentry of a moved name for as long as its old place allowed; it must cache nothing for a
-    /// name in a day, perhaps a different name.
+    /// The kernel caches the dentry of a moved name for as long as its old place allowed. In a day, where the name may
+    /// also be a different one, it must cache nothing.
     func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
         notices.append(.entry(parent: directory.ino, name: name))
         inode.mayHaveStaleDentry = true

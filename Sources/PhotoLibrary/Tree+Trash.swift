@@ -9,7 +9,8 @@ extension Tree {
     // MARK: Out of moments, and back
 
     /// Takes a photo, which was called `name` in moments, and its copies out of moments and of every album, restorably.
-    /// The photo must already have a name in the trash; names there stay. A copy without one has no name at all.
+    /// The photo must already have a name in the trash; names there stay. A copy that has none there is left without
+    /// any.
     func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
             inode.mayHaveStaleDentry = true

@@ -264,8 +264,8 @@ final class Tree {
         notices.append(.attributes(WellKnownInode.moments))
     }
 
-    /// Notes that a name of this inode was removed. Without any, it is an orphan that waits for its last user, or for
-    /// its photo to be restored.
+    /// Notes that a name of this inode was removed. Without any, it is an orphan that waits for its last user, or a
+    /// copy that waits for its photo to be restored.
     func unlinked(_ inode: Inode, now: Timestamp) throws(FileError) {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now

@@ -203,7 +203,7 @@ public protocol LibraryObserver: AnyObject, Sendable {
     /// Attributes and cached pages.
     func invalidateInode(_ ino: UInt64)
     func invalidateAttributes(_ ino: UInt64)
-    /// Whether it has not yet passed on some notification.
+    /// Whether some notifications are still unsent.
     var hasUnsent: Bool { get }
 }
 
@@ -222,7 +222,7 @@ enum WellKnownInode {
     static let root: UInt64 = 1
     static let moments: UInt64 = 2
     static let albums: UInt64 = 3
-    /// Inodes that `Tree.makeRootDirectories` does not make have this number or a higher one.
+    /// Inodes other than those of `Tree.makeRootDirectories` have this number or a higher one.
     static let firstOfUsers: UInt64 = 16
 }
 
