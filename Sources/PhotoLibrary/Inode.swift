@@ -10,7 +10,7 @@ final class Inode: @unchecked Sendable {
     var isDirty = false
     /// Open handles.
     var openCount = 0
-    /// Present while the file is open.
+    /// Present while the file is open, or closed but not saved yet.
     var state: FileState?
     /// For a file or node: all of its names; nil if not loaded.
     var names: [DentryRow]?
