@@ -1,5 +1,5 @@
-/// The file that each thread found last by a name in a day: a link that the same thread makes of it next is a
-/// membership. The newest threads are remembered, `threadsMax` at least and twice as many at most.
+/// For each thread, the file that it last looked up in a day: if the same thread then links that file, the link is a
+/// membership. Remembers between `threadsMax` and twice as many of the newest threads.
 struct DayLookups {
     private let threadsMax: Int
     private var newer: [Int32: UInt64] = [:]
@@ -7,10 +7,10 @@ struct DayLookups {
 
     init(threadsMax: Int) { self.threadsMax = threadsMax }
 
-    /// The inode that the thread found last in a day, unless it found the same one elsewhere since.
+    /// The inode that the thread last looked up in a day, unless it has looked it up elsewhere since.
     subscript(thread: Int32) -> UInt64? { newer[thread] ?? older[thread] }
 
-    /// Notes by which kind of name a thread found an inode.
+    /// Notes a lookup of an inode, and whether it was in a day.
     mutating func note(_ ino: UInt64, inDay isInDay: Bool, by thread: Int32) {
         if isInDay {
             if newer.count >= threadsMax && newer[thread] == nil {

@@ -1,22 +1,22 @@
 import LinuxIO
 
-/// What became of a comparison that took long.
+/// Outcome of a long comparison.
 enum LongComparison {
     case decided(Classification)
-    /// The file is another than was looked at.
+    /// The file changed meanwhile.
     case changed
-    /// Whoever asked for it waits no more, or the mount is about to end.
+    /// Cancelled by the client or by the end of the mount, or not begun because too many are running.
     case calledOff
-    /// Another does the same, and files the file afterwards.
+    /// Another thread makes the same comparison, and classifies the file afterwards.
     case underWay
 }
 
-/// Photos with the same bytes, where there is much to compare: nobody else waits for that.
+/// Long comparisons with photos that may have the same bytes. No other request waits for them.
 extension Library {
-    /// Ends a look at a file that left photos to be compared. The writer's lock is held, and given up meanwhile.
+    /// Completes a classification that left photos to compare. The writer's lock is held, and released meanwhile.
     ///
-    /// The file is saved before, and the catalogue has it among those to be filed: whatever ends this, the next session
-    /// can take it up.
+    /// The file is saved first, and the catalogue lists it as pending classification, so that the next session can take
+    /// up an interrupted comparison.
     func compareAtLength(
         _ file: FileState, _ classification: Classification, for request: (any LongRequest)?
     ) throws(FileError) -> LongComparison {
@@ -42,7 +42,7 @@ extension Library {
         if file.comparedCount == seen { file.comparedCount = nil }
         if file.view.withLock({ file.changeCount }) != seen { return .changed }
         guard let equals = try? found.get() else {
-            // What cannot be asked for now is not equal to anything.
+            // If the search fails, the file counts as equal to no photo.
             probe.isCompared = true
             return .decided(.media(probe))
         }
@@ -51,7 +51,7 @@ extension Library {
         return .decided(.media(probe))
     }
 
-    /// A disk that has failed once may not fail again.
+    /// Retries once, because a disk error may be transient.
     private func findEquals(
         of file: FileState, _ fingerprint: UInt64, unless isCalledOff: () -> Bool
     ) -> Result<EqualPhotos, FileError> {
