@@ -2,8 +2,7 @@ import VaultCatalogue
 import VaultStore
 
 extension SpaceCheck {
-    /// Finds segments with exchanged names, from the contents of each that the roots, the maps and the catalogue
-    /// expect.
+    /// Finds segments with exchanged names: compares their contents with the roots, the maps and the catalogue.
     ///
     /// - Parameter space: opened for reading, with the names under which its pages were found.
     static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError) -> SegmentExchange?
