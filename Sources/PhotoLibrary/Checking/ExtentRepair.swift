@@ -2,7 +2,7 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Gives every sector one owner again, and contents only runs that can lie where their rows say.
+/// Mends overlapping and impossible extents, so that every sector has one owner again.
 ///
 /// Of overlapping extents the one that authenticates keeps its place; if none does, the most recently written one,
 /// though damaged. The bytes of the others there are recorded as lost: reading them is an error and never returns zeros

@@ -2,7 +2,8 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// The runs of a space in the order of their sectors, in windows of segments. The number of runs limits a window.
+/// The runs of a space in the order of their sectors, in windows of segments. Limits on runs and segments bound a
+/// window.
 struct SegmentWindows {
     /// Consecutive segments.
     struct Window {

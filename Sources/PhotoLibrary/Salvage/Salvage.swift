@@ -111,7 +111,7 @@ public final class Salvage {
         }
     }
 
-    /// Returns an inode as far as it is known; nil if nothing is known of it, or that it was deleted.
+    /// Returns an inode as far as it is known; nil if nothing is known of it, or if it is known to be deleted.
     func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
         var told: (record: IdentityRecord, found: FoundRecord)?
         if let found = selector.records[ino], !selector.isDead(inode: ino),

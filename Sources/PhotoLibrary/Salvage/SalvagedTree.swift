@@ -10,7 +10,7 @@ struct SalvagedTree {
     let tree: Tree
     /// Records of directories that are not yet in the tree, by number.
     private var waiting: [UInt64: IdentityRecord] = [:]
-    /// Directories in the tree by their old number: another number for a stand-in, or where two directories were the
+    /// Numbers of directories in the tree, by old number: different for a stand-in, and if two directories were the
     /// same day.
     private var places: [UInt64: UInt64] = [:]
     /// Directories of which only the numbers are known.

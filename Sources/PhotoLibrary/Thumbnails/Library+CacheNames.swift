@@ -1,4 +1,4 @@
-/// Thumbnails outside the vault that only their names identify: digests of their files' paths.
+/// Thumbnails outside the vault, whose names are digests of their files' paths.
 extension Library {
     /// Returns the digests that belong to files of this space: by a file's path, or by the former path of one in the
     /// trash. Directories that cannot be read are left out.

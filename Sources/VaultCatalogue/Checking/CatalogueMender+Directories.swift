@@ -49,7 +49,7 @@ extension CatalogueMender {
         try loseContents(of: "content NOT BETWEEN 1 AND \(RuleText.numberMax)")
     }
 
-    /// Gives files whose content is really a thumbnail's contents of their own, with all bytes lost.
+    /// For files whose content has a thumbnail's bytes: gives each another content, with all bytes lost.
     public func separate(content: UInt64) throws(CatalogueError) {
         try loseContents(of: "content = \(Int64(bitPattern: content))")
     }
