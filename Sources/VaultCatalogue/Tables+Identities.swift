@@ -1,6 +1,6 @@
 public import VaultFormat
 
-/// Identity records: where they lie, and whose are to be written.
+/// Identity records: their locations, and the marks of those to be written.
 struct IdentityStatements {
     let find: Statement
     let list: Statement
@@ -31,13 +31,13 @@ struct IdentityStatements {
 }
 
 extension Tables {
-    /// Where the record of that number lies, as a run of one extent; nil where none was written.
+    /// The location of the record with that number, as a run of one extent; nil if none was written.
     public func identity(_ id: UInt64) throws(CatalogueError) -> ExtentRun? {
         identities.find.bind(1, id)
         return try identities.find.one(Self.identityRun)
     }
 
-    /// Records with numbers above `last`, in order, at most `limit`, and where they lie.
+    /// Records with numbers above `last`, in order, at most `limit`, and their locations.
     public func identities(
         after last: UInt64, limit: Int
     ) throws(CatalogueError) -> [(id: UInt64, run: ExtentRun)] {
@@ -53,7 +53,7 @@ extension Tables {
             epoch: row.unsigned(3))
     }
 
-    /// Inserts or replaces where a record lies.
+    /// Inserts or replaces the location of a record.
     public func storeIdentity(_ id: UInt64, _ run: ExtentRun) throws(CatalogueError) {
         identities.store.bind(1, id)
         identities.store.bind(2, run.length)
@@ -68,7 +68,7 @@ extension Tables {
         try identities.delete.run()
     }
 
-    /// Notes that the record of that number is to be written anew.
+    /// Marks the record with that number to be written again.
     public func markUnrecorded(_ id: UInt64) throws(CatalogueError) {
         identities.mark.bind(1, id)
         try identities.mark.run()
@@ -86,7 +86,7 @@ extension Tables {
         return try identities.marked.all { $0.unsigned(0, above: last) }
     }
 
-    /// Epoch and generation of the newest records; zeros where there are none.
+    /// Epoch and generation of the newest records; zeros if there are none.
     public func recorder() throws(CatalogueError) -> (epoch: UInt64, generation: UInt64) {
         try identities.recorder.one { ($0.unsigned(0), $0.unsigned(1)) } ?? (0, 0)
     }
@@ -97,7 +97,7 @@ extension Tables {
         try identities.storeRecorder.run()
     }
 
-    /// The bits of a block of numbers that are no more in use; nil where all of them may be.
+    /// The bits of the retired numbers in a block; nil if none are retired.
     public func dead(block: UInt64) throws(CatalogueError) -> [UInt8]? {
         identities.dead.bind(1, block)
         return try identities.dead.one { $0.bytes(0) }

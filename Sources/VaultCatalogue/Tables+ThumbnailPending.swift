@@ -1,7 +1,7 @@
 /// A row of table `thumbnail_pending`; see `Schema`.
 public struct InodeRange: Sendable, Equatable {
     public var first: UInt64
-    /// Behind the last number.
+    /// Exclusive.
     public var end: UInt64
 
     public init(first: UInt64, end: UInt64) {
@@ -31,14 +31,14 @@ struct ThumbnailPendingStatements {
     }
 }
 
-/// Photos that are still to be given a picture.
+/// Photos that may lack a picture.
 extension Tables {
-    /// The stretch of the highest numbers.
+    /// The range of the highest numbers.
     public func highestPendingRange() throws(CatalogueError) -> InodeRange? {
         try thumbnailPending.highest.one { InodeRange($0) }
     }
 
-    /// Whether the number lies in a stretch.
+    /// Whether the number lies in a range.
     public func isInStretch(_ ino: UInt64) throws(CatalogueError) -> Bool {
         thumbnailPending.below.bind(1, ino)
         return try thumbnailPending.below.one { InodeRange($0).end > ino } ?? false
@@ -56,7 +56,7 @@ extension Tables {
         try thumbnailPending.delete.run()
     }
 
-    /// Photos of a stretch, the highest numbers first, at most `limit`, and whether something is kept of each.
+    /// Photos of a range, the highest numbers first, at most `limit`, and whether each has a row in `thumbnail`.
     public func photos(
         in stretch: InodeRange, limit: Int
     ) throws(CatalogueError) -> [(ino: UInt64, hasPicture: Bool)] {
