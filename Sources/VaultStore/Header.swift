@@ -7,7 +7,7 @@ import VaultFormat
 struct Header: Sendable {
     private(set) var bytes: [UInt8]
 
-    /// Makes a header whose slots and unused bytes are random.
+    /// Makes a header with a random salt. Its slots and the bytes behind them are random.
     init(spaces: Int, segmentBytes: UInt64, kdf: KDFParameters) {
         bytes = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
         bytes.withUnsafeMutableBytes { bytes in

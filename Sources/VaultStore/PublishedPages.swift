@@ -1,7 +1,7 @@
 import LinuxIO
 import VaultFormat
 
-/// The pages of the catalogue as one root leads to them, for reading alone. A page that cannot be had is `damaged`.
+/// The catalogue pages of one root, read-only. A page that cannot be authenticated throws `damaged`.
 ///
 /// Unchecked Sendable: the map is guarded by `lock`.
 public final class PublishedPages: PageStorage, @unchecked Sendable {
@@ -15,7 +15,7 @@ public final class PublishedPages: PageStorage, @unchecked Sendable {
         let stored = root.objects[MapObject.catalogue.rawValue]
         self.space = space
         pairs = root.pairs
-        // Each page has a slot: a root that says more makes no sense.
+        // Each page has a slot, so a larger count in the root is invalid.
         pageCount = UInt32(min(Int(stored.pageCount), root.pairs.count * space.slotsPerPair))
         map = PageMap(
             object: .catalogue, pageCount: pageCount, levels: stored.levels, root: stored.reference,
@@ -45,13 +45,13 @@ public final class PublishedPages: PageStorage, @unchecked Sendable {
 }
 
 extension Space {
-    /// The catalogue of the state before the one that is being built, as far as it can be read; nil where no root is
-    /// left. To be read before anything is written.
+    /// The catalogue of the state before the one being built, as far as it is readable; nil if no root is left. Must be
+    /// read before anything is written.
     public var formerPages: PublishedPages? {
         lock.withLock { formerRoot }.map { PublishedPages(self, $0) }
     }
 
-    /// The newest root: a soft one if it was written in this boot, as nothing can have got lost since.
+    /// The newest root: a soft one only if it was written in this boot, since when nothing can have been lost.
     static func newestRoot(_ found: [FoundRoot], bootHash: [UInt8]) -> RootRecord? {
         found.map(\.root).filter { $0.isDurable || $0.bootHash == bootHash }
             .max { $0.generation < $1.generation }
