@@ -154,7 +154,7 @@ final class SectorAllocator {
 
     private func noteRelease(_ segment: Int) { longestRuns[segment] = Self.unknown }
 
-    // MARK: Giving out
+    // MARK: Allocating
 
     /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` if it is free; nil if no
     /// segment has them.

@@ -25,7 +25,7 @@ public struct SegmentExchange: Sendable, Hashable {
                 group.append(number)
                 next = places[number]
             }
-            // A file's number that is not itself an exchanged segment belongs to the group.
+            // A file with no segment's name, or with that of a segment not found, is named in the group.
             if let number = next, number != first, !group.contains(number) { group.append(number) }
             groups.append(group.sorted())
         }

@@ -124,7 +124,7 @@ extension Space {
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment
         guard run.length > 0, run.length / chunk < sectorsMax, run.sector < sectorsMax,
             run.length <= chunk || run.offset % chunk == 0, run.offset < Geometry.numberMax,
-            // Only every 257th chunk boundary can be a segment boundary, so a run spans at most two segments.
+            // Only one in 257 segment boundaries can be a chunk boundary, so a run spans at most two segments.
             UInt64(run.sectorCount) <= 2 * perSegment
         else { return false }
         let end = run.sector + UInt64(run.sectorCount)

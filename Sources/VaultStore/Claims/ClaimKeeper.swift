@@ -68,8 +68,8 @@ final class ClaimKeeper: @unchecked Sendable {
 
     // MARK: Opening
 
-    /// Called before anything of the space is read. Throws if another mount has claimed it, unless `takingOver` is
-    /// given: then it is claimed when this returns.
+    /// Called before anything of the space is read. Throws if another mount has claimed it. With `takingOver` the space
+    /// is taken over from that mount instead, and is claimed when this returns.
     ///
     /// - Parameter takingOver: called, with the time in milliseconds, before the wait for the other mount to notice;
     ///   nil: do not take over.
@@ -130,7 +130,7 @@ final class ClaimKeeper: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - newest: the newest of all roots found.
-    ///   - onLoss: called when the claim is found to be another mount's, or gone.
+    ///   - onLoss: called when another mount is found to have claimed or changed the space, or the claim is gone.
     func attach(newest: RootMark?, onLoss: @escaping @Sendable () -> Void) {
         lock.withLock {
             expected = newest
@@ -276,7 +276,7 @@ final class ClaimKeeper: @unchecked Sendable {
         return true
     }
 
-    // MARK: The end
+    // MARK: Giving up
 
     /// Gives the claim up, when nothing more will be written. Best effort: a claim left behind is that of an ended
     /// process.

@@ -6,7 +6,7 @@ import VaultFormat
 public enum BackupError: Error, Sendable, Equatable {
     /// The vault cannot be read.
     case source(VaultError)
-    /// The copy cannot be written. It has its old state, or gets it back when the backup is run again.
+    /// The copy cannot be written. It keeps its old state, or has none until the backup is run again.
     case destination(VaultError)
     /// The vault keeps changing while it is read, and no mount on this machine keeps what the backup needs.
     case changing
@@ -158,7 +158,7 @@ private final class BackupRun {
         let (path, offset) = (layout.path(place), layout.start(place) + offset)
         do throws(Errno) {
             let (count, unreadable) = try source.vault.calls.readAround(segment.descriptor, bytes, at: offset)
-            // A vault never shortens a segment while it is read.
+            // A segment that became shorter ends the backup.
             guard count == bytes.count else { throw Errno.inputOutput }
             report.unreadable += unreadable.map { range in
                 UnreadablePlace(

@@ -3,7 +3,7 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// `obscura.backup`, a redo log that exists only in a backup: the changes that the running backup will make to it.
+/// `obscura.backup`, a redo log that exists only in a copy of a vault: the changes that a backup will make to the copy.
 ///
 /// A *whole* log ends with the copy's new header, and all of it is synced before the copy's own header is invalidated.
 /// The log is valid only while the header is invalid: the next program that opens such a copy applies the log, the
@@ -142,7 +142,7 @@ final class CopyLog {
         return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]), calls)
     }
 
-    /// Whether all records up to the header are present and authentic by their hashes.
+    /// Whether all records up to the header are present and intact by their hashes.
     func isWhole() throws(VaultError) -> Bool {
         var isEnded = false
         try forEach { (record, _) throws(VaultError) in if case .header = record { isEnded = true } }

@@ -224,7 +224,7 @@ final class CopyTarget {
         }
     }
 
-    // MARK: The end
+    // MARK: Finishing
 
     /// Discards the log, because the bytes read are no consistent state.
     func beginAgain() throws(VaultError) {

@@ -16,7 +16,7 @@ struct RootSnapshot: Equatable {
     private var unreadableHeader: [Range<Int>] = []
 
     static let rootBytes = RootLayout.rootSlots * Geometry.pageBytes
-    /// The place of the claim among the roots. Claims are not copied: a backup keeps its own bytes there.
+    /// The place of the claim among the roots. Claims are not copied: the copy keeps its own bytes there.
     static let claimBytes =
         RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
