@@ -3,8 +3,8 @@ import LinuxIO
 public import VaultCrypto
 public import VaultFormat
 
-/// A space whose key was unsealed, with the vault's lock held. It is opened here or passed on to the daemon, which so
-/// never sees the password or the KDF's memory.
+/// A space whose key was unsealed, with the vault's lock held. It is opened here or passed on to the daemon, so that
+/// the daemon never sees the password or the KDF's memory.
 public final class UnlockedSpace: Sendable {
     /// The vault's path, as given to `unlock`.
     public let path: String

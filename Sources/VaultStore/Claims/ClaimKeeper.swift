@@ -193,7 +193,7 @@ final class ClaimKeeper: @unchecked Sendable {
     /// Why the last look at the claim failed, so that nothing can be written; nil if it succeeded.
     var failure: StoreError? { lock.withLock { lookFailure } }
 
-    /// Under `lock`, held.
+    /// Under `lock`, in phase `held`.
     private func lookAgain() throws(StoreError) {
         let start = host.now()
         do throws(StoreError) {
@@ -228,7 +228,7 @@ final class ClaimKeeper: @unchecked Sendable {
 
     /// Claims an unclaimed space that has not changed since this mount read it. Under `lock`.
     ///
-    /// Two mounts may find it free at the same time. See the format specification for why only one of them continues.
+    /// Two mounts may find it free at the same time. See the article on claims for why only one of them continues.
     private func claim() throws(StoreError) {
         let race = host.times.race
         for attempt in 0..<Self.claimAttempts {
