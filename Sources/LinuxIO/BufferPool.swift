@@ -8,7 +8,7 @@ public final class BufferPool: @unchecked Sendable {
     private let lock = Lock()
     private var free: [UnsafeMutableRawBufferPointer] = []
 
-    /// Keeps up to `keptMax` buffers that are not in use; page-aligned.
+    /// Keeps up to `keptMax` unused buffers, page-aligned.
     public init(bufferBytes: Int, keptMax: Int) {
         self.bufferBytes = bufferBytes
         self.keptMax = keptMax
@@ -32,7 +32,7 @@ public final class BufferPool: @unchecked Sendable {
         if !isKept { buffer.deallocate() }
     }
 
-    /// A buffer for the length of `body`.
+    /// Lends a buffer to `body`.
     @inline(__always)
     public func withBuffer<R, E: Error>(
         _ body: (UnsafeMutableRawBufferPointer) throws(E) -> R
