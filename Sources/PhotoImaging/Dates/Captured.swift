@@ -1,8 +1,8 @@
 /// The time when a photo was taken, and the source of that time.
 ///
 /// The first plausible one of these: the sidecar's date, DateTimeOriginal, XMP's and IPTC's date created,
-/// DateTimeDigitized, for video QuickTime's creation date and then the movie header (UTC), the GPS date (UTC), a date in
-/// the file's name, DateTime of IFD0, the file's own time of modification, which is always accepted. A wall clock is
+/// DateTimeDigitized, for video QuickTime's creation date and then the movie header (UTC), the GPS date (UTC), a date
+/// in the file's name, DateTime of IFD0, the file's own time of modification, which is always accepted. A wall clock is
 /// never shifted. UTC becomes local by the file's own offset, else by `localOffset`.
 ///
 /// Not plausible: before 1826, the year of the oldest photograph; the time of a clock that was never set; and more than
