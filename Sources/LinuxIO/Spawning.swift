@@ -1,7 +1,7 @@
 import CShims
 public import Glibc
 
-/// Starts a program with the given descriptors and no others beside 0, 1 and 2.
+/// Starts a program with the given descriptors and no others besides 0, 1 and 2.
 ///
 /// It begins with no signal blocked or caught.
 /// - Parameters:

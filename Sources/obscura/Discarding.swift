@@ -56,7 +56,7 @@ struct UnwrittenAnswer: Equatable {
 /// Has a mount write its pending changes, and returns those that it cannot write; nil if it does not answer in time.
 ///
 /// A child process asks, because nothing ends a process that waits. A user who may not enter the mount (root, without
-/// allow_other) learns nothing.
+/// allow_other) gets an empty answer.
 ///
 /// - Parameter milliseconds: the time limit; nil: none.
 func settle(_ place: String, named directory: String, within milliseconds: Int32?) -> UnwrittenAnswer? {

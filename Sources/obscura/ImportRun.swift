@@ -16,7 +16,7 @@ final class ImportRun {
     let removals: Removals?
     /// Created with the first photo.
     private var album: UInt64?
-    /// In a dry run, the sources of each fingerprint: these photos are not in the library.
+    /// In a dry run, the sources seen so far by fingerprint: their photos are not in the library.
     private var seen: [UInt64: [HostPath]] = [:]
 
     init(_ library: Library, _ sources: SourceList, _ settings: ImportSettings) {

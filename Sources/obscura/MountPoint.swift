@@ -38,7 +38,7 @@ func checkApart(vault: String, directory: String) throws(Failure) {
 
 /// Fails if the mount would be refused later anyway, before a password is asked for or a vault is made.
 ///
-/// A mount that is there already is no reason yet: a user who mounts one vault twice must hear that it is in use.
+/// An existing mount is not refused yet: a user who mounts one vault twice must hear that it is in use.
 func checkMayMount(_ directory: String, _ words: MountOptionParser) throws(Failure) {
     do throws(MountError) {
         _ = try checkMountable(directory, options: words.mountOptions)

@@ -65,7 +65,7 @@ private func waitForEnd(ofDaemon descriptor: Int32, _ connection: Int32, directo
             + (isCopied
                 ? "a container or sandbox has a copy of the mount, which ends as well"
                 : "waiting until everything is written"))
-    // Also sent when nobody can tell whether there is a copy: a daemon that writes its last changes does not end by it.
+    // Also sent if a copy cannot be ruled out: it does not end a daemon that is writing its last changes.
     _ = obscura_pidfd_send_signal(descriptor, SIGTERM)
     _ = hasEnded(descriptor, within: -1)
 }
