@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// What is written to standard error while it exists: fusermount3, which libfuse runs for users other than root,
-/// tells nobody else why it refuses.
+/// Captures standard error while it exists. libfuse runs fusermount3 for users other than root, and fusermount3 gives
+/// its reason for a refusal only there.
 ///
-/// Standard error belongs to the whole process, so it exists for one mount(2) and no longer.
+/// Standard error belongs to the whole process, so an instance exists only during one mount(2).
 final class StandardErrorCapture {
     private let readEnd: Int32
-    /// What standard error was; -1 after `end`.
+    /// A copy of the original standard error; -1 after `end`.
     private var previous: Int32
 
-    /// Nil as root, for whom no program is run, and where there are no descriptors left.
+    /// Nil for root, for whom libfuse runs no program, and when no descriptors are left.
     init?() {
         var ends: [Int32] = [-1, -1]
         guard geteuid() != 0, pipe(&ends) == 0 else { return nil }
@@ -17,7 +17,7 @@ final class StandardErrorCapture {
         (readEnd, previous) = (ends[0], copy)
         for end in ends {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            // Whatever fills the pipe is not waited for.
+            // A full pipe must not block a writer.
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
         }
         if copy >= 0 { dup2(ends[1], STDERR_FILENO) }
@@ -29,7 +29,7 @@ final class StandardErrorCapture {
         close(readEnd)
     }
 
-    /// Gives standard error back; returns the last line that was written, without the program's name.
+    /// Restores standard error. Returns the last line that was written, without the program's name.
     func end() -> String {
         restore()
         var bytes = [UInt8](repeating: 0, count: 4096)
