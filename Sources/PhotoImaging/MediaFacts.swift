@@ -36,8 +36,8 @@ public struct MediaFacts: Sendable, Equatable {
         let words = { (text: String) in
             text.lowercased().split { !$0.isLetter && !$0.isNumber }
         }
-        let isNamed = words(model).first.map { words(make).contains($0) } ?? false
-        return isNamed ? model : "\(make) \(model)"
+        let isReferenced = words(model).first.map { words(make).contains($0) } ?? false
+        return isReferenced ? model : "\(make) \(model)"
     }
 
     /// Facts with nothing but the type.

@@ -15,13 +15,13 @@ final class FileContext: @unchecked Sendable {
     /// worthwhile. Set once, at the start.
     var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
     /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
-    var awaitReuse: @Sendable () -> Void = {}
+    var waitForReusableSectors: @Sendable () -> Void = {}
     /// Retries before `.noRoom`. Each retry frees some room, which other threads may take first: a caller waits as long
     /// as room may come free, but not forever.
     private static let attemptsMax = 1000
     /// Returns a new content id for a file that shares its content; nil if no other file shares it any more. Set once,
     /// at the start.
-    var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
+    var unsharedContent: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
     /// Wakes the committer, which saves the file within a second. Set once, at the start.
     var noteUnsaved: @Sendable () -> Void = {}
 
@@ -107,7 +107,7 @@ final class FileContext: @unchecked Sendable {
     func seal(
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
     ) throws(FileError) -> [ExtentRun] {
-        if purpose == .user, space.isBacklogged { awaitReuse() }
+        if purpose == .user, space.isBacklogged { waitForReusableSectors() }
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
             do throws(StoreError) {

@@ -22,7 +22,7 @@ extension ExtentRun {
     }
 
     /// Whether the run's numbers are plausible in some space, so that arithmetic on them is safe.
-    var isThinkable: Bool {
+    var isPlausible: Bool {
         isLost
             || length > 0 && length <= 2 * Geometry.segmentBytesMax && offset <= Geometry.numberMax
                 && sector < Geometry.lostSector
@@ -49,7 +49,7 @@ extension ExtentRun {
 extension Space {
     /// Whether the catalogue's runs of a content are in order and at possible sectors. Anybody with the password can
     /// write any rows; code that works on a file's runs computes with their numbers.
-    func areSound(_ runs: [ExtentRun]) -> Bool {
+    func areValid(_ runs: [ExtentRun]) -> Bool {
         runs.allSatisfy { isPossible($0) || $0.isLost }
             && zip(runs, runs.dropFirst()).allSatisfy { $0.end <= $1.offset }
     }

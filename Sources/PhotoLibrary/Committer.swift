@@ -169,7 +169,7 @@ final class Committer: @unchecked Sendable {
     }
 
     /// Waits for two durable commits, then overwrites the sectors that no root refers to any more.
-    func awaitReuse() {
+    func waitForReusableSectors() {
         lock.lock()
         defer { lock.unlock() }
         // The committer itself, when it saves a file, must not wait for itself.
@@ -242,7 +242,7 @@ final class Committer: @unchecked Sendable {
             } else if let at = overwriteAt, now >= at {
                 overwriteSome()
             } else if now >= lookAt {
-                lookAtClaim()
+                verifyClaim()
             } else if let at = giveBackAt, now >= at, softSince == nil {
                 giveBack()
             } else if now >= expiryAt {
@@ -309,7 +309,7 @@ final class Committer: @unchecked Sendable {
     }
 
     /// Checks that no other mount has claimed the space. `lock` is held, and released meanwhile.
-    private func lookAtClaim() {
+    private func verifyClaim() {
         lock.unlock()
         let pause = library?.space.lookAtClaimIfDue()
         lock.lock()

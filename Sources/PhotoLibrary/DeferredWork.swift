@@ -23,7 +23,7 @@ final class DeferredWork: @unchecked Sendable {
     init(_ limits: Limits) { self.limits = limits }
 
     /// Whether long tasks are to end. Takes no lock.
-    var isCalledOff: Bool { ending.load(ordering: .relaxed) }
+    var isCancelled: Bool { ending.load(ordering: .relaxed) }
 
     /// Starts the thread. Call once. If no thread can be created, the next session takes up all of the work.
     func start() {
@@ -40,12 +40,12 @@ final class DeferredWork: @unchecked Sendable {
     }
 
     /// Makes long tasks end, now and later.
-    func callOff() {
+    func cancel() {
         ending.store(true, ordering: .relaxed)
         lock.withLock { change.signalAll() }
     }
 
-    /// Waits for the thread to end, after `callOff`.
+    /// Waits for the thread to end, after `cancel`.
     func awaitEnd() {
         lock.withLock {
             while isRunning { change.wait(lock) }
@@ -66,7 +66,7 @@ final class DeferredWork: @unchecked Sendable {
     private func run() {
         library?.didGoLive()
         lock.lock()
-        while !isCalledOff {
+        while !isCancelled {
             if waiting.isEmpty {
                 change.wait(lock)
                 continue

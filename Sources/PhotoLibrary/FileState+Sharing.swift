@@ -17,7 +17,7 @@ extension FileState {
     }
 
     private func leaveShared(keeping kept: UInt64) throws(FileError) {
-        guard let content = try context.contentOfItsOwn(self) else { return }
+        guard let content = try context.unsharedContent(self) else { return }
         var own = ExtentMap(content: content)
         do throws(FileError) {
             try copyPieces(before: kept, into: &own)
@@ -72,7 +72,7 @@ extension FileState {
     }
 
     /// No other inode has this content after all: it may be changed, and is about to be. Under the catalogue's lock.
-    func keepForItself() {
+    func unshare() {
         view.withLock {
             isShared = false
             isNewer = true
@@ -80,7 +80,7 @@ extension FileState {
     }
 
     /// Locks out writers if the file is saved and has no open writer; otherwise returns false and locks nothing.
-    func holdStill() -> Bool {
+    func lockIfQuiescent() -> Bool {
         guard writer.tryLock() else { return false }
         if view.withLock({ !isNewer && dirty.isEmpty && writerCount == 0 }) { return true }
         writer.unlock()

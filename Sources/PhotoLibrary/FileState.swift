@@ -57,9 +57,9 @@ final class FileState: @unchecked Sendable {
     /// (w) Whether the catalogue has rows of this content.
     var hasRows: Bool
     /// (w) Whether the bytes have changed since the file was last classified.
-    var needsFiling = false
+    var needsClassification = false
     /// (w) Whether the catalogue lists the file as pending classification, for the next session.
-    var isNotedUnfiled = false
+    var isNotedPending = false
     /// (w) The `changeCount` for which a long comparison is running.
     var comparedCount: Int?
     /// (w) Whether the bytes changed since the last save.
@@ -146,7 +146,7 @@ final class FileState: @unchecked Sendable {
         modified = now
         changed = now
         isNewer = true
-        needsFiling = true
+        needsClassification = true
         hasNewBytes = true
     }
 

@@ -34,7 +34,7 @@ final class Inode: @unchecked Sendable {
     var ino: UInt64 { row.ino }
     var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     /// A directory or a symbolic link: path resolution continues from it.
-    var leadsOn: Bool { isDirectory || row.mode & fileTypeMask == linkType }
+    var continuesPath: Bool { isDirectory || row.mode & fileTypeMask == linkType }
     var isRegular: Bool { row.mode & fileTypeMask == regularType }
     var isPhoto: Bool { row.flags.contains(.photo) }
     /// A photo that was taken out of moments: its only names are in the trash.

@@ -29,7 +29,7 @@ extension Library {
             return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.
-        if isUndated { try lookAndFile(ino, by: caller.pid) }
+        if isUndated { try classifyAndApply(ino, by: caller.pid) }
         return result
     }
 
@@ -46,11 +46,11 @@ extension Library {
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid
-            try tree.file(file.inode, classification, space, now: .now())
+            try tree.apply(classification, to: file.inode, space, now: .now())
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
-        if classification.isUndecided { leaveToFollowUp(file) }
-        if !hasWriter { file.needsFiling = false }
+        if classification.isUndecided { deferClassification(file) }
+        if !hasWriter { file.needsClassification = false }
     }
 
     // MARK: Extended attributes

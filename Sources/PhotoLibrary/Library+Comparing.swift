@@ -6,7 +6,7 @@ enum LongComparison {
     /// The file changed meanwhile.
     case changed
     /// Cancelled by the client or by the end of the mount, or not begun because too many are running.
-    case calledOff
+    case cancelled
     /// Another thread makes the same comparison, and classifies the file afterwards.
     case underWay
 }
@@ -21,11 +21,11 @@ extension Library {
         _ file: FileState, _ classification: Classification, for request: (any LongRequest)?
     ) throws(FileError) -> LongComparison {
         guard case .media(var probe) = classification else { return .decided(classification) }
-        if file.needsFiling { try saveForGood(file) }
+        if file.needsClassification { try saveForGood(file) }
         let seen = file.view.withLock { file.changeCount }
         if file.comparedCount == seen { return .underWay }
-        guard !deferredWork.isCalledOff, request == nil || deferredWork.beginComparison() else {
-            return .calledOff
+        guard !deferredWork.isCancelled, request == nil || deferredWork.beginComparison() else {
+            return .cancelled
         }
         defer { if request != nil { deferredWork.endComparison() } }
         file.comparedCount = seen
@@ -33,7 +33,7 @@ extension Library {
         var found: Result<EqualPhotos, FileError> = .success(EqualPhotos(isComplete: false))
         func search(unless cancellation: Cancellation?) {
             found = findEquals(of: file, probe.fingerprint) { [deferredWork] in
-                deferredWork.isCalledOff || cancellation?.isCancelled == true
+                deferredWork.isCancelled || cancellation?.isCancelled == true
                     || file.view.withLock { file.changeCount } != seen
             }
         }
@@ -46,21 +46,21 @@ extension Library {
             probe.isCompared = true
             return .decided(.media(probe))
         }
-        guard equals.isComplete else { return .calledOff }
+        guard equals.isComplete else { return .cancelled }
         (probe.equals, probe.isCompared) = (equals.photos, true)
         return .decided(.media(probe))
     }
 
     /// Retries once, because a disk error may be transient.
     private func findEquals(
-        of file: FileState, _ fingerprint: UInt64, unless isCalledOff: () -> Bool
+        of file: FileState, _ fingerprint: UInt64, unless isCancelled: () -> Bool
     ) -> Result<EqualPhotos, FileError> {
         var result: Result<EqualPhotos, FileError> = .success(EqualPhotos())
         for _ in 0..<2 {
             let source = FileSource(file)
             do throws(FileError) {
                 result = .success(
-                    try equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCalledOff() })
+                    try equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCancelled() })
             } catch { result = .failure(error) }
             if !source.hasFailed { break }
         }

@@ -29,17 +29,17 @@ extension Library {
 
     /// The photos with exactly these bytes and this fingerprint, other than `own`.
     ///
-    /// - Parameter isCalledOff: called repeatedly, with the number of bytes compared so far.
+    /// - Parameter isCancelled: called repeatedly, with the number of bytes compared so far.
     func equalPhotos(
         to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64,
-        unless isCalledOff: (_ work: UInt64) -> Bool
+        unless isCancelled: (_ work: UInt64) -> Bool
     ) throws(FileError) -> EqualPhotos {
         let candidates = try locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
             for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
             where ino != own {
                 let inode = try tree.inode(ino)
-                guard try tree.canStandFor(inode), inode.row.size == source.byteCount else { continue }
+                guard try tree.canHaveCopies(inode), inode.row.size == source.byteCount else { continue }
                 found.append(EqualPhoto(ino: ino, version: inode.row.version))
             }
             return found
@@ -51,12 +51,12 @@ extension Library {
             latest = 0
             let isCalledOffHere: (UInt64) -> Bool = { work in
                 latest = work
-                return isCalledOff(before + work)
+                return isCancelled(before + work)
             }
             switch compare(candidate.ino, source, unless: isCalledOffHere) {
             case .equal: result.photos.append(candidate)
             case .different, .unreadable: continue
-            case .calledOff: return EqualPhotos(photos: result.photos, isComplete: false)
+            case .cancelled: return EqualPhotos(photos: result.photos, isComplete: false)
             }
         }
         return result
@@ -64,11 +64,11 @@ extension Library {
 
     /// Retries once if the photo cannot be read. An unreadable photo is not equal.
     private func compare(
-        _ ino: UInt64, _ source: some ByteSource, unless isCalledOff: (UInt64) -> Bool
+        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: (UInt64) -> Bool
     ) -> Comparison {
         for _ in 0..<2 {
             let found = try? withState(of: ino) { file throws(FileError) in
-                PhotoImaging.compare(FileSource(file), source, unless: isCalledOff)
+                PhotoImaging.compare(FileSource(file), source, unless: isCancelled)
             }
             if let found, found != .unreadable { return found }
         }
@@ -78,11 +78,11 @@ extension Library {
     /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. Also false if
     /// called off. Throws `.damaged` if the file cannot be read.
     public func holds(
-        _ ino: UInt64, _ source: some ByteSource, unless isCalledOff: () -> Bool = { false }
+        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> Bool {
         try withState(of: ino) { file throws(FileError) in
             let own = FileSource(file)
-            let found = PhotoImaging.compare(own, source) { _ in isCalledOff() }
+            let found = PhotoImaging.compare(own, source) { _ in isCancelled() }
             if found == .unreadable, own.hasFailed { throw .damaged }
             return found == .equal
         }
@@ -91,7 +91,7 @@ extension Library {
 
 extension Tree {
     /// Whether the photo may have copies now: it is a photo with a name in moments, and its bytes are saved.
-    func canStandFor(_ inode: Inode) throws(FileError) -> Bool {
+    func canHaveCopies(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }
         return try moment(of: inode) != nil
     }

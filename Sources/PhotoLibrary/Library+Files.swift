@@ -93,7 +93,7 @@ extension Library {
         }
         let isEmpty = inode.row.allocated == 0
         let runs = isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content))
-        guard space.areSound(runs) else { throw .damaged }
+        guard space.areValid(runs) else { throw .damaged }
         let state = FileState(inode, runs, context)
         inode.state = state
         inode.openCount += 1
@@ -192,7 +192,7 @@ extension Library {
     private func settle(
         _ file: FileState, isReleased: Bool, _ request: (any LongRequest)?
     ) throws(FileError) {
-        for _ in 0..<Self.looksMax {
+        for _ in 0..<Self.classificationsMax {
             // `cat new >photo`: the shell closes a copy of the descriptor between truncating and writing. Only the
             // close of the last copy tells whether the file stays empty, and so is no longer a photo.
             var isDeferred = false
@@ -200,7 +200,7 @@ extension Library {
                 isDeferred = try locked { _ throws(FileError) in file.inode.isPhoto }
             }
             let isLast = file.view.withLock { file.writerCount == 0 }
-            guard isLast, file.needsFiling, !isDeferred else {
+            guard isLast, file.needsClassification, !isDeferred else {
                 if file.unsavedSince != nil { try save(file) }
                 return
             }
@@ -213,16 +213,16 @@ extension Library {
                 switch try compareAtLength(file, classification, for: request) {
                 case .changed: continue
                 case .underWay: return
-                case .calledOff:
-                    file.needsFiling = false
-                    return leaveToFollowUp(file)
+                case .cancelled:
+                    file.needsClassification = false
+                    return deferClassification(file)
                 case .decided(let decided): classification = decided
                 }
             }
-            try save(file, filedBy: classification, for: file.lastWriter)
-            file.needsFiling = false
+            try save(file, applying: classification, for: file.lastWriter)
+            file.needsClassification = false
             if case .plain = classification, let place, isSidecarName(place.name) {
-                try fileBesideSidecar(file.inode)
+                try classifyBesideSidecar(file.inode)
             }
             return
         }
@@ -230,12 +230,12 @@ extension Library {
     }
 
     /// Attempts at classifying a file that changes meanwhile.
-    static let looksMax = 16
+    static let classificationsMax = 16
 
     /// Re-dates the photos next to a sidecar that is new or has changed.
-    func fileBesideSidecar(_ inode: Inode) throws(FileError) {
+    func classifyBesideSidecar(_ inode: Inode) throws(FileError) {
         let photos = try locked { tree throws(FileError) in try tree.photos(besideSidecar: inode) }
-        for photo in photos where photo != inode.ino { try lookAndFile(photo) }
+        for photo in photos where photo != inode.ino { try classifyAndApply(photo) }
     }
 
     /// RELEASE: the handle is gone. Saves and classifies the changes since the last flush. `request` as for `flush`.

@@ -107,16 +107,16 @@ extension Library {
     /// - Parameters:
     ///   - sidecar: the result of `readSidecar` for the sidecar next to it.
     ///   - asNew: do not search the space for these bytes.
-    ///   - isCalledOff: called repeatedly; once it returns true, photos not compared yet count as different.
-    public func appraise(
+    ///   - isCancelled: called repeatedly; once it returns true, photos not compared yet count as different.
+    public func classifyImport(
         _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
-        asNew: Bool = false, unless isCalledOff: () -> Bool = { false }
+        asNew: Bool = false, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> ImportCategory {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
         }
         if !asNew {
-            let known = try equalPhotos(to: source, print, besides: 0) { _ in isCalledOff() }
+            let known = try equalPhotos(to: source, print, besides: 0) { _ in isCancelled() }
             if let first = known.photos.first { return .duplicate(first.ino) }
         }
         let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)
@@ -175,7 +175,7 @@ extension Library {
             return try tree.inode(ino)
         }
         guard let made else { return nil }
-        try fileBesideSidecar(made)
+        try classifyBesideSidecar(made)
         // Moves the sidecar with its photo to the photo's new day.
         try applyCompanionMoves()
         return (made.ino, true)
@@ -260,7 +260,7 @@ extension Library {
         return try changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
-            guard try tree.canStandFor(photo), directory.area == .album, photo.state?.share() ?? true else {
+            guard try tree.canHaveCopies(photo), directory.area == .album, photo.state?.share() ?? true else {
                 throw .noEntry
             }
             return try tree.enterCopy(of: photo, name.bytes, details, in: directory, space)

@@ -142,7 +142,7 @@ extension Library {
         }
         // link(2) of a working file to an ordinary name counts as a rename.
         guard needsClassification else { return entry }
-        try lookAndFile(ino)
+        try classifyAndApply(ino)
         return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
     }
 

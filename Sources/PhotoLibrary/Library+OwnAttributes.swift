@@ -29,7 +29,7 @@ extension Library {
     func ownAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
         let row = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            guard let photo = try tree.photoStanding(for: inode) else { throw .noData }
+            guard let photo = try tree.photo(representedBy: inode) else { throw .noData }
             return try tree.photo(photo)
         }
         let value: [UInt8]? =

@@ -64,7 +64,7 @@ extension Library {
             request.info = info
             // A file that is still being written must not get the content of another photo.
             let still = request.source.state
-            let isStill = still?.holdStill() ?? false
+            let isStill = still?.lockIfQuiescent() ?? false
             defer { if isStill { still?.writer.unlock() } }
             if still != nil && !isStill { request.classification.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
@@ -86,12 +86,12 @@ extension Library {
         case .done:
             if let probed, probed.classification.isUndecided { deferredWork.note(probed.ino) }
             if let probed, case .plain = probed.classification, isSidecarName(newName.bytes) {
-                try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(probed.ino) })
+                try classifyBesideSidecar(try locked { tree throws(FileError) in try tree.inode(probed.ino) })
             }
-        case .sweep(let ino): try fileBelow(ino)
+        case .sweep(let ino): try classifyBelow(ino)
         case .exchanged(let files, let directories):
-            for ino in files { try fileIfNeeded(ino) }
-            for ino in directories { try fileBelow(ino) }
+            for ino in files { try classifyIfNeeded(ino) }
+            for ino in directories { try classifyBelow(ino) }
         }
         return true
     }
@@ -138,29 +138,29 @@ extension Library {
     // MARK: Classification outside of close
 
     /// Classifies a file and applies the result. `actor` is the thread that caused it, if any.
-    func lookAndFile(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
+    func classifyAndApply(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            try save(file, filedBy: classify(file), for: actor)
+            try save(file, applying: classify(file), for: actor)
         }
     }
 
     /// Classifies a regular file that is not a photo yet, if one of its names allows it. Restores a file that was in
     /// the trash.
-    func fileIfNeeded(_ ino: UInt64) throws(FileError) {
+    func classifyIfNeeded(_ ino: UInt64) throws(FileError) {
         if try restoreIfTrashed(ino) { return }
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
             return try tree.classifiableName(of: inode) != nil
         }
-        if isWanted { try lookAndFile(ino) }
+        if isWanted { try classifyAndApply(ino) }
     }
 
     /// Classifies the files below a directory that is no longer a working one, a few at a time, so that others get
     /// their turn. After a crash the next session takes up the rest.
-    func fileBelow(_ top: UInt64) throws(FileError) {
+    func classifyBelow(_ top: UInt64) throws(FileError) {
         var waiting = [top]
         var seen: Set<UInt64> = []
         while let directory = waiting.popLast() {
@@ -168,14 +168,14 @@ extension Library {
             guard seen.insert(directory).inserted else { continue }
             var cookie: UInt64 = 0
             while true {
-                if deferredWork.isCalledOff { return }
+                if deferredWork.isCancelled { return }
                 let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)
                 }
                 for row in page.rows {
                     if page.directories.contains(row.ino) {
                         waiting.append(row.ino)
                     } else {
-                        try fileIfNeeded(row.ino)
+                        try classifyIfNeeded(row.ino)
                     }
                 }
                 guard let last = page.rows.last else { break }
@@ -188,7 +188,7 @@ extension Library {
     /// Resumes the classification that an earlier session left pending.
     func classifyPendingFiles() throws(FileError) {
         for ino in try locked({ tree throws(FileError) in try sql(tree.tables.pendingClassification()) }) {
-            if deferredWork.isCalledOff { return }
+            if deferredWork.isCancelled { return }
             // A failed file is retried by the next session and does not hold up the others.
             try? classifyPending(ino)
         }
@@ -202,25 +202,25 @@ extension Library {
             guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
             return try (false, inode.isPhoto ? true : tree.classifiableName(of: inode) != nil)
         }
-        if isDirectory { return try fileBelow(ino) }
-        if isWanted { return try fileIfMedia(ino) }
+        if isDirectory { return try classifyBelow(ino) }
+        if isWanted { return try classifyIfMedia(ino) }
         try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(ino)) }
     }
 
     /// Classifies a file that may now be a picture or a video. A photo that was being rewritten stays a photo, because
     /// its writer had not finished. The file stays pending, for the next session, if it cannot be read or the
     /// comparison is called off; and while it has a writer, whose close will classify it.
-    private func fileIfMedia(_ ino: UInt64) throws(FileError) {
+    private func classifyIfMedia(_ ino: UInt64) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            for _ in 0..<Self.looksMax {
+            for _ in 0..<Self.classificationsMax {
                 if file.view.withLock({ file.writerCount > 0 }) { return }
                 var classification = classify(file)
                 if classification.isUndecided {
                     switch try compareAtLength(file, classification, for: nil) {
                     case .changed: continue
-                    case .calledOff, .underWay: return
+                    case .cancelled, .underWay: return
                     case .decided(let decided): classification = decided
                     }
                 }
@@ -231,8 +231,8 @@ extension Library {
                         try sql(tree.tables.removePendingClassification(ino))
                     }
                 case .media:
-                    file.isNotedUnfiled = true
-                    return try save(file, filedBy: classification, for: -1)
+                    file.isNotedPending = true
+                    return try save(file, applying: classification, for: -1)
                 }
             }
         }

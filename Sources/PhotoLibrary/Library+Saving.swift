@@ -25,43 +25,44 @@ extension Library {
     /// Saves a file that must survive a crash, although its writer may not be done. Its close will classify it; without
     /// one, the next session will.
     func saveForGood(_ file: FileState) throws(FileError) {
-        let isNews = file.needsFiling && !file.isNotedUnfiled
+        let isNews = file.needsClassification && !file.isNotedPending
         guard isNews || file.unsavedSince != nil else { return }
         try save(file) { tree throws(FileError) in
             if isNews { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
-        if isNews { file.isNotedUnfiled = true }
+        if isNews { file.isNotedPending = true }
     }
 
     /// Saves a file and applies its classification. `actor` is the thread that caused it, if any. Undecided photos are
     /// left to `DeferredWork`.
-    func save(_ file: FileState, filedBy classification: Classification, for actor: Int32) throws(FileError) {
-        let wasNoted = file.isNotedUnfiled
+    func save(_ file: FileState, applying classification: Classification, for actor: Int32) throws(FileError)
+    {
+        let wasNoted = file.isNotedPending
         try save(file) { tree throws(FileError) in
             tree.actor = actor
-            try tree.file(file.inode, classification, space, now: .now())
+            try tree.apply(classification, to: file.inode, space, now: .now())
             if classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(file.ino))
             } else if wasNoted {
                 try sql(tree.tables.removePendingClassification(file.ino))
             }
         }
-        file.isNotedUnfiled = false
-        if classification.isUndecided { leaveToFollowUp(file) }
+        file.isNotedPending = false
+        if classification.isUndecided { deferClassification(file) }
     }
 
     /// Leaves a file, which the catalogue lists as pending classification, to `DeferredWork`. The writer's lock is
     /// held.
-    func leaveToFollowUp(_ file: FileState) {
-        file.isNotedUnfiled = true
+    func deferClassification(_ file: FileState) {
+        file.isNotedPending = true
         deferredWork.note(file.ino)
     }
 
     /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.
-    func contentOfItsOwn(for file: FileState) throws(FileError) -> UInt64? {
+    func unsharedContent(for file: FileState) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in
             guard try sql(tree.tables.users(of: file.inode.row.content)) > 1 else {
-                file.keepForItself()
+                file.unshare()
                 file.inode.row.flags.remove(.shared)
                 tree.touch(file.inode)
                 return nil
@@ -171,7 +172,7 @@ extension Library {
     /// Destroys the nameless inodes that an earlier session left and, at the end, also those of this one.
     func reapOrphans(ofThisSession: Bool) throws(FileError) {
         var last: UInt64 = 0
-        while ofThisSession || !deferredWork.isCalledOff {
+        while ofThisSession || !deferredWork.isCancelled {
             let found = try locked { tree throws(FileError) in
                 let rows = try sql(tree.tables.orphans(after: last, limit: 100))
                 let left = rows.filter { !tree.orphans.contains($0) }
@@ -180,7 +181,7 @@ extension Library {
             }
             guard let end = found.end else { break }
             last = end
-            for ino in found.left where ofThisSession || !deferredWork.isCalledOff { try destroy(ino) }
+            for ino in found.left where ofThisSession || !deferredWork.isCancelled { try destroy(ino) }
         }
         guard ofThisSession else { return }
         for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }

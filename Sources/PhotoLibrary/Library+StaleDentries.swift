@@ -20,7 +20,7 @@ extension Library {
         let retry = tree.retries.isEmpty ? nil : tree.retries.removeValue(forKey: caller.pid)
         do throws(FileError) {
             let inode = try tree.inode(ino)
-            if inode.hasUnconfirmedDentry && isKernelTold { inode.hasUnconfirmedDentry = false }
+            if inode.hasUnconfirmedDentry && isKernelNotified { inode.hasUnconfirmedDentry = false }
             if inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry && retry != .found(ino) { throw .stale }
             return inode
         } catch {
@@ -46,7 +46,7 @@ extension Library {
     /// then get ESTALE twice.
     func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: Tree) throws(FileError) -> Inode {
         let inode = try tree.inode(ino, handle)
-        if inode.mayHaveStaleDentry, inode.row.nlink == 0, inode.openCount == 0, !isKernelTold {
+        if inode.mayHaveStaleDentry, inode.row.nlink == 0, inode.openCount == 0, !isKernelNotified {
             throw .stale
         }
         return inode
@@ -56,7 +56,7 @@ extension Library {
     func noteLookedUp(_ inode: Inode, _ tree: Tree, by caller: Caller) {
         if !tree.retries.isEmpty { noteRetry(inode, tree, by: caller) }
         guard inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry else { return }
-        inode.hasUnconfirmedDentry = !isKernelTold
+        inode.hasUnconfirmedDentry = !isKernelNotified
         inode.mayHaveStaleDentry = false
     }
 
@@ -64,7 +64,7 @@ extension Library {
         let found = Retry.found(inode.ino)
         // Threads that found it before may have used a name that it has lost.
         if inode.mayHaveStaleDentry { tree.retries = tree.retries.filter { $0.value != found } }
-        guard !inode.leadsOn, let retry = tree.retries[caller.pid] else { return }
+        guard !inode.continuesPath, let retry = tree.retries[caller.pid] else { return }
         // The kernel may look the name up twice; then it uses the result, or never does.
         tree.retries[caller.pid] = retry == .refused || retry == found ? found : nil
     }

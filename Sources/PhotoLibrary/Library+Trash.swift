@@ -78,7 +78,7 @@ extension Library {
         }
         let limit = now - Int64(options.trashDays) * Self.noteSeconds
         try changing { tree throws(FileError) in
-            try sql(tree.tables.takeTrashNotesBack(now: now, since: limit))
+            try sql(tree.tables.clearTrashNotes(now: now, since: limit))
             try sql(tree.tables.noteTrash(since: limit, now: now))
         }
         var last: TrashRow?

@@ -27,7 +27,7 @@ public final class Library: @unchecked Sendable {
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
     /// Changes that the observer is still to be notified of.
-    private let untold = Atomic<Int>(0)
+    private let pendingNotices = Atomic<Int>(0)
 
     /// Maximum file size, so that offsets fit everywhere.
     public static let fileBytesMax: UInt64 = FileState.sizeMax
@@ -59,7 +59,7 @@ public final class Library: @unchecked Sendable {
             }
             return tree
         }
-        space.isNamed = { [weak catalogue] sectors throws(StoreError) in
+        space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
             try catalogue?.isAnyNamed(sectors) ?? false
         }
         committer = Committer()
@@ -68,14 +68,14 @@ public final class Library: @unchecked Sendable {
         committer.library = self
         deferredWork.library = self
         context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
-        context.awaitReuse = { [committer] in committer.awaitReuse() }
-        context.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
+        context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
+        context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
         context.noteUnsaved = { [committer, thumbnails] in
             committer.noteUnsaved()
             thumbnails?.background.noteWrite()
         }
-        thumbnails?.background.make = { [weak self] photo in self?.makeAhead(photo) }
-        thumbnails?.background.findMore = { [weak self] last in self?.nextAhead(last) }
+        thumbnails?.background.make = { [weak self] photo in self?.makeInBackground(photo) }
+        thumbnails?.background.findMore = { [weak self] last in self?.nextBackgroundBatch(last) }
         thumbnails?.background.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
         if !options.readOnly { committer.start(byHand: options.commitsByHand) }
         // A state that only a soft root holds must become durable, whether it changes or not.
@@ -88,7 +88,7 @@ public final class Library: @unchecked Sendable {
 
     deinit {
         committer.abort()
-        deferredWork.callOff()
+        deferredWork.cancel()
         thumbnails?.background.askToStop()
     }
 
@@ -99,7 +99,7 @@ public final class Library: @unchecked Sendable {
     }
 
     /// Call once the mount is live: a separate thread takes up the unfinished work of an earlier session, and then the
-    /// work that requests defer. `callOff` and `close` end it.
+    /// work that requests defer. `cancel` and `close` end it.
     public func startDeferredWork() {
         if !options.readOnly { deferredWork.start() }
     }
@@ -111,12 +111,12 @@ public final class Library: @unchecked Sendable {
         unlocked?.blurBeginning()
         // No answer depends on this work: what fails or is called off is retried by the next mount.
         func attempt(_ body: () throws(FileError) -> Void) {
-            if !deferredWork.isCalledOff { try? body() }
+            if !deferredWork.isCancelled { try? body() }
         }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: false) }
         attempt { () throws(FileError) in try dropEmptyDays() }
         attempt { () throws(FileError) in try classifyPendingFiles() }
-        if deferredWork.isCalledOff { return }
+        if deferredWork.isCancelled { return }
         if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
         if let background = thumbnails?.background, (try? hasBackgroundThumbnails()) == true {
             background.noteNew()
@@ -134,8 +134,8 @@ public final class Library: @unchecked Sendable {
 
     /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
     /// session takes up pending classification.
-    public func callOff() {
-        deferredWork.callOff()
+    public func cancel() {
+        deferredWork.cancel()
         thumbnails?.close()
     }
 
@@ -145,7 +145,7 @@ public final class Library: @unchecked Sendable {
     /// - Parameter isPatient: retry failures within the limits of the options.
     public func close(isPatient: Bool = false) throws(FileError) {
         // First of all, so that nothing waits for work without a client.
-        callOff()
+        cancel()
         deferredWork.awaitEnd()
         guard !options.readOnly else {
             unlocked?.forget()
@@ -178,7 +178,7 @@ public final class Library: @unchecked Sendable {
     @inline(__always)
     func locked<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { _ throws(FileError) in
-            tree.trim(isKernelTold: isKernelTold)
+            tree.trim(isKernelNotified: isKernelNotified)
             return try body(tree)
         }
     }
@@ -197,13 +197,13 @@ public final class Library: @unchecked Sendable {
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelTold: isKernelTold)
+            tree.trim(isKernelNotified: isKernelNotified)
             let changeCount = tables.changeCount
             defer {
                 tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 swap(&notices, &tree.notices)
-                if !notices.isEmpty { untold.wrappingAdd(1, ordering: .relaxed) }
+                if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
                 swap(&abandoned, &tree.abandoned)
             }
             return try body(tree)
@@ -214,7 +214,7 @@ public final class Library: @unchecked Sendable {
     func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelTold: isKernelTold)
+            tree.trim(isKernelNotified: isKernelNotified)
             return try body(tree)
         }
     }
@@ -231,12 +231,12 @@ public final class Library: @unchecked Sendable {
     }
 
     /// Whether the kernel has received all changes that it did not request. Under the catalogue's lock.
-    var isKernelTold: Bool {
-        untold.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
+    var isKernelNotified: Bool {
+        pendingNotices.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
     }
 
     private func tell(_ notices: [Tree.Notice]) {
-        defer { untold.wrappingSubtract(1, ordering: .releasing) }
+        defer { pendingNotices.wrappingSubtract(1, ordering: .releasing) }
         let observer = self.observer
         for notice in notices {
             switch notice {

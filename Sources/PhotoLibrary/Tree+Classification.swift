@@ -6,7 +6,7 @@ import VaultStore
 /// Effects of a file's classification.
 extension Tree {
     /// Applies the classification of a regular file: moves it into moments, out of them, or to another day.
-    func file(_ inode: Inode, _ classification: Classification, _ space: Space, now: Timestamp)
+    func apply(_ classification: Classification, to inode: Inode, _ space: Space, now: Timestamp)
         throws(FileError)
     {
         guard inode.isRegular, inode.row.nlink > 0, !inode.isCopy else { return }

@@ -11,7 +11,7 @@ struct CompanionMove {
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
     /// Whether that thread has looked it up since.
-    var isAskedFor = false
+    var wasLookedUp = false
 }
 
 /// Live Photos, a raw file and its JPEG, and sidecars in days: files of one stem that were taken at the same time stay
@@ -32,7 +32,7 @@ extension Tree {
         let media = try self.photo(photo).media
         let rows = try sql(
             tables.dentries(
-                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: kinListMax))
+                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: siblingNamesMax))
         for row in rows where row.ino != photo.ino {
             let other = try inode(row.ino)
             if other.isPhoto {
@@ -56,12 +56,12 @@ extension Tree {
         if let found {
             guard let move = companionMoves[found.ino] else { return false }
             if thread != move.mover { return true }
-            companionMoves[found.ino]?.isAskedFor = true
+            companionMoves[found.ino]?.wasLookedUp = true
             return false
         }
         // The companion's new place, unless the mover is about to move it there.
         return companionMoves.values.contains {
-            $0.day == directory.row.day && $0.name == name && !($0.mover == thread && $0.isAskedFor)
+            $0.day == directory.row.day && $0.name == name && !($0.mover == thread && $0.wasLookedUp)
         }
     }
 

@@ -45,7 +45,7 @@ extension Tree {
 
     /// Whether the photo may still have copies, and nothing but its mtime would give the file another day.
     private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
-        guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canStandFor(photo) else {
+        guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canHaveCopies(photo) else {
             return false
         }
         let row = try self.photo(photo)

@@ -181,7 +181,7 @@ extension Tree {
                 from: backup, to: source, try photo(source), besides: staying, in: request.to,
                 named: request.newName, space, now: now)
         } else {
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
         }
     }
 
@@ -191,7 +191,7 @@ extension Tree {
         guard source.isRegular else { throw .notPermitted }
         if try save(request, space) { return }
         var request = request
-        if source.isCopy, let photo = try photoStanding(for: source) {
+        if source.isCopy, let photo = try photo(representedBy: source) {
             try exchangeRoles(source, photo, space, now: now)
             // The photo's own name in moments is gone; it may have been the target.
             request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
@@ -199,7 +199,7 @@ extension Tree {
         request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
             return
         }
         var row = try photo(source)
@@ -232,7 +232,7 @@ extension Tree {
         companionMoves[source.ino] = nil
         try move(request)
         guard source.isPhoto else {
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
             return
         }
         var row = try photo(source)
@@ -304,7 +304,7 @@ extension Tree {
             notices.append(.attributes(source.ino))
         } else {
             try move(request)
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
         }
     }
 

@@ -27,7 +27,8 @@ extension Tree {
             guard let stem = sidecarStem(row.name) else { continue }
             let directory = try self.inode(row.parent)
             if let found = try find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
-            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: kinListMax))
+            for other in try sql(
+                tables.dentries(in: row.parent, beginning: stem + [dot], limit: siblingNamesMax))
             where stemOf(other.name) == stem {
                 if try self.inode(other.ino).isPhoto { photos.append(other.ino) }
             }
@@ -73,6 +74,6 @@ func stemOf(_ name: [UInt8]) -> [UInt8] {
 
 /// Maximum number of names that begin with a stem and a dot and are examined: `IMG.jpg`, but also `IMG.001.jpg`, which
 /// does not belong to `IMG`.
-let kinListMax = 1024
+let siblingNamesMax = 1024
 private let dot = UInt8(ascii: ".")
 private let sidecarSuffixes: [[UInt8]] = [".xmp", ".XMP"].map { Array($0.utf8) }

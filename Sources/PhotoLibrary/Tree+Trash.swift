@@ -36,7 +36,7 @@ extension Tree {
 
     /// The photo in the trash that a file there is, or is a copy of.
     func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
-        guard let photo = try photoStanding(for: inode), photo.isTrashed else { return nil }
+        guard let photo = try photo(representedBy: inode), photo.isTrashed else { return nil }
         return photo
     }
 

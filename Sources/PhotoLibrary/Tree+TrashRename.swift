@@ -21,7 +21,7 @@ extension Tree {
     // MARK: Into the trash
 
     /// Between albums and the trash, or within it, names are moved as everywhere. A photo that was taken out of moments
-    /// is restored when it comes into an album. `Library.fileBelow` handles files below a directory afterwards.
+    /// is restored when it comes into an album. `Library.classifyBelow` handles files below a directory afterwards.
     private func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
         var request = request
         // As for a move from moments: at its original place the photo gets a name of its own again.
@@ -135,7 +135,7 @@ extension Tree {
     private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         let inode = try self.inode(row.ino)
         if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
-        if inode.isCopy, let photo = try photoStanding(for: inode) {
+        if inode.isCopy, let photo = try photo(representedBy: inode) {
             try exchangeRoles(inode, photo, space, now: now)
         }
         guard inode.isPhoto else { return }

@@ -30,7 +30,7 @@ final class Tree {
     /// Orphans that the kernel may not know, and then sends no FORGET for.
     var abandoned: [UInt64] = []
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
-    var isBatchOut = false
+    var isBatchActive = false
     var lateThumbnailPending: [UInt64] = []
     /// Inodes with outdated identity records that no table lists yet, and newly retired ids.
     var unrecorded: Set<UInt64> = []
@@ -89,16 +89,16 @@ final class Tree {
     /// Drops unused inodes from memory if there are many. Called between operations, never within one: an operation
     /// must not hold an inode twice. Inodes with dentries that may be outdated in the kernel stay.
     @inline(__always)
-    func trim(isKernelTold: @autoclosure () -> Bool) {
-        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelTold()) }
+    func trim(isKernelNotified: @autoclosure () -> Bool) {
+        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelNotified()) }
     }
 
-    private func dropHalf(_ isKernelTold: Bool) {
+    private func dropHalf(_ isKernelNotified: Bool) {
         // Half of them, in no order: a cache miss now and then is cheaper than an ordered list.
         var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
-            if !isKernelTold && (inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry) { return true }
+            if !isKernelNotified && (inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry) { return true }
             spare -= 1
             return false
         }

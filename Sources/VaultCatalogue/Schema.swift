@@ -27,8 +27,8 @@ import VaultFormat
 ///   to be too old.
 /// - `trash_name`: the names in albums that a photo lost when it was removed from moments: its own and those of its
 ///   copies, which have none until these are restored.
-/// - `identity`: the location of the identity record of an inode, or of a block of `dead`; `unrecorded`: those whose
-///   record must be written. `dead`: retired numbers, so that older records of them are ignored: bit i of block b
+/// - `identity`: the location of the identity record of an inode, or of a block of `retired`; `unrecorded`: those whose
+///   record must be written. `retired`: retired numbers, so that older records of them are ignored: bit i of block b
 ///   stands for number 2048 b + i, of inodes, or, if 2^40 is added to the block's number, of contents. The record of a
 ///   block has the block's number plus 2^62. `recorder`: the mount that wrote records last, and the commit.
 enum Schema {
@@ -85,7 +85,7 @@ enum Schema {
             generation INTEGER NOT NULL, epoch INTEGER NOT NULL) STRICT;
         CREATE INDEX identity_sector ON identity(sector, length);
         CREATE TABLE unrecorded(id INTEGER PRIMARY KEY) STRICT;
-        CREATE TABLE dead(block INTEGER PRIMARY KEY, bits BLOB NOT NULL) STRICT;
+        CREATE TABLE retired(block INTEGER PRIMARY KEY, bits BLOB NOT NULL) STRICT;
         CREATE TABLE recorder(
             id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, generation INTEGER NOT NULL) STRICT;
         CREATE TABLE counter(

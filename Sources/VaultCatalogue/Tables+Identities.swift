@@ -9,8 +9,8 @@ struct IdentityStatements {
     let mark: Statement
     let unmark: Statement
     let marked: Statement
-    let dead: Statement
-    let storeDead: Statement
+    let retired: Statement
+    let storeRetired: Statement
     let recorder: Statement
     let storeRecorder: Statement
 
@@ -23,8 +23,8 @@ struct IdentityStatements {
         mark = try connection.prepare("INSERT OR IGNORE INTO unrecorded VALUES(?)")
         unmark = try connection.prepare("DELETE FROM unrecorded WHERE id=?")
         marked = try connection.prepare("SELECT id FROM unrecorded WHERE id>? ORDER BY id LIMIT ?")
-        dead = try connection.prepare("SELECT bits FROM dead WHERE block=?")
-        storeDead = try connection.prepare("REPLACE INTO dead VALUES(?,?)")
+        retired = try connection.prepare("SELECT bits FROM retired WHERE block=?")
+        storeRetired = try connection.prepare("REPLACE INTO retired VALUES(?,?)")
         recorder = try connection.prepare("SELECT epoch, generation FROM recorder WHERE id=1")
         storeRecorder = try connection.prepare("REPLACE INTO recorder VALUES(1,?,?)")
     }
@@ -98,14 +98,14 @@ extension Tables {
     }
 
     /// The bits of the retired numbers in a block; nil if none are retired.
-    public func dead(block: UInt64) throws(CatalogueError) -> [UInt8]? {
-        identities.dead.bind(1, block)
-        return try identities.dead.one { $0.bytes(0) }
+    public func retired(block: UInt64) throws(CatalogueError) -> [UInt8]? {
+        identities.retired.bind(1, block)
+        return try identities.retired.one { $0.bytes(0) }
     }
 
-    public func storeDead(block: UInt64, _ bits: [UInt8]) throws(CatalogueError) {
-        identities.storeDead.bind(1, block)
-        identities.storeDead.bind(2, bits)
-        try identities.storeDead.run()
+    public func storeRetired(block: UInt64, _ bits: [UInt8]) throws(CatalogueError) {
+        identities.storeRetired.bind(1, block)
+        identities.storeRetired.bind(2, bits)
+        try identities.storeRetired.run()
     }
 }

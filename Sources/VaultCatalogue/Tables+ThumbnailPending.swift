@@ -39,7 +39,7 @@ extension Tables {
     }
 
     /// Whether the number lies in a range.
-    public func isInStretch(_ ino: UInt64) throws(CatalogueError) -> Bool {
+    public func isInPendingRange(_ ino: UInt64) throws(CatalogueError) -> Bool {
         thumbnailPending.below.bind(1, ino)
         return try thumbnailPending.below.one { InodeRange($0).end > ino } ?? false
     }
@@ -51,7 +51,7 @@ extension Tables {
         try thumbnailPending.store.run()
     }
 
-    public func deleteStretch(from first: UInt64) throws(CatalogueError) {
+    public func deleteRange(from first: UInt64) throws(CatalogueError) {
         thumbnailPending.delete.bind(1, first)
         try thumbnailPending.delete.run()
     }

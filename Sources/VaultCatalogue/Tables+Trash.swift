@@ -134,7 +134,7 @@ extension Tables {
     }
 
     /// Removes notes that were made later than `now`, or of rows that came after `limit`.
-    public func takeTrashNotesBack(now: Int64, since limit: Int64) throws(CatalogueError) {
+    public func clearTrashNotes(now: Int64, since limit: Int64) throws(CatalogueError) {
         trash.takeBack.bind(1, now)
         trash.takeBack.bind(2, limit)
         try trash.takeBack.run()

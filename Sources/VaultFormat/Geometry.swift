@@ -46,7 +46,7 @@ public enum Geometry {
     /// No count of commits, contents or bytes exceeds this, so that sums cannot overflow.
     public static let numberMax: UInt64 = 1 << 62
     /// The largest number of an inode, content or name. Readers accept larger ones, so that the next number is valid
-    /// too. In the table `dead` the blocks of inodes are numbered below 2^40, those of contents from 2^40 on.
+    /// too. In the table `retired` the blocks of inodes are numbered below 2^40, those of contents from 2^40 on.
     public static let idMax: UInt64 = 1 << 50 - 1
     /// The largest file, sparse ones included: an exbibyte.
     public static let fileBytesMax: UInt64 = 1 << 60

@@ -330,7 +330,7 @@ final class SegmentFiles: @unchecked Sendable {
     /// Whether this mount still holds the claim, by reading it. For operations that would do the most harm otherwise.
     private func isStillOurs() -> Bool {
         do throws(StoreError) {
-            try claim?.look()
+            try claim?.verify()
             return true
         } catch {
             return false

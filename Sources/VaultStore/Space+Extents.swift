@@ -27,8 +27,8 @@ extension Space {
         let near = claim?.hasTakenOver == true ? nil : near
         guard grows else { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         do throws(StoreError) {
-            let isFresh = try takeFresh(bytes.count, purpose)
-            defer { if isFresh { giveFresh(bytes.count) } }
+            let isFresh = try reserveHostRoom(bytes.count, purpose)
+            defer { if isFresh { releaseHostRoom(bytes.count) } }
             if isFresh { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         } catch {
             guard error == .noRoom else { throw error }
@@ -47,8 +47,8 @@ extension Space {
     }
 
     /// Whether the host has room for `count` bytes of a user and the catalogue's reserve. If so, they count as in
-    /// flight until `giveFresh`.
-    func takeFresh(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
+    /// flight until `releaseHostRoom`.
+    func reserveHostRoom(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
         try lock.withLock { () throws(StoreError) in
             let wanted = freshBytes + UInt64(count) + UInt64(count) / 64 + 64 << 10
             if purpose == .user, try hostAvailable() < Self.hostReserveBytes + wanted {
@@ -59,7 +59,7 @@ extension Space {
         }
     }
 
-    func giveFresh(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
+    func releaseHostRoom(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
 
     private func writeOnce(
         _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer,
@@ -215,9 +215,9 @@ extension Space {
     /// Throws `damaged` if the catalogue refers to any of these just reserved sectors: then they are marked as in use,
     /// and the write fails instead of overwriting a photo.
     func requireUnnamed(_ sector: UInt64, _ count: Int) throws(StoreError) {
-        guard let isNamed else { return }
+        guard let isReferenced else { return }
         do throws(StoreError) {
-            guard try isNamed(sector..<sector + UInt64(count)) else { return }
+            guard try isReferenced(sector..<sector + UInt64(count)) else { return }
         } catch {
             lock.withLock { try? sectors.abandon(sector, count) }
             throw error

@@ -79,12 +79,12 @@ extension Space {
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
             if durable { try syncFiles() }
-            try lookAtClaim()
+            try verifyClaim()
             try writeRoot(root)
             if durable {
                 try syncFiles()
                 // The commit is reported as durable only if a mount that takes over is sure to see it.
-                try lookAtClaim()
+                try verifyClaim()
                 noticeCopy()
             }
             try lock.withLock { () throws(StoreError) in try didPublish(root, frozen) }
@@ -221,7 +221,7 @@ extension Space {
         let pages = frozen.pages.count + frozen.bitmaps.count + frozen.counts.count
         let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
         let wanted = pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
-        makeBackingSure()
+        ensurePreallocated()
         makePreferredSlots(wanted)
         while slots.freeSlots < wanted {
             do throws(StoreError) { try addSlots() } catch {

@@ -11,7 +11,7 @@ extension Space {
     /// by `write`. If this throws, nothing stays reserved.
     ///
     /// As for a user's bytes, the system reserve is not used.
-    public func writeTogether(
+    public func writeBatch(
         role: ExtentRole, _ contents: [(content: UInt64, bytes: [UInt8])]
     ) throws(StoreError) -> [ExtentRun] {
         try requireWritable()
@@ -70,7 +70,7 @@ extension Space {
         let bytes = count * Geometry.sectorBytes
         var area = WriteArea.anywhere
         if grows {
-            if try takeFresh(bytes, .user) { giveFresh(bytes) } else { area = .onDisk }
+            if try reserveHostRoom(bytes, .user) { releaseHostRoom(bytes) } else { area = .onDisk }
         }
         return try lock.withLock { () throws(StoreError) in
             if !grows {

@@ -60,7 +60,7 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// Returns whether the catalogue refers to sectors of a range, so that nothing may be written there. Called before
     /// each extent is written, with no lock held. Set once, before the first write.
-    public var isNamed: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
+    public var isReferenced: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
 
     /// Called before every commit is published, as `wasPublished` is after: for tests of concurrent actions.
     var willPublish: (@Sendable () -> Void)?
@@ -128,8 +128,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     var isBlank = false
     /// All roots that were found.
     var foundRoots: [FoundRoot] = []
-    /// Whether this mount has preallocated all slots that should have disk blocks; see `makeBackingSure`.
-    var isBackingSure = false
+    /// Whether this mount has preallocated all slots that should have disk blocks; see `ensurePreallocated`.
+    var isPreallocated = false
     /// Users' bytes in flight to places that may have no disk blocks yet.
     var freshBytes: UInt64 = 0
 
@@ -406,12 +406,12 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Makes more slots allocatable; throws `noRoom` if there is no room for them. Under `lock`.
     func addSlots() throws(StoreError) {
         if slots.backedSlots == slots.slotCount { try addPair() }
-        if slots.backedSlots < slots.slotCount { try backSlots() }
+        if slots.backedSlots < slots.slotCount { try preallocateSlots() }
     }
 
     /// In a vault that grows, preallocates disk blocks for the next slots, so that writing them cannot fail for lack of
     /// room on a host that honours preallocation. Under `lock`.
-    func backSlots() throws(StoreError) {
+    func preallocateSlots() throws(StoreError) {
         let inPair = slots.backedSlots - slotsPerPair * (pairs.count - 1)
         let count = min(inPair + limits.slotsPerStep, slotsPerPair)
         guard let pair = pairs.last else { return }
@@ -423,9 +423,9 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     /// Preallocates the slots' disk blocks again, once per mount: copying the files may have lost unwritten blocks.
     /// Best effort, as the host may have no room. Under `lock`.
-    func makeBackingSure() {
-        guard grows, !isBackingSure else { return }
-        isBackingSure = true
+    func ensurePreallocated() {
+        guard grows, !isPreallocated else { return }
+        isPreallocated = true
         for (index, pair) in pairs.enumerated() {
             let count = min(slotsPerPair, slots.backedSlots - slotsPerPair * index)
             for number in [pair.a, pair.b] {

@@ -18,11 +18,11 @@ func runGuard(_ arguments: [String]) -> Int32 {
     sigprocmask(SIG_BLOCK, &death, nil)
     guard obscura_signal_when_orphaned(SIGUSR1) == 0 else { return 1 }
     // The process may have died before the signal was requested.
-    var isDead = getppid() != daemon
-    while !isDead {
+    var isRetired = getppid() != daemon
+    while !isRetired {
         // The dying thread itself sends the signal. Its state could be read in /proc, but /proc may hide it from users.
         var info = siginfo_t()
-        isDead = sigwaitinfo(&death, &info) == SIGUSR1 && info._sifields._kill.si_pid == daemon
+        isRetired = sigwaitinfo(&death, &info) == SIGUSR1 && info._sifields._kill.si_pid == daemon
     }
     return write(STDIN_FILENO, "1", 1) == 1 ? 0 : 1
 }

@@ -70,7 +70,7 @@ final class ImportRun {
     private func take(_ item: SourceItem, _ source: SourceFile) throws(FileError) {
         let sidecars = openSidecars(of: item)
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
-        let appraisal = try library.appraise(
+        let appraisal = try library.classifyImport(
             source, named: item.name, modified: source.modified, sidecar: sidecar, unless: { wasInterrupted })
         if wasInterrupted { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }

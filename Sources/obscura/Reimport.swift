@@ -80,13 +80,13 @@ final class Reimport {
     ) throws(FileError) -> Bool {
         let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
             .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
-        var appraisal = try library.appraise(
+        var appraisal = try library.classifyImport(
             source, named: source.path.name, modified: source.modified, sidecar: sidecar,
             unless: { wasInterrupted })
         if wasInterrupted { return true }
         if case .duplicate(let ino) = appraisal {
             if try takeDuplicate(source, ino, day, place) { return true }
-            appraisal = try library.appraise(
+            appraisal = try library.classifyImport(
                 source, named: source.path.name, modified: source.modified, sidecar: sidecar,
                 asNew: true)
         }
@@ -193,7 +193,7 @@ final class Reimport {
         }
         guard let source = open(path) else { return nil }
         if !isWorking {
-            let appraisal = try library.appraise(
+            let appraisal = try library.classifyImport(
                 source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
             if wasInterrupted { return nil }
             switch appraisal {

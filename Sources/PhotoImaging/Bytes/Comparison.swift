@@ -7,7 +7,7 @@ public enum Comparison: Sendable {
     /// One of them could not be read.
     case unreadable
     /// Cancelled before the outcome was known.
-    case calledOff
+    case cancelled
 }
 
 /// Maximum bytes read from each source at a time.
@@ -17,9 +17,9 @@ private let pieceWorkMin: UInt64 = 16 << 10
 
 /// Compares the bytes of two sources. A hole equals stored zeros; where both have holes nothing is read.
 ///
-/// - Parameter isCalledOff: called before each piece, with the work done so far, in bytes; true cancels.
+/// - Parameter isCancelled: called before each piece, with the work done so far, in bytes; true cancels.
 public func compare(
-    _ one: some ByteSource, _ other: some ByteSource, unless isCalledOff: (_ work: UInt64) -> Bool
+    _ one: some ByteSource, _ other: some ByteSource, unless isCancelled: (_ work: UInt64) -> Bool
 ) -> Comparison {
     let end = one.byteCount
     guard other.byteCount == end else { return .different }
@@ -36,7 +36,7 @@ public func compare(
         let stop = min(end, start + UInt64(count), max(here.end(at: start), there.end(at: start)))
         // A source that reports anything else breaks its contract.
         guard start >= position, stop > start else { return .unreadable }
-        if isCalledOff(work) { return .calledOff }
+        if isCancelled(work) { return .cancelled }
         let (a, b) = (left.prefix(Int(stop - start)), right.prefix(Int(stop - start)))
         guard one.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: a)) == a.count,
             other.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: b)) == b.count

@@ -1,6 +1,6 @@
 /// Extracts a few properties from an XMP packet without parsing XML. ISO 16684-1 lets each be an attribute
-/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…</…>`), and prefixes are in practice always
-/// the customary ones. The first of each counts: later ones are in descriptions of ingredients.
+/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…</…>`); prefixes are in practice always the
+/// customary ones. The first of each counts: later ones are in descriptions of ingredients.
 struct XMPScanner {
     private let packet: ByteView
     private var values: [String?] = Array(repeating: nil, count: Property.all.count)

@@ -51,8 +51,8 @@ public final class InstalledThumbnailers: Sendable {
     ) throws(ThumbnailError) -> (bytes: [UInt8], type: MediaType) {
         guard types.contains(type) else { throw .unavailable }
         guard let alarm = Alarm() else { throw .workerFailed }
-        let callOff: @Sendable () -> Void = { [shared] in shared.call(alarm) }
-        return try cancellation.during(callOff) { () throws(ThumbnailError) in
+        let cancel: @Sendable () -> Void = { [shared] in shared.call(alarm) }
+        return try cancellation.during(cancel) { () throws(ThumbnailError) in
             try draw(source, type: type, side: side, alarm)
         }
     }

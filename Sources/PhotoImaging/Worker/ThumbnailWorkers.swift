@@ -104,7 +104,7 @@ public final class ThumbnailWorkers: Sendable {
 
     /// What can have a thumbnail now: what workers decode, and what something is installed for. May look into
     /// directories of the system.
-    public var picturedTypes: Set<MediaType> { Self.decodedTypes.union(installed?.types ?? []) }
+    public var decodableTypes: Set<MediaType> { Self.decodedTypes.union(installed?.types ?? []) }
 
     /// A picture of the picture, upright, its ratio kept, fitting inside `size` or filling it, never
     /// enlarged, with the picture's colour profile. Blocks while all workers are busy (callers are served in

@@ -118,7 +118,7 @@ public struct SpaceCheck {
         report.plan.allocation.add(allocation)
     }
 
-    private mutating func tellAllocation() {
+    private mutating func reportAllocation() {
         for finding in Finding.of(report.plan.allocation) { report.add(finding) }
     }
 
@@ -192,7 +192,7 @@ public struct SpaceCheck {
                 try tell(window.runs.filter { !space.isPossible($0.run) }, catalogue)
             }
         }
-        tellAllocation()
+        reportAllocation()
     }
 
     private mutating func read(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {

@@ -56,18 +56,18 @@ struct RecordedHistory: Equatable {
 enum Recorded: Equatable {
     case inode(IdentityRecord)
     /// A bitmap of retired numbers in one block; see `RetiredIDs`.
-    case dead(block: UInt64, bits: [UInt8])
+    case retired(block: UInt64, bits: [UInt8])
 
     private static let version: UInt8 = 1
     private static let kindInode: UInt8 = 1
-    private static let kindDead: UInt8 = 2
+    private static let kindRetired: UInt8 = 2
 
     func encoded(_ history: RecordedHistory) -> [UInt8] {
         var writer = RecordWriter()
         writer.number(Self.version)
         switch self {
         case .inode: writer.number(Self.kindInode)
-        case .dead: writer.number(Self.kindDead)
+        case .retired: writer.number(Self.kindRetired)
         }
         writer.number(UInt16(0))
         writer.number(UInt32(0))
@@ -76,7 +76,7 @@ enum Recorded: Equatable {
         writer.number(history.durable)
         switch self {
         case .inode(let record): record.encode(into: &writer)
-        case .dead(let block, let bits):
+        case .retired(let block, let bits):
             writer.number(block)
             writer.text(bits)
         }
@@ -94,11 +94,11 @@ enum Recorded: Equatable {
         let history = RecordedHistory(before: (epoch, generation), durable: durable)
         switch kind {
         case kindInode: return IdentityRecord(&reader).map { (history, .inode($0)) }
-        case kindDead:
+        case kindRetired:
             guard let block = reader.number(UInt64.self), let bits = reader.text(),
                 block < 2 * RetiredIDs.contents, bits.count == RetiredIDs.bitmapBytes
             else { return nil }
-            return (history, .dead(block: block, bits: bits))
+            return (history, .retired(block: block, bits: bits))
         default: return nil
         }
     }
@@ -212,7 +212,7 @@ extension IdentityRecord {
             && (names.map(\.name) + keptNames.map(\.name) + inMoments + former).allSatisfy(isEntryName)
             && (names.map(\.parent) + keptNames.flatMap { [$0.parent, $0.ino] })
                 .allSatisfy { $0 < Geometry.numberMax }
-            && (runs ?? []).allSatisfy { $0.isThinkable }
+            && (runs ?? []).allSatisfy { $0.isPlausible }
             && zip(runs ?? [], (runs ?? []).dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 

@@ -77,7 +77,7 @@ extension Library {
     /// record whose inode was retired meanwhile is abandoned.
     private func write(_ records: [(content: UInt64, bytes: [UInt8])]) throws(FileError) {
         guard !records.isEmpty else { return }
-        let runs = try stored(space.writeTogether(role: .identity, records))
+        let runs = try stored(space.writeBatch(role: .identity, records))
         var count = 0
         var freed: [ExtentRun] = []
         var abandoned: [ExtentRun] = []

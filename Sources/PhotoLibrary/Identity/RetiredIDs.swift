@@ -38,7 +38,7 @@ struct NewlyRetired {
     /// Writes the bits, marks the blocks' records, and empties this set.
     mutating func store(_ tables: Tables) throws(CatalogueError) {
         for (block, numbers) in blocks {
-            var bits = try tables.dead(block: block) ?? []
+            var bits = try tables.retired(block: block) ?? []
             if bits.count != RetiredIDs.bitmapBytes {
                 bits = [UInt8](repeating: 0, count: RetiredIDs.bitmapBytes)
             }
@@ -46,7 +46,7 @@ struct NewlyRetired {
                 let bit = Int(number % RetiredIDs.numbersPerBlock)
                 bits[bit / 8] |= 1 << UInt8(bit % 8)
             }
-            try tables.storeDead(block: block, bits)
+            try tables.storeRetired(block: block, bits)
             try tables.markUnrecorded(RetiredIDs.records + block)
         }
         blocks = [:]

@@ -23,8 +23,8 @@ extension Tree {
     func recorded(_ id: UInt64) throws(FileError) -> Recorded {
         if id >= RetiredIDs.records {
             let block = id - RetiredIDs.records
-            guard let bits = try sql(tables.dead(block: block)) else { throw .stale }
-            return .dead(block: block, bits: bits)
+            guard let bits = try sql(tables.retired(block: block)) else { throw .stale }
+            return .retired(block: block, bits: bits)
         }
         if let known = cached(id) {
             // Not `names(of:)`, which would cache them: no one else may need them.

@@ -64,7 +64,7 @@ struct FoundContents {
         let (record, generation) = (recoveredInode.record, recoveredInode.found.run.generation)
         let row = record.row
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
-        if let listed = record.runs, areSound(listed) {
+        if let listed = record.runs, areValid(listed) {
             let told = bytes(row.content, listed, size: row.size)
             if told.lostBytes == 0 { return told }
             let newest = newestBytes(of: row.content)
@@ -85,10 +85,10 @@ struct FoundContents {
 
     /// Whether the runs are in order and fit into the space. Rows are untrusted: anyone who knows the password can
     /// write them.
-    private func areSound(_ listed: [ExtentRun]) -> Bool {
+    private func areValid(_ listed: [ExtentRun]) -> Bool {
         var stored: UInt64 = 0
         for run in listed {
-            guard run.isThinkable else { return false }
+            guard run.isPlausible else { return false }
             if !run.isLost { stored += run.length }
             guard stored <= lostBytesMax else { return false }
         }

@@ -13,7 +13,7 @@ struct RecordSelector {
     private(set) var newest: (epoch: UInt64, generation: UInt64) = (0, 0)
     /// By epoch of a mount: the generation up to which its commits are proved.
     private var proved: [UInt64: UInt64] = [:]
-    private var dead: [UInt64: [UInt8]] = [:]
+    private var retired: [UInt64: [UInt8]] = [:]
 
     init(_ found: [FoundRecord]) {
         for record in found {
@@ -40,19 +40,19 @@ struct RecordSelector {
     }
 
     /// Stores the bits from a block's record, if the record is valid.
-    mutating func note(dead bits: [UInt8], of block: UInt64, by record: FoundRecord) {
-        if counts(record) { dead[block] = bits }
+    mutating func note(retired bits: [UInt8], of block: UInt64, by record: FoundRecord) {
+        if counts(record) { retired[block] = bits }
     }
 
-    func isDead(inode ino: UInt64) -> Bool { isDead(ino, in: RetiredIDs.block(ofInode: ino)) }
-    func isDead(content: UInt64) -> Bool { isDead(content, in: RetiredIDs.block(ofContent: content)) }
+    func isRetired(inode ino: UInt64) -> Bool { isRetired(ino, in: RetiredIDs.block(ofInode: ino)) }
+    func isRetired(content: UInt64) -> Bool { isRetired(content, in: RetiredIDs.block(ofContent: content)) }
 
-    private func isDead(_ number: UInt64, in block: UInt64) -> Bool {
-        dead[block].map { RetiredIDs.isSet(number, in: $0) } ?? false
+    private func isRetired(_ number: UInt64, in block: UInt64) -> Bool {
+        retired[block].map { RetiredIDs.isSet(number, in: $0) } ?? false
     }
 
     /// All blocks with retired numbers.
-    var deadBlocks: [(block: UInt64, bits: [UInt8])] {
-        dead.map { (block: $0.key, bits: $0.value) }.sorted { $0.block < $1.block }
+    var retiredBlocks: [(block: UInt64, bits: [UInt8])] {
+        retired.map { (block: $0.key, bits: $0.value) }.sorted { $0.block < $1.block }
     }
 }

@@ -96,7 +96,7 @@ public final class Salvage {
 
     /// Returns an inode as far as it is known; nil if nothing is known of it, or if it is known to be deleted.
     func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
-        guard let found = selector.records[ino], !selector.isDead(inode: ino),
+        guard let found = selector.records[ino], !selector.isRetired(inode: ino),
             case .inode(let record) = read(found), record.row.ino == ino
         else { return nil }
         return RecoveredInode(record: record, found: found)
@@ -117,8 +117,8 @@ public final class Salvage {
 
     private func plan() {
         for found in selector.records.values where found.id >= RetiredIDs.records {
-            if case .dead(let block, let bits) = read(found), found.id == RetiredIDs.records + block {
-                selector.note(dead: bits, of: block, by: found)
+            if case .retired(let block, let bits) = read(found), found.id == RetiredIDs.records + block {
+                selector.note(retired: bits, of: block, by: found)
             }
         }
         var days: Set<Int64> = []
@@ -161,8 +161,8 @@ public final class Salvage {
     /// Keeps a content that no record names if it is a picture or a video, unless a block of retired numbers lists it
     /// as an older version.
     private func findNameless(besides claimed: Set<UInt64>) {
-        for content in contents.numbers where !claimed.contains(content) && !selector.isDead(content: content)
-        {
+        for content in contents.numbers
+        where !claimed.contains(content) && !selector.isRetired(content: content) {
             let bytes = contents.newestBytes(of: content)
             guard bytes.pieces.first?.isLost == false,
                 let facts = readFacts(FoundSource(space, content, bytes))

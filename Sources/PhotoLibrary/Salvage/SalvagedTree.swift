@@ -62,7 +62,7 @@ struct SalvagedTree {
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
-                tree.trim(isKernelTold: true)
+                tree.trim(isKernelNotified: true)
             }
         }
         try settleCopies()
@@ -79,8 +79,8 @@ struct SalvagedTree {
         reserve(
             inodesThrough: salvage.scan.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
             contentsThrough: salvage.scan.highestContent)
-        for (block, bits) in salvage.selector.deadBlocks {
-            try sql(tree.tables.storeDead(block: block, bits))
+        for (block, bits) in salvage.selector.retiredBlocks {
+            try sql(tree.tables.storeRetired(block: block, bits))
             try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
             let isOfContents = block >= RetiredIDs.contents
             let end = (block % RetiredIDs.contents + 1) * RetiredIDs.numbersPerBlock

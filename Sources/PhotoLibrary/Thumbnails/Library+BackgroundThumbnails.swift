@@ -7,10 +7,10 @@ extension Library {
     }
 
     /// The next photos; nil if there are none, or no room for their pictures.
-    func nextAhead(_ last: BackgroundBatch?) -> BackgroundBatch? {
+    func nextBackgroundBatch(_ last: BackgroundBatch?) -> BackgroundBatch? {
         // A failure is retried at the next change or mount.
         try? thinOut()
-        let next = try? changing { tree throws(FileError) in try tree.nextAhead(last) }
+        let next = try? changing { tree throws(FileError) in try tree.nextBackgroundBatch(last) }
         return hasRoomToSpare ? next ?? nil : nil
     }
 
@@ -21,7 +21,7 @@ extension Library {
     }
 
     /// Makes a photo's standard picture, if it would be kept.
-    func makeAhead(_ photo: UInt64) {
+    func makeInBackground(_ photo: UInt64) {
         // A failure is retried when the picture is requested.
         guard let original = try? original(photo), (try? wouldKeepPicture(of: original)) == true else {
             return

@@ -50,7 +50,7 @@ extension Library {
     ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
         let (shown, photo, type) = try locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
-                let photo = try tree.photoStanding(for: found.inode)
+                let photo = try tree.photo(representedBy: found.inode)
             else { throw .noEntry }
             let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
             return (tree.attributes(found.inode), photo.ino, type)

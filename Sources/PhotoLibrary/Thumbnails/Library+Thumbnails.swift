@@ -100,7 +100,7 @@ extension Library {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(byteCount)
         let runs = try locked { tree throws(FileError) in try sql(tree.tables.extents(of: content)) }
-        guard space.areSound(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
+        guard space.areValid(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
         for run in runs {
             for number in 0..<run.chunkCount {
                 bytes.append(
@@ -193,7 +193,7 @@ extension Library {
         _ decoder: DecoderContext
     ) throws(FileError) -> [UInt8] {
         let maker = decoder.maker
-        guard ThumbnailWorkers.decodes(original.type) || maker.picturedTypes.contains(original.type)
+        guard ThumbnailWorkers.decodes(original.type) || maker.decodableTypes.contains(original.type)
         else { throw .noEntry }
         let made = try withState(of: original.ino) { file throws(FileError) -> [UInt8]? in
             let source = FileSource(file)

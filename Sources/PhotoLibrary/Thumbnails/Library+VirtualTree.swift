@@ -104,7 +104,7 @@ extension Library {
     /// The photo that a file is or stands for.
     private func photo(behind file: UInt64) throws(FileError) -> UInt64 {
         try locked { tree throws(FileError) in
-            guard let photo = try tree.photoStanding(for: try tree.inode(file)) else { throw .noEntry }
+            guard let photo = try tree.photo(representedBy: try tree.inode(file)) else { throw .noEntry }
             return photo.ino
         }
     }
@@ -157,7 +157,7 @@ extension Library {
         guard let service = thumbnails else { throw .stale }
         let node = try service.nodes.node(ino)
         if cookie == 0 { try applyCompanionMoves() }
-        let types = service.picturedTypes
+        let types = service.decodableTypes
         try locked { tree throws(FileError) in
             guard visitDots(ino, node.directory ?? WellKnownInode.root, after: cookie, visit) else { return }
             switch node {
@@ -262,12 +262,12 @@ extension Tree {
     /// without `.jpg` whose own name does not end so.
     private func file(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(directory, name), try photoStanding(for: found.inode) != nil {
+        if let found = try find(directory, name), try photo(representedBy: found.inode) != nil {
             return found.inode.ino
         }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
-            let found = try find(directory, bare), try photoStanding(for: found.inode) != nil
+            let found = try find(directory, bare), try photo(representedBy: found.inode) != nil
         else { return nil }
         return found.inode.ino
     }
@@ -338,7 +338,7 @@ extension Tree {
             tables.eachPhoto(in: directory, after: last) { dentry in
                 do throws(FileError) {
                     let file = try inode(dentry.ino)
-                    guard let photo = try photoStanding(for: file) else { return true }
+                    guard let photo = try photo(representedBy: file) else { return true }
                     let rows = try sql(tables.thumbnails(of: photo.ino))
                     let current = rows.filter { $0.version == photo.row.version }
                     if current.contains(where: { $0.length < 0 }) { return true }
@@ -368,7 +368,7 @@ extension Tree {
         guard name.count <= nameBytesMax else { return nil }
         guard let other = try find(directory, name)?.inode else { return name }
         if folder.isMirror && other.isDirectory { return nil }
-        return try photoStanding(for: other) == nil ? name : nil
+        return try photo(representedBy: other) == nil ? name : nil
     }
 }
 

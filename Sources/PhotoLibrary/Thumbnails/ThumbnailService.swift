@@ -6,7 +6,7 @@ import VaultFormat
 /// cancelled.
 protocol PictureMaking: Sendable {
     /// Types that can be decoded now. May read directories of the system: do not call it under the catalogue's lock.
-    var picturedTypes: Set<MediaType> { get }
+    var decodableTypes: Set<MediaType> { get }
 
     func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
@@ -178,7 +178,7 @@ final class ThumbnailService: @unchecked Sendable {
     }
 
     /// Types that can be decoded now. May read directories of the system.
-    var picturedTypes: Set<MediaType> { maker?.picturedTypes ?? ThumbnailWorkers.decodedTypes }
+    var decodableTypes: Set<MediaType> { maker?.decodableTypes ?? ThumbnailWorkers.decodedTypes }
 
     /// Begins a request. The caller holds `lock`.
     private func begin(_ key: PictureKey, _ priority: RequestPriority) throws(FileError) -> InFlightRequest {

@@ -33,9 +33,9 @@ extension Tree {
     /// Notes that a photo lost its picture, or became a photo late.
     func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
         guard ino < counters.pictured else { return }
-        if try sql(tables.isInStretch(ino)) {
+        if try sql(tables.isInPendingRange(ino)) {
             // The batch may already have passed it, and the range not be cut yet.
-            if isBatchOut { lateThumbnailPending.append(ino) }
+            if isBatchActive { lateThumbnailPending.append(ino) }
         } else {
             try sql(tables.store(InodeRange(first: ino, end: ino + 1)))
         }
@@ -54,9 +54,9 @@ extension Tree {
     }
 
     /// Stores the progress of a batch, and returns the next; nil if there are no more photos to examine.
-    func nextAhead(_ last: BackgroundBatch?) throws(FileError) -> BackgroundBatch? {
+    func nextBackgroundBatch(_ last: BackgroundBatch?) throws(FileError) -> BackgroundBatch? {
         if let last { try cut(last.stretch, to: last.rest) }
-        isBatchOut = false
+        isBatchActive = false
         for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
         lateThumbnailPending = []
         if try hasNewPhotos() {
@@ -66,7 +66,7 @@ extension Tree {
         guard let stretch = try sql(tables.highestPendingRange()) else { return nil }
         let photos = try sql(tables.photos(in: stretch, limit: options.limits.backgroundThumbnails))
         let isAll = photos.count < options.limits.backgroundThumbnails
-        isBatchOut = true
+        isBatchActive = true
         return BackgroundBatch(
             stretch, photos: photos.filter { !$0.hasPicture }.map(\.ino),
             floor: isAll ? stretch.first : photos.last?.ino ?? stretch.first)
@@ -77,7 +77,7 @@ extension Tree {
         if rest.end > rest.first {
             try sql(tables.store(rest))
         } else {
-            try sql(tables.deleteStretch(from: stretch.first))
+            try sql(tables.deleteRange(from: stretch.first))
         }
     }
 }

@@ -10,7 +10,7 @@ extension IntegrityConstraint {
         var high: Int64
         var repaired = "0"
 
-        var isSound: String { "\(name) BETWEEN \(low) AND \(high)" }
+        var isValid: String { "\(name) BETWEEN \(low) AND \(high)" }
     }
 
     private static let countMax: Int64 = 1 << 62 - 1
@@ -22,8 +22,8 @@ extension IntegrityConstraint {
 
     static let values = foundations + ofInodes + ofNames + ofPhotos + ofTrash + ofRecords + ofDetails
 
-    private static func areSound(_ columns: [Column]) -> String {
-        columns.map(\.isSound).joined(separator: " AND ")
+    private static func areValid(_ columns: [Column]) -> String {
+        columns.map(\.isValid).joined(separator: " AND ")
     }
 
     /// A constraint that replaces invalid values of each column.
@@ -33,9 +33,9 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "a number in the table \(table) is out of range",
             mending: columns.map {
-                "UPDATE \(table) SET \($0.name) = \($0.repaired) WHERE NOT (\($0.isSound))"
+                "UPDATE \(table) SET \($0.name) = \($0.repaired) WHERE NOT (\($0.isValid))"
             },
-            query: "SELECT \(key) FROM \(table) WHERE NOT (\(areSound(columns)))")
+            query: "SELECT \(key) FROM \(table) WHERE NOT (\(areValid(columns)))")
     }
 
     /// A constraint that deletes invalid rows, which hold nothing to lose.
@@ -67,9 +67,9 @@ extension IntegrityConstraint {
     static let highestName = highest([("dentry", "id"), ("trash", "id"), ("trash_name", "id")])
     /// The first number of the last block of retired numbers: that one was assigned too.
     static let lastBlockOfInodes =
-        "(SELECT coalesce(max(block), 0) * 2048 FROM dead WHERE \(isBlockOfInodes))"
+        "(SELECT coalesce(max(block), 0) * 2048 FROM retired WHERE \(isBlockOfInodes))"
     static let lastBlockOfContents =
-        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM dead WHERE \(isBlockOfContents))"
+        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM retired WHERE \(isBlockOfContents))"
     /// Blocks after which there are still numbers to assign.
     private static let isBlockOfInodes = "block BETWEEN 0 AND \((Geometry.idMax + 1) / 2048 - 2)"
     private static let isBlockOfContents =
@@ -168,7 +168,7 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM dentry WHERE id NOT BETWEEN 16 AND \(RuleText.numberMax)"),
         deleting(
             "trash_name", key: "photo",
-            unless: areSound(["photo", "id", "parent", "ino"].map { Column(name: $0, high: countMax) })),
+            unless: areValid(["photo", "id", "parent", "ino"].map { Column(name: $0, high: countMax) })),
     ]
 
     private static let ofPhotos = [
@@ -198,7 +198,7 @@ extension IntegrityConstraint {
             ], query: "SELECT ino FROM photo WHERE NOT \(RuleText.isDay("day"))"),
         deleting(
             "copy",
-            unless: areSound([Column(name: "photo", high: countMax)])),
+            unless: areValid([Column(name: "photo", high: countMax)])),
         deleting(
             "thumbnail", unless: isThumbnail,
             before: [
@@ -219,7 +219,7 @@ extension IntegrityConstraint {
     static let sharedByThumbnails =
         "SELECT DISTINCT content FROM thumbnail WHERE content <> 0 AND content IN (SELECT content FROM inode)"
 
-    private static let isThumbnail = areSound([
+    private static let isThumbnail = areValid([
         Column(name: "width", low: 1, high: 1 << 16), Column(name: "height", low: 1, high: 1 << 16),
         Column(name: "content", high: Int64(RuleText.numberMax)),
         Column(name: "length", low: -1, high: 1 << 30),
@@ -243,22 +243,22 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM trash WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"),
         deleting(
             "trash",
-            unless: areSound([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
+            unless: areValid([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
         ),
     ]
 
     private static let ofRecords = [
         deleting(
             "identity", key: "id",
-            unless: areSound([
+            unless: areValid([
                 Column(name: "length", low: 1, high: 1 << 17), Column(name: "sector", high: 1 << 61 - 1),
                 Column(name: "id", low: 1, high: .max),
             ])),
         deleting(
-            "dead", key: "block",
+            "retired", key: "block",
             unless: "(\(isBlockOfInodes) OR \(isBlockOfContents)) AND length(bits) = 256"),
-        deleting("classification_pending", unless: areSound([Column(name: "ino", low: 1, high: countMax)])),
-        deleting("unrecorded", key: "id", unless: areSound([Column(name: "id", low: 1, high: .max)])),
+        deleting("classification_pending", unless: areValid([Column(name: "ino", low: 1, high: countMax)])),
+        deleting("unrecorded", key: "id", unless: areValid([Column(name: "id", low: 1, high: .max)])),
     ]
 
     private static let ofDetails = [

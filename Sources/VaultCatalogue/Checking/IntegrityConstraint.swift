@@ -174,7 +174,7 @@ extension IntegrityConstraint {
     // MARK: Details of inodes
 
     /// Numbers that may have records: inodes, and blocks of retired numbers.
-    private static let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM dead"
+    private static let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM retired"
     /// Inodes that have no record and no mark to get one.
     private static let unrecorded = """
         SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)

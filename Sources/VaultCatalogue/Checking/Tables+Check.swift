@@ -42,13 +42,13 @@ extension Tables {
         ).all { (String(decoding: $0.bytes(0), as: UTF8.self), String(decoding: $0.bytes(1), as: UTF8.self)) }
         // Dropped first, so that no query uses a wrong index and no row must agree with it.
         for (name, _) in indexes { try connection.execute("DROP INDEX \(name)") }
-        try renameDoubles(chooseName)
+        try renameDuplicates(chooseName)
         for (_, statement) in indexes { try connection.execute(statement) }
         trustsSectorIndexes = true
     }
 
     /// Renames all but the oldest of several entries with one name in a directory.
-    private func renameDoubles(_ chooseName: CatalogueMender.NameChooser) throws(CatalogueError) {
+    private func renameDuplicates(_ chooseName: CatalogueMender.NameChooser) throws(CatalogueError) {
         let doubles = try connection.prepare(
             """
             SELECT parent, id, name FROM (SELECT *, row_number() OVER (PARTITION BY parent, name ORDER BY id) AS n

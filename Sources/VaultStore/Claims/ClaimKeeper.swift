@@ -171,7 +171,7 @@ final class ClaimKeeper: @unchecked Sendable {
 
     /// Checks that the claim is in the slot now; claims a space not claimed yet. Throws if it is lost or cannot be
     /// read.
-    func look() throws(StoreError) {
+    func verify() throws(StoreError) {
         lock.lock()
         defer { lock.unlock() }
         try makeSure()

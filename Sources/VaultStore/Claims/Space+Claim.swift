@@ -19,7 +19,7 @@ extension Space {
     public func giveUpClaim() { claim?.giveUp(newest: lock.withLock { RootMark(current) }) }
 
     /// Checks the claim, right before a root is written and before a commit is reported as durable.
-    func lookAtClaim() throws(StoreError) { try claim?.look() }
+    func verifyClaim() throws(StoreError) { try claim?.verify() }
 
     /// Looks at the claim if that is due, to detect another mount's even while nothing is written. Returns the
     /// milliseconds until the next call; nil: not before the next write.
@@ -69,9 +69,9 @@ extension Space {
             if evasion.isAbove || slots.preferredFree >= Self.catalogueReserveSlots { return }
         }
         do throws(StoreError) {
-            while slots.backedSlots < slots.slotCount { try backSlots() }
+            while slots.backedSlots < slots.slotCount { try preallocateSlots() }
             try addPair()
-            if grows { try backSlots() }
+            if grows { try preallocateSlots() }
             (evasion.splitPair, evasion.isAbove) = (UInt16(pairs.count - 1), true)
             slots.prefer(preferredSlots)
         } catch {

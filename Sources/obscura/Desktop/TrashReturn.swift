@@ -12,7 +12,7 @@ struct TrashReturn {
     let directory: String
 
     /// Maximum number of files of an entry that are compared with photos of the space.
-    private static let looksMax = 16
+    private static let classificationsMax = 16
 
     /// An entry that was deleted below the mount.
     private struct Deleted {
@@ -168,7 +168,7 @@ struct TrashReturn {
         {
             return true
         }
-        var looks = Self.looksMax
+        var looks = Self.classificationsMax
         if holdsPhoto(of: deleted.entry.file, library, &looks) { return true }
         // Removing a photo from moments put it into the vault's own trash.
         guard let source = open(deleted.entry.file) else { return false }

@@ -90,7 +90,7 @@ import VaultFormat
             "a row of the table trash makes no sense", .mended,
             "INSERT INTO trash VALUES(-1, 5, 0, NULL, x'')"),
         Break("a row of the table identity makes no sense", .mended, "UPDATE identity SET length = 1 << 18"),
-        Break("a row of the table dead makes no sense", .mended, "INSERT INTO dead VALUES(7, x'00')"),
+        Break("a row of the table retired makes no sense", .mended, "INSERT INTO retired VALUES(7, x'00')"),
         Break(
             "a row of the table classification_pending makes no sense", .mended,
             "INSERT INTO classification_pending VALUES(-1)"),
