@@ -40,6 +40,7 @@ let package = Package(
         .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
+        layer("KernelNames"),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
@@ -56,7 +57,10 @@ let package = Package(
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
         layer(
-            "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
+            "PhotoLibrary",
+            uses: [
+                "KernelNames", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
+            ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         .executableTarget(
             name: "obscura-worker",
@@ -92,6 +96,7 @@ let package = Package(
                 "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
+        tests("KernelNamesTests", uses: ["KernelNames"]),
         tests(
             "VaultCatalogueTests",
             uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),

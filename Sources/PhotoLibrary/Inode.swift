@@ -1,3 +1,4 @@
+import KernelNames
 import VaultCatalogue
 
 /// A file, directory, symbolic link or node in memory. All fields are under the catalogue's lock.
@@ -16,11 +17,8 @@ final class Inode: @unchecked Sendable {
     var names: [DentryRow]?
     /// For a directory: hashes of all names in it, and perhaps of former ones; nil if not known.
     var nameHashes: Set<Int>?
-    /// The kernel may cache an outdated dentry for this inode: a name was removed or retargeted other than by its own
-    /// removal or renaming. Cleared by the next lookup.
-    var mayHaveStaleDentry = false
-    /// It was looked up again before the kernel was notified of its lost names; see `Library.resolve`.
-    var hasUnconfirmedDentry = false
+    /// Its names in the kernel's cache.
+    var dentries = DentryState()
     /// The kernel forgot it after its last name was removed.
     var isForgotten = false
     /// Its contribution to the total bytes of all photos, as last counted.

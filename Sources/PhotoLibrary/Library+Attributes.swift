@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 
@@ -171,7 +172,7 @@ extension Tree {
         inode.row.mode &= ~setUserID
         if inode.row.mode & groupExecute != 0 { inode.row.mode &= ~setGroupID }
         touch(inode)
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
     /// Notes a change other than of the file's bytes.

@@ -1,3 +1,4 @@
+import KernelNames
 public import LinuxIO
 import VaultCatalogue
 
@@ -29,7 +30,8 @@ extension Library {
             guard let found else { throw .noEntry }
             noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular {
-                tree.dayLookups.note(found.inode.ino, inDay: directory.isDay, by: caller.pid)
+                tree.kernelNames.noteLookup(
+                    of: found.inode.ino, inMarked: directory.isDay, by: caller.pid)
             }
             return tree.entry(found.inode, in: directory.area)
         }
@@ -43,7 +45,7 @@ extension Library {
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) {
-            return (try virtualAttributes(ino, caller, unless: cancellation), Timeout.none)
+            return (try virtualAttributes(ino, caller, unless: cancellation), KernelTimeout.none)
         }
         return try locked { tree throws(FileError) in
             let inode = try shown(ino, handle, tree)
@@ -127,7 +129,7 @@ extension Library {
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
             // The request names only the inode, but the kernel has just looked up the name that the link is made from.
-            let isMember = inode.isPhoto && tree.dayLookups[caller.pid] == ino
+            let isMember = inode.isPhoto && tree.kernelNames.foundInMarked(ino, by: caller.pid)
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {

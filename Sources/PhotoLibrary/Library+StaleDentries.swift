@@ -1,34 +1,20 @@
+import KernelNames
 import VaultCatalogue
-import VaultFormat
-import VaultStore
 
-/// Resolves the file that a request is about. The kernel sends inode numbers, and goes on using a dentry that now names
-/// another file until it is notified. After ESTALE it looks the name up again, in the same thread, but only once.
+/// Resolves the inode of a request. The kernel sends inode numbers, and goes on using a dentry that now names another
+/// file until it is notified; see `KernelNames`.
 extension Library {
-    /// State of a thread that received ESTALE.
-    enum Retry: Equatable {
-        /// It is expected to look the name up again.
-        case refused
-        /// It did: the name resolved to this inode.
-        case found(UInt64)
-    }
-
     /// The inode that a thread opens or changes by a name. Throws `.stale` if that name may belong to another file by
-    /// now: even after a lookup of the right name, by this thread or another, the kernel may still use an outdated
-    /// dentry. Under the catalogue's lock.
+    /// now. Under the catalogue's lock.
     func resolve(_ ino: UInt64, _ tree: Tree, by caller: Caller) throws(FileError) -> Inode {
-        let retry = tree.retries.isEmpty ? nil : tree.retries.removeValue(forKey: caller.pid)
         do throws(FileError) {
             let inode = try tree.inode(ino)
-            if inode.hasUnconfirmedDentry && isKernelNotified { inode.hasUnconfirmedDentry = false }
-            if inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry && retry != .found(ino) { throw .stale }
+            let mustRetry = tree.kernelNames.mustRetry(
+                ino, &inode.dentries, by: caller.pid, isNotified: isKernelNotified)
+            if mustRetry { throw .stale }
             return inode
         } catch {
-            if error == .stale {
-                // Entries of threads that ended meanwhile would never be removed.
-                if tree.retries.count >= space.limits.retries { tree.retries = [:] }
-                tree.retries[caller.pid] = .refused
-            }
+            if error == .stale { tree.kernelNames.noteRefused(caller.pid) }
             throw error
         }
     }
@@ -46,7 +32,7 @@ extension Library {
     /// then get ESTALE twice.
     func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: Tree) throws(FileError) -> Inode {
         let inode = try tree.inode(ino, handle)
-        if inode.mayHaveStaleDentry, inode.row.nlink == 0, inode.openCount == 0, !isKernelNotified {
+        if inode.dentries.mayBeStale, inode.row.nlink == 0, inode.openCount == 0, !isKernelNotified {
             throw .stale
         }
         return inode
@@ -54,18 +40,8 @@ extension Library {
 
     /// Notes a lookup of one of the inode's names.
     func noteLookedUp(_ inode: Inode, _ tree: Tree, by caller: Caller) {
-        if !tree.retries.isEmpty { noteRetry(inode, tree, by: caller) }
-        guard inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry else { return }
-        inode.hasUnconfirmedDentry = !isKernelNotified
-        inode.mayHaveStaleDentry = false
-    }
-
-    private func noteRetry(_ inode: Inode, _ tree: Tree, by caller: Caller) {
-        let found = Retry.found(inode.ino)
-        // Threads that found it before may have used a name that it has lost.
-        if inode.mayHaveStaleDentry { tree.retries = tree.retries.filter { $0.value != found } }
-        guard !inode.continuesPath, let retry = tree.retries[caller.pid] else { return }
-        // The kernel may look the name up twice; then it uses the result, or never does.
-        tree.retries[caller.pid] = retry == .refused || retry == found ? found : nil
+        tree.kernelNames.noteLookup(
+            of: inode.ino, &inode.dentries, continuesPath: inode.continuesPath, by: caller.pid,
+            isNotified: isKernelNotified)
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -50,7 +51,7 @@ extension Library {
         try changing { tree throws(FileError) in
             guard let row = try sql(tree.tables.dentry(directory, name.bytes)) else { return }
             try sql(tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
-            for ino in [directory] + changed { tree.notices.append(.attributes(ino)) }
+            for ino in [directory] + changed { tree.kernelNames.noteChange(of: ino) }
         }
     }
 

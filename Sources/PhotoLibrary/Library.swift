@@ -1,4 +1,5 @@
 import Glibc
+import KernelNames
 import LinuxIO
 import PhotoImaging
 import Synchronization
@@ -187,12 +188,14 @@ public final class Library: @unchecked Sendable {
     /// observer.
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
-        var notices: [Tree.Notice] = []
+        var notices: [KernelNames.Notice] = []
+        var hasNewPhoto = false
         var abandoned: [UInt64] = []
         var isChanged = false
         defer {
             committer.noteChange(if: isChanged)
-            if !notices.isEmpty { tell(notices) }
+            if !notices.isEmpty { send(notices) }
+            if hasNewPhoto { thumbnails?.background.noteNew() }
             for ino in abandoned { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
@@ -202,7 +205,8 @@ public final class Library: @unchecked Sendable {
             defer {
                 tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
-                swap(&notices, &tree.notices)
+                notices = tree.kernelNames.takeNotices()
+                swap(&hasNewPhoto, &tree.hasNewPhoto)
                 if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
                 swap(&abandoned, &tree.abandoned)
             }
@@ -235,7 +239,7 @@ public final class Library: @unchecked Sendable {
         pendingNotices.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
     }
 
-    private func tell(_ notices: [Tree.Notice]) {
+    private func send(_ notices: [KernelNames.Notice]) {
         defer { pendingNotices.wrappingSubtract(1, ordering: .releasing) }
         let observer = self.observer
         for notice in notices {
@@ -244,7 +248,6 @@ public final class Library: @unchecked Sendable {
             case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
-            case .photo: thumbnails?.background.noteNew()
             }
         }
     }

@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import PhotoImaging
 import VaultCatalogue
@@ -60,7 +61,7 @@ extension Tree {
         for (directory, other) in try moments(of: inode) where other.id != own.id {
             try withdraw(other, in: directory, inode, now: now)
             try unlinked(inode, now: now)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
     }
 
@@ -147,9 +148,9 @@ extension Tree {
             if entry.parent != place.ino || entry.name != name { noteLost(entry, in: directory) }
         }
         // Until the kernel is notified that the names belong to another file, it opens this inode by them.
-        old.mayHaveStaleDentry = true
-        notices.append(.attributes(new.ino))
-        notices.append(.attributes(old.ino))
+        old.dentries.mayBeStale = true
+        kernelNames.noteChange(of: new.ino)
+        kernelNames.noteChange(of: old.ino)
         if let link {
             try addMoment(old, day: previous.day, name: link, now: now)
         } else {
@@ -190,7 +191,7 @@ extension Tree {
     /// Removes a photo from the space: from moments and from every album, with its copies.
     func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
-            inode.mayHaveStaleDentry = true
+            inode.dentries.mayBeStale = true
             for name in try names(of: inode) {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
@@ -198,7 +199,7 @@ extension Tree {
                 // The kernel itself removes the dentry of the name in a day.
                 if !directory.isDay { noteLost(name, in: directory) }
             }
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
     }
 
@@ -206,8 +207,8 @@ extension Tree {
     /// directory. The kernel looks names in days up each time, but keeps their dentries too: a dentry keeps the inode,
     /// and the inode its bytes.
     func noteLost(_ row: DentryRow, in directory: Inode) {
-        notices.append(.lostEntry(parent: row.parent, name: row.name))
-        if !directory.isDay { notices.append(.attributes(row.parent)) }
+        kernelNames.noteLoss(of: row.name, in: row.parent)
+        if !directory.isDay { kernelNames.noteChange(of: row.parent) }
     }
 
     /// Removes a file's name without a request of the kernel. The caller updates the link count.

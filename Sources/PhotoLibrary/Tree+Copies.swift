@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultStore
@@ -6,7 +7,7 @@ import VaultStore
 /// moments, share the photo's content, and are removed with it.
 extension Tree {
     /// The photo that a file is, or is a copy of; nil if it is a plain file.
-    func photoStanding(for inode: Inode) throws(FileError) -> Inode? {
+    func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
         if inode.isPhoto { return inode }
         guard inode.isCopy, let photo = try sql(tables.photo(ofCopy: inode.ino)) else { return nil }
         return try self.inode(photo)
@@ -64,7 +65,7 @@ extension Tree {
         inode.row.flags.insert(.copy)
         touch(inode)
         try sql(tables.storeCopy(inode.ino, of: photo.ino))
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
     private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {

@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -52,7 +53,7 @@ extension Tree {
         linked(inode, now: now)
         // Also if the file was just written: after a write the kernel requests size and times again, but keeps the link
         // count that it received when the file was made.
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
     /// Removes a photo from moments.
@@ -60,7 +61,7 @@ extension Tree {
         guard let moment = try moment(of: inode) else { return }
         try withdraw(moment.row, in: moment.directory, inode, now: now)
         try unlinked(inode, now: now)
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
     /// Moves a photo to another day.
@@ -112,7 +113,7 @@ extension Tree {
 
     func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         try sql(tables.store(row))
-        notices.append(.photo)
+        hasNewPhoto = true
         mark(inode)
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)

@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultStore
@@ -144,7 +145,7 @@ extension Tree {
                 DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino), in: day,
                 inode)
             linked(inode, now: now)
-            notices.append(.attributes(photo.ino))
+            kernelNames.noteChange(of: photo.ino)
         }
         day.row.size = UInt64(photos.count)
         if wasListed && day.isUnlistedDay { request.from.row.countLinks(by: -1) }
@@ -153,7 +154,7 @@ extension Tree {
         try addEntry(request.to, request.newName, album, now: now)
         album.row.changed = now
         touch(album)
-        notices.append(.attributes(album.ino))
+        kernelNames.noteChange(of: album.ino)
     }
 
     // MARK: Files
@@ -166,7 +167,7 @@ extension Tree {
             if try save(request, space) { return }
             try removeEntry(request.to, target.id, target.inode, now: now)
             try unlinked(target.inode, now: now)
-            notices.append(.attributes(target.inode.ino))
+            kernelNames.noteChange(of: target.inode.ino)
         }
         let isNew =
             request.isFromTrash
@@ -211,7 +212,7 @@ extension Tree {
         }
         try move(request)
         try keepOnlyArrived(request)
-        notices.append(.attributes(source.ino))
+        kernelNames.noteChange(of: source.ino)
         if row.day != request.to.row.day {
             row.pin(to: request.to.row.day)
             try storePhoto(source, row)
@@ -296,12 +297,12 @@ extension Tree {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
             try unlinked(target.inode, now: now)
-            notices.append(.attributes(target.inode.ino))
+            kernelNames.noteChange(of: target.inode.ino)
         }
         if source.isPhoto {
             try addEntry(request.to, request.newName, source, isMember: true, now: now)
             linked(source, now: now)
-            notices.append(.attributes(source.ino))
+            kernelNames.noteChange(of: source.ino)
         } else {
             try move(request)
             try apply(request.classification, to: source, space, now: now)
@@ -353,7 +354,7 @@ extension Tree {
     /// notification about the first is pending: by then its name is gone.
     func noteArrival(_ request: RenameRequest) {
         let (source, isInDay) = (request.source, request.to.area == .day || request.to.area == .moments)
-        guard isInDay, request.from.area == .album || source.mayHaveStaleDentry || source.hasUnconfirmedDentry
+        guard isInDay, request.from.area == .album || source.dentries.isDoubtful
         else { return }
         noteArrival(of: source, as: request.newName, in: request.to)
     }
@@ -361,8 +362,7 @@ extension Tree {
     /// The kernel caches the dentry of a moved name for as long as its old place allowed. In a day, where the name may
     /// also be a different one, it must cache nothing.
     func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
-        notices.append(.entry(parent: directory.ino, name: name))
-        inode.mayHaveStaleDentry = true
+        kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
     }
 
     /// Moves the name itself.

@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -13,7 +14,7 @@ extension Tree {
     /// any.
     func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
-            inode.mayHaveStaleDentry = true
+            inode.dentries.mayBeStale = true
             for row in try sql(tables.dentries(of: inode.ino)) {
                 let directory = try self.inode(row.parent)
                 if !directory.isDay {
@@ -28,7 +29,7 @@ extension Tree {
             }
             inode.row.changed = now
             touch(inode)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
         try sql(tables.store(TrashRow(ino: photo.ino, id: 0, since: options.clocks.wall(), name: name)))
         photo.row.flags.insert(.trashed)
@@ -59,27 +60,27 @@ extension Tree {
         guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
         let names = try sql(tables.trashNames(of: photo.ino))
         try forgetTrashed(photo)
-        photo.mayHaveStaleDentry = false
+        photo.dentries.mayBeStale = false
         if try moment(of: photo) == nil {
             try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
         }
         for row in names { try giveBack(row, now: now) }
         try giveUpNameless(names)
-        notices.append(.attributes(photo.ino))
+        kernelNames.noteChange(of: photo.ino)
     }
 
     private func giveBack(_ row: DentryRow, now: Timestamp) throws(FileError) {
         guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
             !album.isDay, album.row.nlink > 0
         else { return }
-        inode.mayHaveStaleDentry = false
+        inode.dentries.mayBeStale = false
         // It may have been restored to this very place.
         if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
         let name = try freeName(album, row.name)
         try addEntry(album, name, inode, isMember: row.isMember, now: now)
         linked(inode, now: now)
-        notices.append(.attributes(album.ino))
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: album.ino)
+        kernelNames.noteChange(of: inode.ino)
     }
 
     /// Makes copies that got no name back orphans.
@@ -157,7 +158,7 @@ extension Tree {
         {
             try removeEntry(directory, one.row.id, inode, now: now)
             try unlinked(inode, now: now)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
             return
         }
         guard options.trashDays > 0 else {
@@ -170,7 +171,7 @@ extension Tree {
         linked(inode, now: now)
         try takeOut(inode, named: name, now: now)
         if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
-        for directory in [files, infos] { notices.append(.attributes(directory.ino)) }
+        for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
     }
 
     /// `files` and `info` of the caller's trash, made if missing.
@@ -201,7 +202,7 @@ extension Tree {
         let made = makeInode(mode: directoryType | 0o700, in: parent, caller, now: now)
         made.row.nlink = 2
         try addEntry(parent, name, made, now: now)
-        notices.append(.attributes(parent.ino))
+        kernelNames.noteChange(of: parent.ino)
         return made
     }
 
@@ -253,9 +254,9 @@ extension Tree {
         let inode = try self.inode(row.ino)
         try withdraw(row, in: directory, inode, now: now)
         try unlinked(inode, now: now)
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
         guard inode.row.nlink == 0 else { return }
-        inode.mayHaveStaleDentry = true
+        inode.dentries.mayBeStale = true
         pendingErase.append(inode.ino)
     }
 }

@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultStore
@@ -59,7 +60,7 @@ extension Tree {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
             try unlinked(target.inode, now: now)
-            notices.append(.attributes(target.inode.ino))
+            kernelNames.noteChange(of: target.inode.ino)
         }
         guard source.isPhoto else {
             try move(request)
@@ -90,7 +91,7 @@ extension Tree {
             let inode = try self.inode(row.ino)
             if inode.isPhoto && !inode.isTrashed { try takeOut(inode, named: row.name, now: now) }
         }
-        notices.append(.attributes(day.ino))
+        kernelNames.noteChange(of: day.ino)
     }
 
     // MARK: Out of the trash
@@ -128,7 +129,7 @@ extension Tree {
             noteArrival(of: try inode(row.ino), as: row.name, in: source)
             try settle(row, in: source, space, now: now)
         }
-        notices.append(.attributes(source.ino))
+        kernelNames.noteChange(of: source.ino)
     }
 
     /// Makes a file's name its moment, in the day that its directory has become.
@@ -144,7 +145,7 @@ extension Tree {
         } else {
             // It has a name in another day, or another name in this one.
             try keepOnly(row, amongDaysOf: inode, now: now)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
         try pin(inode, to: day.row.day)
     }

@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -18,13 +19,12 @@ final class Tree {
     private var storedOrphans: Set<UInt64> = []
     /// Inodes with this number and above were made since the library was opened.
     let firstOfSession: UInt64
-    /// Notifications for the observer, sent when the lock is released.
-    var notices: [Notice] = []
+    /// Names in the kernel's cache, and notices for it, sent when the lock is released.
+    var kernelNames: KernelNames
+    /// Whether a photo has new bytes, so that it needs a thumbnail.
+    var hasNewPhoto = false
     /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
     var companionMoves: [UInt64: CompanionMove] = [:]
-    var dayLookups: DayLookups
-    /// Threads that received ESTALE and may retry.
-    var retries: [Int32: Library.Retry] = [:]
     /// The thread whose request is served; -1 if none.
     var actor: Int32 = -1
     /// Orphans that the kernel may not know, and then sends no FORGET for.
@@ -42,20 +42,11 @@ final class Tree {
     /// Whether this session made the space's root directories.
     var hasMadeRootDirectories = false
 
-    enum Notice {
-        case entry(parent: UInt64, name: [UInt8])
-        /// A file's name is gone or names another file: the kernel must drop it at once.
-        case lostEntry(parent: UInt64, name: [UInt8])
-        case attributes(UInt64)
-        case inode(UInt64)
-        /// A photo has new bytes.
-        case photo
-    }
-
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
         self.tables = tables
         self.options = options
-        dayLookups = DayLookups(threadsMax: options.limits.dayLookups)
+        kernelNames = KernelNames(
+            threadsMax: options.limits.retries, lookupsMax: options.limits.dayLookups)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters
@@ -98,7 +89,7 @@ final class Tree {
         var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
-            if !isKernelNotified && (inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry) { return true }
+            if !isKernelNotified && inode.dentries.isDoubtful { return true }
             spare -= 1
             return false
         }
@@ -261,7 +252,7 @@ final class Tree {
         moments.row.modified = now
         moments.row.changed = now
         touch(moments)
-        notices.append(.attributes(WellKnownInode.moments))
+        kernelNames.noteChange(of: WellKnownInode.moments)
     }
 
     /// Notes that a name of this inode was removed. Without any, it is an orphan that waits for its last user, or a
@@ -317,12 +308,12 @@ final class Tree {
     }
 
     static func entryTimeout(in area: Area) -> Double {
-        area == .moments || area == .day ? Timeout.none : Timeout.long
+        area == .moments || area == .day ? KernelTimeout.none : KernelTimeout.long
     }
 
     /// Days, and moments itself, change with classification so often that notifying the kernel each time would cost
     /// more.
     static func attributeTimeout(of row: InodeRow) -> Double {
-        row.day != 0 || row.ino == WellKnownInode.moments ? Timeout.none : Timeout.long
+        row.day != 0 || row.ino == WellKnownInode.moments ? KernelTimeout.none : KernelTimeout.long
     }
 }

@@ -226,11 +226,5 @@ enum WellKnownInode {
     static let firstOfUsers: UInt64 = 16
 }
 
-/// How long the kernel may cache names and attributes, in seconds. The observer invalidates changes earlier.
-enum Timeout {
-    static let long = 3600.0
-    static let none = 0.0
-}
-
 let nameBytesMax = 255
 let linkCountMax: UInt32 = 1_000_000_000

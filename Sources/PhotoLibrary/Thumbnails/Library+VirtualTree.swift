@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import PhotoImaging
 import VaultCatalogue
@@ -27,7 +28,8 @@ extension Library {
             shown = try attributes(of: node, caller, unless: cancellation)
         }
         shown.ino = service.nodes.noteLookup(of: node)
-        return Entry(attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+        return Entry(
+            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
     }
 
     private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {
@@ -205,7 +207,7 @@ extension Tree {
         var shown = virtualDirectoryAttributes(directory)
         shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(
-            attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
         return DirectoryEntry(
             name: Name(thumbsName), cookie: firstCookie, ino: shown.ino, mode: shown.mode,
             entry: plus ? entry : nil)
@@ -294,7 +296,7 @@ extension Tree {
                 var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
                 shown.ino = pictureNumber(file)
                 entry = Entry(
-                    attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+                    attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
             }
             return visit(
                 DirectoryEntry(
