@@ -43,13 +43,7 @@ final class ControlPipe: Sendable {
     let writeEnd: Int32
 
     init() throws(Errno) {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw .last }
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        (readEnd, writeEnd) = (ends[0], ends[1])
+        (readEnd, writeEnd) = try makePipe(isBlocking: false)
     }
 
     deinit {

@@ -52,7 +52,7 @@ extension fuse_file_info {
         keep_cache = handle.keepsCache ? 1 : 0
         let isOnlyWritten =
             flags & O_ACCMODE == O_WRONLY || isWorkingFile && bridge.initialisation.canMapDirectFiles
-        direct_io = handle.isDirect || isOnlyWritten ? 1 : 0
+        direct_io = isOnlyWritten ? 1 : 0
         noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
     }
 }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import LinuxIO
 
 /// Captures standard error while it exists. libfuse runs fusermount3 for users other than root, and fusermount3 gives
 /// its reason for a refusal only there.
@@ -11,17 +12,12 @@ final class StandardErrorCapture {
 
     /// Nil for root, for whom libfuse runs no program, and when no descriptors are left.
     init?() {
-        var ends: [Int32] = [-1, -1]
-        guard geteuid() != 0, pipe(&ends) == 0 else { return nil }
+        // A full pipe must not block a writer.
+        guard geteuid() != 0, let ends = try? makePipe(isBlocking: false) else { return nil }
         let copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
-        (readEnd, previous) = (ends[0], copy)
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            // A full pipe must not block a writer.
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        if copy >= 0 { dup2(ends[1], STDERR_FILENO) }
-        close(ends[1])
+        (readEnd, previous) = (ends.read, copy)
+        if copy >= 0 { dup2(ends.write, STDERR_FILENO) }
+        close(ends.write)
     }
 
     deinit {

@@ -58,13 +58,6 @@ public func spawn(
     return process
 }
 
-/// A pipe with close-on-exec ends: a program started meanwhile does not inherit them.
-public func makePipe() throws(Errno) -> (read: Int32, write: Int32) {
-    var ends: [Int32] = [-1, -1]
-    guard obscura_make_pipe(&ends) == 0 else { throw .last }
-    return (ends[0], ends[1])
-}
-
 /// `NAME=value` for every variable of this process.
 public func currentEnvironment() -> [String] {
     var result: [String] = []

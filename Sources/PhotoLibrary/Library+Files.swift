@@ -14,8 +14,6 @@ public final class FileHandle: @unchecked Sendable {
     public let isWritable: Bool
     /// Whether the kernel's cached pages of this inode are still valid.
     public let keepsCache: Bool
-    /// Whether reads and writes bypass the kernel's page cache.
-    public let isDirect = false
     /// Whether its owner has called close(2) and written nothing since. Under the file's `view`.
     var isClosing = false
 

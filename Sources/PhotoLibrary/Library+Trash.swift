@@ -258,11 +258,7 @@ public struct Clocks: Sendable {
     /// The wall clock: seconds since 1970.
     public var wall: @Sendable () -> Int64 = { Timestamp.now().seconds }
     /// Seconds since the machine was started, including sleep: a clock that cannot be set.
-    public var boot: @Sendable () -> Int64 = {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return Int64(time.tv_sec)
-    }
+    public var boot: @Sendable () -> Int64 = { BootClock.milliseconds / 1000 }
 
     /// Milliseconds of the monotonic clock.
     public var monotonic: @Sendable () -> Int64 = { MonotonicClock.milliseconds }

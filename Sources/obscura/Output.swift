@@ -1,4 +1,5 @@
 import Glibc
+import LinuxIO
 
 /// Writes all of `text` to `descriptor`. Errors are ignored: there is nowhere left to report them.
 func writeText(_ text: String, to descriptor: Int32) {
@@ -28,11 +29,11 @@ private func withoutEscapes(_ text: String) -> String {
 
 /// A line on a terminal that shows the progress of a long operation; nothing if stderr is not a terminal.
 final class ProgressLine {
-    private static let intervalNanoseconds: UInt64 = 100_000_000
+    private static let intervalNanoseconds: Int64 = 100_000_000
     private let label: String
     private let isShown: Bool
-    private let begun = monotonicNanoseconds()
-    private var shownAt: UInt64 = 0
+    private let begun = MonotonicClock.nanoseconds
+    private var shownAt: Int64 = 0
 
     init(_ label: String, quiet: Bool = false) {
         self.label = label
@@ -41,7 +42,7 @@ final class ProgressLine {
 
     /// May be called at any rate: it writes at most ten times a second. Both values are in bytes.
     func show(done: UInt64, total: UInt64) {
-        let now = monotonicNanoseconds()
+        let now = MonotonicClock.nanoseconds
         guard isShown, total > 0, now - shownAt >= Self.intervalNanoseconds || done == total else { return }
         shownAt = now
         let percent = UInt64(Double(min(done, total)) / Double(total) * 100)
@@ -65,10 +66,4 @@ func secondsLeft(_ seconds: Double, done: UInt64, of total: UInt64) -> UInt64 {
     let left = seconds * Double(total - min(done, total)) / Double(max(done, 1))
     // Sparse files may claim any size.
     return UInt64(min(left, 1e15)) + 1
-}
-
-private func monotonicNanoseconds() -> UInt64 {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
 }

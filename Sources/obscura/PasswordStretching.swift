@@ -32,24 +32,22 @@ struct ChildStretcher: PasswordStretcher {
 
     /// Starts the process and waits for its end.
     private static func ask(_ request: SecretBytes) throws(Errno) -> (key: SecretBytes?, end: ProcessEnd) {
-        var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw .last }
+        let ends = try makeSocketPair(SOCK_STREAM)
         let process: pid_t
         do throws(Errno) {
-            defer { close(ends[1]) }
+            defer { close(ends.theirs) }
             process = try spawn(
                 ["obscura", word], executable: "/proc/self/exe", environment: [backtracerOff],
-                descriptors: [(ends[1], STDIN_FILENO)])
+                descriptors: [(ends.theirs, STDIN_FILENO)])
         } catch {
-            close(ends[0])
+            close(ends.ours)
             throw error
         }
-        defer { close(ends[0]) }
+        defer { close(ends.ours) }
         // If the process has ended already, its exit status says more than this error.
-        _ = sendAll(request, to: ends[0])
-        shutdown(ends[0], Int32(SHUT_WR))
-        let key = readToEnd(ends[0], countMax: StretchRequest.keyBytes + 1)
+        _ = sendAll(request, to: ends.ours)
+        shutdown(ends.ours, Int32(SHUT_WR))
+        let key = readToEnd(ends.ours, countMax: StretchRequest.keyBytes + 1)
         return (key, waitForEnd(of: process))
     }
 

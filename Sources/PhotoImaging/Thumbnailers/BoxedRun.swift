@@ -23,7 +23,7 @@ func runBoxed(
     _ command: [String], input: borrowing MemoryFile, _ limits: ThumbnailerLimits, unless alarm: Alarm,
     isInBackground: Bool = false
 ) -> BoxedOutcome {
-    guard let output = makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
+    guard let output = try? makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
     defer { close(output.read) }
     let process = spawnAlone(
         command, environment: ThumbnailerBox.environment, output: output.write, descriptor: input.descriptor,
@@ -91,19 +91,6 @@ private func children(of process: pid_t) -> [pid_t] {
     return String(decoding: list, as: UTF8.self).split(separator: " ").compactMap { pid_t($0) }
 }
 
-/// A pipe. Both ends are close-on-exec and above `lowest`: a child that gets one under a lower number loses no other.
-private func makePipe(above lowest: Int32) -> (read: Int32, write: Int32)? {
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { return nil }
-    let raised = ends.map { fcntl($0, F_DUPFD_CLOEXEC, lowest + 1) }
-    for end in ends { close(end) }
-    guard raised[0] >= 0, raised[1] >= 0 else {
-        for end in raised where end >= 0 { close(end) }
-        return nil
-    }
-    return (raised[0], raised[1])
-}
-
 /// Tells a thread that waits in poll(2) to stop. Cannot be undone.
 final class Alarm: Sendable {
     /// Readable after `ring`.
@@ -112,7 +99,7 @@ final class Alarm: Sendable {
 
     /// Nil if there is no descriptor left.
     init?() {
-        guard let ends = makePipe(above: STDERR_FILENO) else { return nil }
+        guard let ends = try? makePipe(above: STDERR_FILENO) else { return nil }
         (descriptor, bell) = ends
     }
 

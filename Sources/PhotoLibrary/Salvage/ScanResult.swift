@@ -78,7 +78,7 @@ struct ScanResult: Sendable {
     ) throws(VaultError) -> ScanResult {
         let segments = space.segmentsToScan
         let scan = SegmentScan(space, segments)
-        let threads = min(segments.count, max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+        let threads = min(segments.count, coreCount)
         for _ in 0..<threads { startThread { scan.work() } }
         defer { scan.stop(threads) }
         for done in 0...segments.count {

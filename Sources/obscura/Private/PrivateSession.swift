@@ -9,7 +9,7 @@ let privateSessionWord = "--private-session"
 /// Signals that the first process waits for. All but the first ask it to end.
 private let sessionSignals = [SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT]
 /// How long programs may take to end after being asked to.
-private let endingSeconds = 3
+private let endingMilliseconds: Int64 = 3000
 
 /// Process 1 of a private session: runs the command, and ends all other processes when it has ended. Returns its exit
 /// status.
@@ -99,24 +99,18 @@ private func waitForCommand(_ command: pid_t, _ wanted: inout sigset_t) -> Int32
     }
 }
 
-/// Asks every other process to end and waits for `endingSeconds`. The kernel kills the rest when this process has
+/// Asks every other process to end and waits for `endingMilliseconds`. The kernel kills the rest when this process has
 /// ended.
 private func endOthers(_ wanted: inout sigset_t) {
     kill(-1, SIGTERM)
     kill(-1, SIGHUP)
     kill(-1, SIGCONT)
-    let deadline = monotonicSeconds() + endingSeconds
-    while monotonicSeconds() < deadline {
+    let deadline = MonotonicClock.milliseconds + endingMilliseconds
+    while MonotonicClock.milliseconds < deadline {
         var status: Int32 = 0
         while waitpid(-1, &status, WNOHANG) > 0 {}
         if errno == ECHILD { return }
         var pause = timespec(tv_sec: 0, tv_nsec: 100_000_000)
         sigtimedwait(&wanted, nil, &pause)
     }
-}
-
-private func monotonicSeconds() -> Int {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec
 }
