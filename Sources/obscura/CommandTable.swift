@@ -60,15 +60,15 @@ enum Option: String, CaseIterable {
         case .passwordFile: "read it from file F, which only its owner may read"
         case .passwordCommand: "read it from the output of the shell command CMD"
         case .passwordStdin: "read it from standard input"
-        case .keyFile: "any file, without which the password opens nothing"
+        case .keyFile: "any file; the password opens nothing without it"
         case .newKeyFile: "the key file of the new password (default: that of --key-file)"
-        case .album: "add the photos to album NAME too, as Trip/Day 2; made where it is missing"
+        case .album: "add the photos to album NAME too, such as Trip/Day 2; made if missing"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
         case .dryRun: "only say what would be done; the vault is not changed"
-        case .move: "remove each source once its bytes are on the disk and were read back equal"
+        case .move: "remove each source once its bytes are on the disk and were read back and compared"
         case .quiet: "show no progress"
-        case .repair: "say what can be set right, and do it; nothing that can be read is lost"
+        case .repair: "say what can be repaired, and do it; nothing that can be read is lost"
         case .discard: "give up what cannot be written; what can be is written first"
         case .yes: "do not ask; needed where there is no terminal"
         case .json: "print JSON, an object for each mount on a line of its own"
@@ -208,7 +208,7 @@ enum Command: String, CaseIterable {
             the word destroy is typed. Without a terminal it needs --yes. Its photos are then gone for good, unless a
             copy of the header was made before. Other spaces are not touched.
             """
-        case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
+        case .grow: "Works on a mounted vault as well. A vault cannot be made smaller."
         case .headerExport:
             """
             No password is needed. Whoever has F and the vault opens it with the passwords of today, also with those
@@ -239,17 +239,18 @@ enum Command: String, CaseIterable {
         case .check:
             """
             VAULT is not mounted and nothing is written to it; DIR is a mounted space, which stays in use. Each line
-            names a file by all its paths, and what is wrong with it. The status is 6 where something is.
+            names a file by all its paths, and what is wrong with it. The exit status is 6 if anything is.
             """
-        case .status: "Without DIR: every mount of yours. Only who mounted a space, or root, is answered."
+        case .status:
+            "Without DIR: every mount of yours. Only the user who mounted a space, or root, gets an answer."
         case .speed: "Nothing is read from or written to any disk."
         case .backup:
             """
             VAULT may be mounted. DEST is a vault like any other, with the same passwords; until a new copy is
-            whole it stays the one before. Who has copies of different days sees what changed between them,
-            and so perhaps which spaces are in use.
+            whole it stays the one before. Whoever has copies of different days sees what changed between
+            them, and so perhaps which spaces are in use.
             """
-        case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
+        case .info: "Nobody can see how many of the spaces are in use, with this command or otherwise."
         }
     }
 
