@@ -199,8 +199,8 @@ enum Command: String, CaseIterable {
             """
             From a file, command or descriptor: the new password on a line, then, one a line, the passwords of
             all spaces that must survive. The vault cannot know which of its spaces are in use: a space whose
-            password is not given may be the one that is taken. Each of these is tried without a key file and with
-            every --key-file.
+            password is not given may be overwritten. Each password is tried without a key file and with every
+            --key-file.
             """
         case .spaceRemove:
             """
@@ -211,19 +211,19 @@ enum Command: String, CaseIterable {
         case .grow: "Works on a mounted vault as well. A vault cannot be made smaller."
         case .headerExport:
             """
-            No password is needed. Whoever has F and the vault opens it with the passwords of today, also with those
-            that are changed or removed later: keep F where only you can reach it.
+            No password is needed. Anyone with F and the vault can open it with today's passwords, even after they are
+            changed or removed: keep F where only you can reach it.
             """
         case .headerRestore:
             """
             For a vault whose header is damaged. The passwords of when F was made open again. Those set since do not,
-            and a space added since is lost. Asks first where standard input is a terminal.
+            and a space added since is lost. Asks first if standard input is a terminal.
             """
         case .import:
             """
             PATH is a file or a folder with all below it. Photos go under their days. Those that the space has
-            already are skipped, so that an interrupted import goes on when it is run again. Sidecars (.xmp) come
-            along; working files and what is no photo are left out. What obscura export wrote is restored.
+            already are skipped, so an interrupted import goes on when it is run again. Sidecars (.xmp) come along;
+            working files and files that are not photos are left out. What obscura export wrote is restored.
             """
         case .export:
             """
@@ -233,13 +233,13 @@ enum Command: String, CaseIterable {
             """
         case .private:
             """
-            Runs COMMAND, else a shell, among the photos, which are at ~/Photos in an empty home directory. What is
-            written there, or to /tmp, is gone when it ends, and with it all that it started; photos are kept.
+            Runs COMMAND, or a shell, with the photos at ~/Photos in a temporary, empty home directory. What else is
+            written there, or to /tmp, is gone when it ends, and all programs that it started end too; photos are kept.
             """
         case .check:
             """
             VAULT is not mounted and nothing is written to it; DIR is a mounted space, which stays in use. Each line
-            names a file by all its paths, and what is wrong with it. The exit status is 6 if anything is.
+            gives all paths of a file, and what is wrong with it. The exit status is 6 if there is damage.
             """
         case .status:
             "Without DIR: every mount of yours. Only the user who mounted a space, or root, gets an answer."
