@@ -141,7 +141,7 @@ extension Library {
         let changes = try unwrittenChanges(paths: Self.pathsMax)
         if !changes.isAny { return [("written", "yes")] }
         let isFull = failure == .noRoom
-        let reason = isFull ? "there is no room on the vault's disk" : "the vault's disk reports an error"
+        let reason = isFull ? "the vault's disk is full" : "the vault's disk reports an error"
         return [
             ("written", "no"), ("files", "\(changes.fileCount)"), ("more", changes.isMore ? "yes" : "no"),
             ("full", isFull ? "yes" : "no"),

@@ -55,7 +55,9 @@ public final class UnlockedSpace: Sendable {
     public static func decodeInDaemon(
         _ path: String, _ bytes: SecretBytes, lockFD: Int32
     ) throws(VaultError) -> UnlockedSpace {
-        guard bytes.count == encodedBytes else { throw .damaged("the hand-over to the daemon broke off") }
+        guard bytes.count == encodedBytes else {
+            throw .damaged("the key was not handed to the daemon completely")
+        }
         let vault = try VaultDirectory.adopt(path, header: lockFD, calls: LinuxCalls.shared)
         return bytes.withUnsafeBytes { bytes in
             UnlockedSpace(

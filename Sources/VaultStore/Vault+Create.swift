@@ -143,7 +143,7 @@ extension Vault {
         let count = Quantity(bytesPerSpace).units(of: Quantity(segmentBytes)).int
         guard count <= Geometry.segmentsMax else {
             let most = Quantity(segmentBytes) * Quantity(Geometry.segmentsMax)
-            throw .invalidSize("a space of such segments has at most \(most.value >> 30)G")
+            throw .invalidSize("a space with segments of this size has at most \(most.value >> 30)G")
         }
         return count
     }

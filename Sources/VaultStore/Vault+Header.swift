@@ -80,7 +80,7 @@ public final class HeaderRestoration {
         do throws(VaultError) {
             let own = try Header.read(vault.header, calls: vault.calls, mayRepair: false)
             guard own.clearBytes == header.clearBytes else {
-                throw .foreignHeader("it is that of another vault")
+                throw .foreignHeader("it belongs to another vault")
             }
             return own.bytes == header.bytes ? .same : .other
         } catch {
@@ -95,28 +95,28 @@ public final class HeaderRestoration {
         let layout = header.layout
         if layout.isShared { return try checkSpaces(vault, layout) }
         if vault.fileBytes(SegmentLayout.sharedName) != nil {
-            throw .foreignHeader("it speaks of one space, the vault has several")
+            throw .foreignHeader("it describes one space, the vault has several")
         }
         let listing = try vault.listing(layout)
         for number in listing.numbers + listing.distant {
             // A segment's file is as long as its written part.
             let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
             guard bytes <= header.segmentBytes else {
-                throw .foreignHeader("it speaks of smaller segments than the vault has")
+                throw .foreignHeader("it describes smaller segments than the vault has")
             }
         }
     }
 
     private static func checkSpaces(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
         guard let size = vault.fileBytes(SegmentLayout.sharedName) else {
-            throw .foreignHeader("it speaks of \(layout.spaceCount) spaces, the vault has one")
+            throw .foreignHeader("it describes \(layout.spaceCount) spaces, the vault has one")
         }
         guard size >= layout.rowBytes else {
-            throw .foreignHeader("it speaks of larger segments than the vault has, or more spaces")
+            throw .foreignHeader("it describes larger segments than the vault has, or more spaces")
         }
         guard size % layout.rowBytes == 0 else {
             throw .foreignHeader(
-                "it speaks of other spaces than the vault has (or growing the vault was interrupted: then cut its file "
+                "it describes other spaces than the vault has (or growing the vault was interrupted: then truncate "
                     + "\(SegmentLayout.sharedName) to \(size / layout.rowBytes * layout.rowBytes) bytes)")
         }
     }

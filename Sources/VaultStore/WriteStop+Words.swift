@@ -12,7 +12,7 @@ extension WriteStop {
         case .io(.readOnlyFileSystem): "the vault's disk is read-only"
         case .io(let error) where error.refusesWriting: "the vault's files may not be written (\(error))"
         case .io(let error): "the vault's disk takes no more writes (\(error))"
-        case .givenUp: "what was not written has been given up"
+        case .givenUp: "the unwritten changes were discarded"
         }
     }
 
@@ -27,8 +27,8 @@ extension WriteStop {
             (isMounted ? "unmount it, then run" : "run") + " obscura check \(vault) --repair"
         case .claimLost: "unmount it, and mount it again when the other mount has ended"
         case .io(.readOnlyFileSystem): "make the disk writable"
-        case .io(let error) where error.refusesWriting: "see to the owner and the mode of the vault's files"
-        case .io: "see to the disk"
+        case .io(let error) where error.refusesWriting: "check the owner and mode of the vault's files"
+        case .io: "check the disk"
         case .givenUp: nil
         }
     }
@@ -37,7 +37,7 @@ extension WriteStop {
     static func exchanged(_ numbers: [Int]) -> String {
         let names = numbers.map(String.init)
         guard let last = names.last else { return "segments are exchanged" }
-        if names.count == 1 { return "segment \(last) has another's name" }
+        if names.count == 1 { return "segment \(last) has the name of another" }
         return "segments \(names.dropLast().joined(separator: ", ")) and \(last) are exchanged"
     }
 }

@@ -44,7 +44,7 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
     guard !found.isEmpty else { return }
     throw Failure(
         .damaged, vault,
-        "damage found: \(found.joined(separator: ", ")); the copy keeps what it had of that: see obscura check"
+        "damage found: \(found.joined(separator: ", ")); the copy keeps what it had there: run obscura check"
     )
 }
 
@@ -52,7 +52,7 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
 func strayLine(_ paths: [String], _ vault: String) -> String {
     let shown = paths.sorted().prefix(straysMax).joined(separator: ", ")
     let more = paths.count > straysMax ? " and \(paths.count - straysMax) more" : ""
-    return printable("obscura: \(vault): unexpected files, which count for nothing: \(shown)\(more)")
+    return printable("obscura: \(vault): unexpected files, ignored: \(shown)\(more)")
 }
 
 /// Maximum number of unexpected files that are named.

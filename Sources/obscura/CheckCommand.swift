@@ -9,7 +9,7 @@ func runCheck(_ arguments: Arguments) throws(Failure) {
     if !Vault.isVault(path), let entry = mountEntry(at: realPath(path)), entry.isObscura {
         if arguments.has(.repair) {
             throw Failure(
-                .usage, path, "a mounted space is not repaired: unmount it, then name the vault")
+                .usage, path, "a mounted space cannot be repaired: unmount it, then name the vault")
         }
         return try checkMounted(path)
     }
@@ -34,8 +34,8 @@ private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure)
     if unlocked.isClaimedByOthers {
         throw Failure(
             .inUse, vault,
-            "another computer has this space open, or did not unmount it: some of the above may be what it is just "
-                + "changing; unmount it there, or take it over (obscura mount -o takeover VAULT DIR), and check again"
+            "another computer has this space open, or did not unmount it: some of the above may be changes in "
+                + "progress; unmount it there, or take it over (obscura mount -o takeover VAULT DIR), and check again"
         )
     }
     guard arguments.has(.repair) else {
@@ -74,19 +74,20 @@ private func repair(
     let isExchange = report.plan.exchange != nil
     // Not before an exchange of file names: the finds would lie elsewhere afterwards.
     let salvage = report.plan.mustSalvage && !isExchange ? try survey(unlocked, vault) : nil
-    let found = salvage.map { ["keep what was found: \($0.report.summary)"] } ?? []
+    let found = salvage.map { ["keep the files found: \($0.report.summary)"] } ?? []
     let steps =
-        report.plan.lines + found + (files.isEmpty ? [] : ["even out the vault's own files as a mount does"])
+        report.plan.lines + found
+        + (files.isEmpty ? [] : ["repair the header's copies and the length of the vault's files"])
     let lost = report.findings.filter(\.isOfFile)
     guard !steps.isEmpty else {
-        throw Failure(.damaged, vault, "nothing can be set right: what is whole stays readable as it is")
+        throw Failure(.damaged, vault, "nothing can be repaired: intact files stay readable")
     }
     guard access("\(vault)/obscura.vault", W_OK) == 0 else {
-        throw Failure(.damaged, vault, "it cannot be written to, so nothing was repaired: \(Errno.last)")
+        throw Failure(.damaged, vault, "cannot be written, so nothing was repaired: \(Errno.last)")
     }
     say("To be repaired:")
     for step in steps { say("  \(step)") }
-    if !lost.isEmpty { say("Files that are damaged stay, readable where they are whole.") }
+    if !lost.isEmpty { say("Damaged files stay; their intact parts stay readable.") }
     try askToRepair(vault)
     try onVault(vault) { () throws(VaultError) in
         try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
@@ -94,7 +95,7 @@ private func repair(
     if isExchange { return try goOn(unlocked, vault, files) }
     let left = try remaining(unlocked, vault, report)
     if left == 0 { return say("\(vault): repaired; nothing is damaged now") }
-    throw Failure(.damaged, vault, "repaired, but for what is lost: \(counted(left, "line")) above")
+    throw Failure(.damaged, vault, "repaired, except what is lost: \(counted(left, "line")) above")
 }
 
 /// Checks and repairs everything else once files have their own names again.
@@ -127,7 +128,7 @@ private func askToRepair(_ vault: String) throws(Failure) {
     guard isatty(STDIN_FILENO) == 1, let terminal = Terminal() else { return }
     let answer = try terminal.ask("Repair \(vault)? [y/N] ") ?? ""
     guard ["y", "yes"].contains(answer.lowercased()) else {
-        throw Failure(.damaged, vault, "nothing was changed, and what is damaged still is")
+        throw Failure(.damaged, vault, "nothing was changed: the damage is still there")
     }
 }
 

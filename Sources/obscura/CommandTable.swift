@@ -60,15 +60,15 @@ enum Option: String, CaseIterable {
         case .passwordFile: "read it from file F, which only its owner may read"
         case .passwordCommand: "read it from the output of the shell command CMD"
         case .passwordStdin: "read it from standard input"
-        case .keyFile: "any file, without which the password opens nothing"
+        case .keyFile: "any file; the password opens nothing without it"
         case .newKeyFile: "the key file of the new password (default: that of --key-file)"
-        case .album: "add the photos to album NAME too, as Trip/Day 2; made where it is missing"
+        case .album: "add the photos to album NAME too, such as Trip/Day 2; made if missing"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
         case .dryRun: "only say what would be done; the vault is not changed"
-        case .move: "remove each source once its bytes are on the disk and were read back equal"
+        case .move: "remove each source once its bytes are on the disk and were read back and compared"
         case .quiet: "show no progress"
-        case .repair: "say what can be set right, and do it; nothing that can be read is lost"
+        case .repair: "say what can be repaired, and do it; nothing that can be read is lost"
         case .discard: "give up what cannot be written; what can be is written first"
         case .yes: "do not ask; needed where there is no terminal"
         case .json: "print JSON, an object for each mount on a line of its own"
@@ -199,8 +199,8 @@ enum Command: String, CaseIterable {
             """
             From a file, command or descriptor: the new password on a line, then, one a line, the passwords of
             all spaces that must survive. The vault cannot know which of its spaces are in use: a space whose
-            password is not given may be the one that is taken. Each of these is tried without a key file and with
-            every --key-file.
+            password is not given may be overwritten. Each password is tried without a key file and with every
+            --key-file.
             """
         case .spaceRemove:
             """
@@ -208,22 +208,22 @@ enum Command: String, CaseIterable {
             the word destroy is typed. Without a terminal it needs --yes. Its photos are then gone for good, unless a
             copy of the header was made before. Other spaces are not touched.
             """
-        case .grow: "Works on a mounted vault as well. A vault can not be made smaller."
+        case .grow: "Works on a mounted vault as well. A vault cannot be made smaller."
         case .headerExport:
             """
-            No password is needed. Whoever has F and the vault opens it with the passwords of today, also with those
-            that are changed or removed later: keep F where only you can reach it.
+            No password is needed. Anyone with F and the vault can open it with today's passwords, even after they are
+            changed or removed: keep F where only you can reach it.
             """
         case .headerRestore:
             """
             For a vault whose header is damaged. The passwords of when F was made open again. Those set since do not,
-            and a space added since is lost. Asks first where standard input is a terminal.
+            and a space added since is lost. Asks first if standard input is a terminal.
             """
         case .import:
             """
             PATH is a file or a folder with all below it. Photos go under their days. Those that the space has
-            already are skipped, so that an interrupted import goes on when it is run again. Sidecars (.xmp) come
-            along; working files and what is no photo are left out. What obscura export wrote is restored.
+            already are skipped, so an interrupted import goes on when it is run again. Sidecars (.xmp) come along;
+            working files and files that are not photos are left out. What obscura export wrote is restored.
             """
         case .export:
             """
@@ -233,23 +233,24 @@ enum Command: String, CaseIterable {
             """
         case .private:
             """
-            Runs COMMAND, else a shell, among the photos, which are at ~/Photos in an empty home directory. What is
-            written there, or to /tmp, is gone when it ends, and with it all that it started; photos are kept.
+            Runs COMMAND, or a shell, with the photos at ~/Photos in a temporary, empty home directory. What else is
+            written there, or to /tmp, is gone when it ends, and all programs that it started end too; photos are kept.
             """
         case .check:
             """
             VAULT is not mounted and nothing is written to it; DIR is a mounted space, which stays in use. Each line
-            names a file by all its paths, and what is wrong with it. The status is 6 where something is.
+            gives all paths of a file, and what is wrong with it. The exit status is 6 if there is damage.
             """
-        case .status: "Without DIR: every mount of yours. Only who mounted a space, or root, is answered."
+        case .status:
+            "Without DIR: every mount of yours. Only the user who mounted a space, or root, gets an answer."
         case .speed: "Nothing is read from or written to any disk."
         case .backup:
             """
             VAULT may be mounted. DEST is a vault like any other, with the same passwords; until a new copy is
-            whole it stays the one before. Who has copies of different days sees what changed between them,
-            and so perhaps which spaces are in use.
+            whole it stays the one before. Whoever has copies of different days sees what changed between
+            them, and so perhaps which spaces are in use.
             """
-        case .info: "How many of the spaces are in use is not to be seen: not by this command, not by anyone."
+        case .info: "Nobody can see how many of the spaces are in use, with this command or otherwise."
         }
     }
 

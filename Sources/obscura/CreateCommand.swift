@@ -25,7 +25,7 @@ struct CreateSettings {
                 let (least, most) = (range.lowerBound >> 20, range.upperBound >> 20)
                 throw Failure(
                     .usage, "--kdf-memory \(text)",
-                    "must be from \(least)M to \(most)M; passes make guesses dearer too")
+                    "must be from \(least)M to \(most)M; more passes also make guesses slower")
             }
         }
         if let text = arguments[.kdfPasses] {
@@ -44,7 +44,8 @@ struct CreateSettings {
 /// Parses a SIZE of the command line.
 func size(_ text: String, _ what: String) throws(Failure) -> UInt64 {
     guard let bytes = parseSize(text) else {
-        throw Failure(.usage, "\(what) \(text)", "not a size: a whole number with K, M, G or T, as 20G")
+        throw Failure(
+            .usage, "\(what) \(text)", "not a size: use a whole number with K, M, G or T, such as 20G")
     }
     return bytes
 }
@@ -115,7 +116,7 @@ private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords
     for _ in 1...Passwords.attemptsMax {
         guard let answer = try terminal.ask("Size of each space [\(proposal)]: ") else { break }
         if let bytes = parseSize(answer.isEmpty ? proposal : answer) { return bytes }
-        terminal.tell("A whole number with K, M, G or T, as 20G.")
+        terminal.tell("Use a whole number with K, M, G or T, such as 20G.")
     }
-    throw Failure(.usage, "--size", "no size was given: a whole number with K, M, G or T, as 20G")
+    throw Failure(.usage, "--size", "no size was given: use a whole number with K, M, G or T, such as 20G")
 }

@@ -63,7 +63,9 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
         let reason = library.writeStop.map { "\($0.reason): some changes are lost" }
         throw Failure(
             .failed, daemon.directory,
-            reason ?? "not all could be written to the vault's disk: look for room or faults there")
+            reason
+                ?? "some changes could not be written to the vault's disk: check it for free space and errors"
+        )
     }
     if let end { throw end }
     if !status.isLive {

@@ -125,7 +125,7 @@ final class ExportRun {
         } catch {
             if error.meansNoRoom {
                 throw Failure(
-                    .noRoom, root.shown, "no room is left there: free some, or export somewhere else")
+                    .noRoom, root.shown, "the disk is full: free some room, or export somewhere else")
             }
             report.add(Failure(printable(shown), "writing it", error))
         }

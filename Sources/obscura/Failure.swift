@@ -52,7 +52,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .headerDamaged:
         Failure(
             .damaged, vault,
-            "both copies of the header in obscura.vault are damaged: put back a copy by obscura header restore"
+            "both copies of the header in obscura.vault are damaged: restore a copy with obscura header restore"
         )
     case .noSpaceOpens:
         Failure(.noSpaceOpens, vault, "no space opens with this password: check it and try again")
@@ -68,22 +68,23 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     case .noUnusedSpace:
         Failure(
             .noRoom, vault,
-            "no space is unused: remove one with obscura space remove, or let fewer passwords survive")
+            "no unused space is left: remove one with obscura space remove, or give fewer passwords to keep")
     case .singleSpace:
         Failure(
-            .failed, vault, "it was made for one space: make another vault, with more, by obscura create")
+            .failed, vault, "it was made for one space: make another vault with more (obscura create)")
     case .foreignHeader(let reason):
-        Failure(.failed, vault, "this header is not put back: \(reason)")
+        Failure(.failed, vault, "this header cannot be restored: \(reason)")
     case .kdfMemory(let bytes):
         Failure(
             .failed, vault,
-            "trying a password takes \(sizeText(bytes)) of memory, which cannot be had: use a larger machine")
+            "trying a password takes \(sizeText(bytes)) of memory, which is not available: use a machine with more"
+        )
     case .noRoom:
         Failure(.noRoom, vault, "not enough room on the disk: free some, or choose a smaller size")
     case .fileTooLarge:
         Failure(
             .noRoom, vault,
-            "all spaces lie in one file, and this disk takes no file of more than 4 GiB (FAT): format it as exFAT, "
+            "all spaces are in one file, and this disk allows no file of more than 4 GiB (FAT): format it as exFAT, "
                 + "choose a smaller size, or make a vault of one space (--spaces 1)")
     case .notEmpty:
         Failure(.failed, vault, "the directory is not empty: name a new or an empty one for the vault")
@@ -97,7 +98,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
         Failure(.damaged, vault, "damage found: \(part)")
     case .notWritable(let stop): failure(stop, vault: vault)
     case .invalidSize(let reason):
-        Failure(.usage, vault, "this size cannot be had: \(reason)")
+        Failure(.usage, vault, "invalid size: \(reason)")
     case .interrupted:
         Failure(.interrupted, vault, "interrupted: what was made of the vault has been removed again")
     case .system(let code, let doing):
@@ -130,16 +131,17 @@ func failure(_ error: MountError, directory: String) -> Failure {
         Failure(.failed, "fusermount3", "not found: install the package fuse3")
     case .allowOtherRefused:
         Failure(
-            .failed, "-o allow_other", "only root may: or let root add user_allow_other to /etc/fuse.conf")
+            .failed, "-o allow_other",
+            "only root may use it, unless root adds user_allow_other to /etc/fuse.conf")
     case .noMountPoint:
         Failure(.failed, directory, "no such directory: make it first (mkdir)")
     case .notADirectory:
-        Failure(.failed, directory, "not a directory: name one to show the photos at")
+        Failure(.failed, directory, "not a directory: name a directory to mount on")
     case .alreadyMounted:
         Failure(.failed, directory, "another space is mounted here: unmount it first")
     case .deadMount:
         Failure(
-            .failed, directory, "a dead mount is here: take it away with fusermount3 -u -z, then try again")
+            .failed, directory, "a dead mount is here: unmount it with fusermount3 -u -z, then try again")
     case .mountPointRefused:
         Failure(.failed, directory, "you may not mount here: name a directory of your own")
     case .refused(let words):

@@ -35,7 +35,7 @@ private let lockedBytes = 256 << 10
 /// Fails if memory cannot be locked: libsodium would go on all the same, with keys that may be swapped out.
 func requireLockableMemory() throws(Failure) {
     let memory = mmap(nil, lockedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-    guard let memory, memory != MAP_FAILED else { throw Failure("memory", "having some for keys", .last) }
+    guard let memory, memory != MAP_FAILED else { throw Failure("memory", "allocating some for keys", .last) }
     defer { munmap(memory, lockedBytes) }
     guard mlock(memory, lockedBytes) == 0 else {
         throw Failure(

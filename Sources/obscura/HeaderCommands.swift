@@ -11,7 +11,7 @@ func runHeaderExport(_ arguments: Arguments) throws(Failure) {
     let image = try onVault(vault) { () throws(VaultError) in try Vault.headerImage(vault) }
     try writeNewFile(path, image)
     say(
-        "\(path): the header of \(vault): with it, every password of today opens its space, also after it has been "
+        "\(path): the header of \(vault): with it, today's passwords open their spaces even after they are "
             + "changed or removed")
 }
 
@@ -20,7 +20,7 @@ func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
     let image = try readImage(path)
     let reimport = try judge(image, path, vault)
     switch reimport.present {
-    case .same: return say("\(vault): the header of \(path) is in place: nothing is to be done")
+    case .same: return say("\(vault): it already has the header of \(path): nothing to do")
     case .other:
         try confirm(
             """
@@ -28,17 +28,21 @@ func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
             since is lost with all its photos.
             """, vault)
     case .none:
-        try confirm("Nothing opens the vault as it is. The passwords of when \(path) was made will.", vault)
+        try confirm(
+            "The vault has no intact header. The passwords of when \(path) was made will open it again.",
+            vault)
     }
     try onVault(vault) { () throws(VaultError) in try reimport.write() }
-    say("\(vault): the header of \(path) is back: the passwords of then open again, those set since do not")
+    say(
+        "\(vault): the header of \(path) is restored: the passwords of its time open again, those set since do not"
+    )
 }
 
 private func judge(_ image: [UInt8], _ path: String, _ vault: String) throws(Failure) -> HeaderRestoration {
     do throws(VaultError) { return try HeaderRestoration(vault, image: image) } catch {
         if error == .headerDamaged {
             throw Failure(
-                .damaged, path, "no whole header is in it: name a file that obscura header export wrote")
+                .damaged, path, "not an intact header: name a file that obscura header export wrote")
         }
         throw failure(error, vault: vault)
     }
@@ -55,7 +59,7 @@ extension Terminal {
     func confirm(_ sentences: String, _ vault: String, word: String = "yes") throws(Failure) {
         tell(sentences)
         guard try ask("Type \(word) to go on: ") == word else {
-            throw Failure(.failed, vault, "left as it is: nothing but \(word) goes on")
+            throw Failure(.failed, vault, "nothing was changed: only \(word) goes on")
         }
     }
 }
@@ -78,7 +82,7 @@ private func writeNewFile(_ path: String, _ bytes: [UInt8]) throws(Failure) {
         }
     } catch {
         if error == .exists {
-            throw Failure(.failed, path, "there is such a file already, and it is kept: name another")
+            throw Failure(.failed, path, "the file exists and is not overwritten: name another")
         }
         throw Failure(path, "writing the header", error)
     }

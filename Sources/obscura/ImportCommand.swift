@@ -19,10 +19,11 @@ struct ImportSettings {
         album = text.split(separator: "/").map { Name(String($0)) }
         for name in album where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
             throw Failure(
-                .usage, "--album \(text)", "what lies in \(name) is never shown: name another album")
+                .usage, "--album \(text)", "\(name) cannot be part of an album's name: choose another")
         }
         guard !album.isEmpty, album.allSatisfy({ $0.bytes.count <= 255 }) else {
-            throw Failure(.usage, "--album \(text)", "not a name: as Trip or Trip/Day 2")
+            throw Failure(
+                .usage, "--album \(text)", "not an album name: use a name such as Trip or Trip/Day 2")
         }
     }
 }
@@ -68,13 +69,19 @@ func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws
 func failure(_ error: FileError, vault: String) -> Failure {
     switch error {
     case .noRoom:
-        failure(.noRoom, vault: vault, why: "no room is left in the vault: make some, then run this again")
-    case .damaged: failure(.damaged, vault: vault, why: "damage found: what it touches cannot be read")
+        failure(
+            .noRoom, vault: vault,
+            why:
+                "the space or its disk is full: free room or run obscura grow \(vault) SIZE, then run this again"
+        )
+    case .damaged:
+        failure(
+            .damaged, vault: vault, why: "damage found: some data cannot be read: run obscura check \(vault)")
     case .readOnly:
-        failure(.failed, vault: vault, why: "it can be written no more: see to its disk, then run this again")
+        failure(.failed, vault: vault, why: "no more can be written: check its disk, then run this again")
     case .notDirectory:
-        failure(.failed, vault: vault, why: "a file has the name of an album: choose another name")
-    default: failure(.failed, vault: vault, why: "the vault refused (\(error)): try again")
+        failure(.failed, vault: vault, why: "a file has the name of the album: choose another name")
+    default: failure(.failed, vault: vault, why: "the vault returned an error (\(error)): try again")
     }
 }
 

@@ -142,7 +142,7 @@ final class ImportRun {
         note(candidate, day: candidate.day, source)
         for (sidecar, ino) in zip(sidecars, added.sidecars) {
             guard let ino else {
-                report.addUnreadable(sidecar.path, "its name is too long beside a numbered photo")
+                report.addUnreadable(sidecar.path, "its name would be too long after its photo was numbered")
                 continue
             }
             report.sidecars += 1

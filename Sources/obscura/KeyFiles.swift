@@ -37,7 +37,7 @@ struct KeyFiles {
             guard given.count < 2 else {
                 throw Failure(
                     .usage, Option.keyFile.spelling,
-                    "several are given: name the new password's by --new-key-file")
+                    "given several times: name the key file of the new password with --new-key-file")
             }
             forNew = given.last
             return
@@ -70,7 +70,7 @@ private func readKeyFile(_ path: String, option: String) throws(Failure) -> KeyF
     let countMax = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : keyFileBytesMax
     guard countMax <= keyFileBytesMax, let content = readToEnd(descriptor, countMax: countMax + 1) else {
         throw Failure(
-            .usage, what, "it has no end within \(sizeText(UInt64(keyFileBytesMax))): choose a smaller file")
+            .usage, what, "larger than \(sizeText(UInt64(keyFileBytesMax))): choose a smaller file")
     }
     if content.count == 0 { throw Failure(.usage, what, "the key file is empty: choose another file") }
     return KeyFile(content)

@@ -40,7 +40,7 @@ final class MountedSpace {
     private static func refusal(_ error: Errno, _ what: String, _ directory: String) -> Failure {
         switch error.rawValue {
         case EACCES, EPERM:
-            Failure(.failed, directory, "only who mounted it, or root, may ask: use their account")
+            Failure(.failed, directory, "only the user who mounted it, or root, may ask: use that account")
         case ENOTCONN:
             Failure(.failed, directory, "the mount is dead: mount the vault again")
         default: Failure(directory, what, error)

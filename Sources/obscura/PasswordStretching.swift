@@ -16,12 +16,12 @@ struct ChildStretcher: PasswordStretcher {
         let request = StretchRequest(password: password, salt: salt, parameters: parameters)
         let (key, end): (SecretBytes?, ProcessEnd)
         do throws(Errno) { (key, end) = try Self.ask(request.encoded()) } catch {
-            throw .system(error, "cannot start the process that stretches passwords")
+            throw .system(error, "cannot start the process that derives keys")
         }
         switch end {
         case .exited(0):
             if let key, key.count == StretchRequest.keyBytes { return key }
-            throw .system(Errno(EPIPE), "the process that stretches passwords broke off")
+            throw .system(Errno(EPIPE), "the process that derives keys ended early")
         case .signalled(SIGINT), .signalled(SIGTERM), .signalled(SIGHUP), .signalled(SIGQUIT):
             throw .interrupted
         case .signalled, .exited:

@@ -102,7 +102,7 @@ extension Terminal {
             if password == repeated { return password }
             if attempt < Passwords.attemptsMax { tell("The two differ. Once more:") }
         }
-        throw Failure(.failed, "password", "no password was typed twice alike: try again")
+        throw Failure(.failed, "password", "the same password was not typed twice: try again")
     }
 
     fileprivate func addition(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes])
@@ -120,7 +120,7 @@ extension Terminal {
             surviving.append(password)
         }
         if surviving.isEmpty {
-            try confirm("No space is kept: any may be taken, with all its photos.", vault)
+            try confirm("No space is kept: any may be overwritten, with all its photos.", vault)
         }
         return (new, surviving)
     }

@@ -73,12 +73,12 @@ final class Removals {
             let isHeld = isTheSame && (try? library.holds(entry.ino, source) { wasInterrupted }) == true
             if wasInterrupted { return }
             guard isHeld else {
-                report.addUnremoved(entry.path, "it is not what was imported any more, and stays")
+                report.addUnremoved(entry.path, "it has changed since it was imported, and is kept")
                 return
             }
             // The name must still be of the file that was read, unchanged.
             guard source.isSame(try entry.path.status()) else {
-                report.addUnremoved(entry.path, "it changed meanwhile, and stays")
+                report.addUnremoved(entry.path, "it changed meanwhile, and is kept")
                 return
             }
             guard entry.path.withCString({ unlink($0) }) == 0 else { throw .last }

@@ -122,7 +122,7 @@ private func derivationText() throws(Failure) -> String {
     let isDone = salt.withUnsafeBytes {
         stretch(password: password, salt: $0, parameters: parameters, count: 32) != nil
     }
-    guard isDone else { throw Failure("key derivation", "having its memory", Errno(ENOMEM)) }
+    guard isDone else { throw Failure("key derivation", "allocating its memory", Errno(ENOMEM)) }
     let milliseconds = MonotonicClock.milliseconds - begun
     return "\(milliseconds) ms for one password with \(sizeText(parameters.memoryBytes))"
 }

@@ -81,7 +81,7 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
     let isStopped = values["unwritten"] == "yes" && values["reason"] != nil
     let pending =
         isStopped
-        ? "some changes are not written, and cannot be: unmounting it names them"
+        ? "some changes cannot be written: obscura unmount names them"
         : unsaved > 0
             ? "\(counted(unsaved, "file")) in memory"
             : values["durable"] == "yes"

@@ -51,7 +51,7 @@ private func writeOut(_ place: String, named directory: String) throws(Failure) 
     if isatty(STDOUT_FILENO) == 1 { for line in changes.lines { say(line) } }
     throw Failure(
         changes.isFull ? .noRoom : .failed, directory,
-        "\(changes.summary): \(changes.reason): see to that and try again, or give it up with "
+        "\(changes.summary): \(changes.reason): fix that and try again, or discard the changes with "
             + "obscura unmount --discard \(directory)")
 }
 

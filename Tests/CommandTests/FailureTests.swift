@@ -17,7 +17,7 @@ import VaultStore
         (.passwordTaken, 1, "choose another"),
         (.noUnusedSpace, 7, "remove one"),
         (.singleSpace, 1, "made for one space"),
-        (.foreignHeader("it is that of another vault"), 1, "another vault"),
+        (.foreignHeader("it belongs to another vault"), 1, "another vault"),
         (.kdfMemory(448 << 20), 1, "448 MiB of memory"),
         (.noRoom, 7, "free some"),
         (.notEmpty("/v"), 1, "a new or an empty one"),

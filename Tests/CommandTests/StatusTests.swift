@@ -34,7 +34,7 @@ import Testing
         #expect(
             text.hasSuffix(
                 """
-                Pending writes  some changes are not written, and cannot be: unmounting it names them
+                Pending writes  some changes cannot be written: obscura unmount names them
                 Read-only       segment 000000 is missing: unmount it, then run obscura check V --repair
                 """))
     }

@@ -117,7 +117,7 @@ import Testing
         #expect(eventually { !exists(trash + "/info/note.txt.trashinfo") })
         let ended = try place.run([obscura, "unmount", "D"])
         #expect(
-            ended.status == 0 && ended.errors.contains("1 deleted file lies in clear"),
+            ended.status == 0 && ended.errors.contains("1 deleted file is unencrypted"),
             "\(ended.errors)")
         try place.shell("rm '\(trash)'/files/c.jpg '\(trash)'/info/c.jpg.trashinfo")
         try expectReturned()
@@ -152,7 +152,7 @@ import Testing
             """)
         let ended = try place.run([obscura, "unmount", "D"])
         #expect(
-            ended.status == 0 && ended.errors.contains("1 deleted file lies in clear"),
+            ended.status == 0 && ended.errors.contains("1 deleted file is unencrypted"),
             "\(ended.errors)")
         #expect(try place.files(trash) == ["files/large", "info/large.trashinfo"])
         try place.shell("sha256sum -c sum")

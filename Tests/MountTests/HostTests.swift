@@ -112,7 +112,7 @@ import Testing
         #expect(
             mounted.errors.hasSuffix(
                 "/D: mounted read-only: the vault's files may not be written (Permission denied): "
-                    + "see to the owner and the mode of the vault's files\n"))
+                    + "check the owner and mode of the vault's files\n"))
         let looked = try place.run(user + ["/bin/sh", "-c", "cat D/albums/old; echo new >D/albums/new"])
         #expect(looked.output == "old\n" && looked.errors.contains("Read-only file system"))
         #expect(try options(of: place).contains("ro"))
@@ -179,7 +179,7 @@ import Testing
         #expect(found?["advice"] as? String == advice)
 
         let words =
-            "1 file is not written: segment 000000 is missing: see to that and try again, or give it up with "
+            "1 file is not written: segment 000000 is missing: fix that and try again, or discard the changes with "
         let refused = try obscura("unmount", "D")
         expectLine(refused, 1, "D: \(words)obscura unmount --discard D")
         #expect(refused.output == "")

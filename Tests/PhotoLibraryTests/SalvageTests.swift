@@ -113,7 +113,7 @@ import VaultFormat
         try fixture.destroyCatalogue()
         let report = try fixture.salvage()
         #expect((report.photos, report.damagedPhotos, report.lost) == (2, 1, 1))
-        #expect(report.summary == "2 photos in 2 days, 1 of them damaged; of 1 nothing but the name is left")
+        #expect(report.summary == "2 photos in 2 days, 1 of them damaged; 1 lost but for the name")
         #expect(try fixture.get("albums/whole.jpg") == jpeg("2024-05-03", more: 3))
         #expect(try fixture.stat("moments/2024-05-01/a.jpg").size == UInt64(bytes.count))
         let handle = try fixture.open("albums/a.jpg", O_RDONLY)

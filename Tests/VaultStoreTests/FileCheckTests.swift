@@ -23,7 +23,7 @@ import Testing
             try file.truncate(atOffset: size)
             #expect(
                 try found(vault) == [
-                    "spaces: does not end with whole segments: it was cut, or growing the vault was interrupted"
+                    "spaces: does not end on a segment boundary: it was truncated, or growing the vault was interrupted"
                 ])
         }
         try FileManager.default.removeItem(atPath: vault + "/spaces")
@@ -54,7 +54,7 @@ import Testing
             let byte = try #require(try file.read(upToCount: 1))
             try file.seek(toOffset: offset)
             try file.write(contentsOf: byte.map { $0 ^ 1 })
-            #expect(try found(vault) == ["obscura.vault: copy \(copy) is damaged; the other serves"])
+            #expect(try found(vault) == ["obscura.vault: copy \(copy) is damaged; the other is intact"])
             try file.seek(toOffset: offset)
             try file.write(contentsOf: byte)
         }

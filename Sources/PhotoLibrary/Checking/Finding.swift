@@ -42,7 +42,7 @@ extension Finding {
             damage.isLost
             ? Finding(subject: damage.part.text, cause: "both copies are damaged")
             : Finding(
-                subject: damage.part.text, cause: "copy \(copy) is damaged; the other serves",
+                subject: damage.part.text, cause: "copy \(copy) is damaged; the other is intact",
                 isHarmless: true)
     }
 
@@ -60,8 +60,9 @@ extension Finding {
             case .unauthentic, .another: "\(range) cannot be authenticated"
             case .segment(let fault): "\(range) are lost: \(fault.text)"
             case .unreadable(let number): "\(range) cannot be read: \(number)"
-            case .descriptor: "the descriptor of \(range) is damaged; the bytes are whole"
-            case .impossible: "bytes from \(damage.offset) on are said to lie where nothing can"
+            case .descriptor: "the descriptor of \(range) is damaged; the bytes are intact"
+            case .impossible:
+                "invalid extent at offset \(damage.offset): length or sectors out of range"
             case .lost: "\(range) are lost"
             }
         var isHarmless = false
@@ -71,11 +72,11 @@ extension Finding {
             self.init(subject: paths, cause: cause, isHarmless: isHarmless, isOfFile: !isHarmless)
         case .thumbnail(let paths):
             self.init(
-                subject: "thumbnail of \(paths)", cause: isHarmless ? cause : "\(cause); it is made anew",
+                subject: "thumbnail of \(paths)", cause: isHarmless ? cause : "\(cause); it is made again",
                 isHarmless: true)
         case .record(let paths):
             self.init(subject: "identity record of \(paths)", cause: cause, isHarmless: true)
-        case .nobody: self.init(subject: "content \(damage.content)", cause: "\(cause); no file has it")
+        case .nobody: self.init(subject: "content \(damage.content)", cause: "\(cause); no file uses it")
         }
         bytes = ContentRange(key: damage.key, offset: damage.offset, length: damage.length)
     }
@@ -91,11 +92,11 @@ extension Finding {
     /// Findings about the allocation bitmaps.
     static func of(_ allocation: AllocationReport) -> [Finding] {
         let counts: [(count: Int, words: String, isHarmless: Bool)] = [
-            (allocation.leakedSectors, "sectors are taken that nobody has", true),
-            (allocation.leakedSlots, "page slots are taken that nobody has", true),
-            (allocation.unmarkedSectors, "sectors are in use and marked as free", false),
-            (allocation.givenBackSectors, "sectors are in use and about to be marked as free", false),
-            (allocation.unmarkedSlots, "page slots are in use and marked as free", false),
+            (allocation.leakedSectors, "sectors are allocated but not in use", true),
+            (allocation.leakedSlots, "page slots are allocated but not in use", true),
+            (allocation.unmarkedSectors, "sectors are in use but marked as free", false),
+            (allocation.givenBackSectors, "sectors are in use but about to be marked as free", false),
+            (allocation.unmarkedSlots, "page slots are in use but marked as free", false),
             (allocation.sharedSlots, "page slots belong to two pages", false),
             (allocation.wrongCounts, "segments have a wrong count of sectors in use", true),
         ]
@@ -208,7 +209,7 @@ struct PathFinder {
             found.append(
                 Finding(
                     subject: "identity records",
-                    cause: "\(records) cannot be authenticated; no file is lost by it", isHarmless: true))
+                    cause: "\(records) cannot be authenticated; no file is lost", isHarmless: true))
         }
         return found
     }

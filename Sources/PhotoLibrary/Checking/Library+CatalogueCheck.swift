@@ -74,7 +74,7 @@ extension Library {
                 try find(tables, snapshot)
             }
         } catch {
-            return [Finding(subject: "the catalogue", cause: "it cannot be read whole")]
+            return [Finding(subject: "the catalogue", cause: "it cannot be read completely")]
         }
     }
 }

@@ -75,9 +75,9 @@ public struct SpaceCheck {
 
     private func words(_ error: CatalogueError) -> String {
         switch error {
-        case .damaged: "it cannot be read whole"
-        case .unsupportedVersion(let version): "its version \(version) is not known"
-        case .noRoom, .failed: "it cannot be searched (\(error))"
+        case .damaged: "it cannot be read completely"
+        case .unsupportedVersion(let version): "unknown version \(version)"
+        case .noRoom, .failed: "it cannot be queried (\(error))"
         }
     }
 

@@ -18,7 +18,7 @@ public struct SpaceRepair {
         _ unlocked: UnlockedSpace, _ plan: RepairPlan, salvage: Salvage? = nil
     ) throws(VaultError) {
         if plan.mustSalvage && salvage == nil && plan.exchange == nil {
-            throw .damaged("the catalogue cannot be read whole, and was not looked for elsewhere")
+            throw .damaged("the catalogue cannot be read completely, and no salvage was run")
         }
         if let exchange = plan.exchange {
             try unlocked.undo(exchange)
@@ -42,7 +42,7 @@ public struct SpaceRepair {
             try repair.publish()
         } catch {
             if error == .noRoom { throw .noRoom }
-            throw .damaged("the repair could not be finished; nothing was lost by it, so try again")
+            throw .damaged("the repair could not be finished; nothing was lost: try again")
         }
         unlocked.blurTraces()
     }

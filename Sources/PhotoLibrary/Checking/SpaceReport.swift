@@ -59,51 +59,51 @@ public struct RepairPlan: Sendable {
     /// One line per step.
     public var lines: [String] {
         if let exchange {
-            return exchange.texts.map { "give files their own names, as \($0)" } + ["check all of it again"]
+            return exchange.texts.map { "rename segment files: \($0)" } + ["check all of it again"]
         }
         if mustSalvage {
-            return ["build the catalogue anew from what is left of it and from the photos themselves"]
+            return ["rebuild the catalogue from what is left of it and from the photos themselves"]
         }
         var lines: [String] = []
         func add(_ count: Int, _ one: String, _ many: String) {
             if count > 0 { lines.append(count == 1 ? one : many.replacing("#", with: "\(count)")) }
         }
-        add(segments.count, "make a missing segment anew, empty", "make # missing segments anew, empty")
-        add(roots, "write a root's second copy again", "write the second copies of # roots again")
+        add(segments.count, "recreate a missing segment, empty", "recreate # missing segments, empty")
+        add(roots, "rewrite a root's second copy", "rewrite the second copies of # roots")
         add(
-            lostRoots, "go on from the state that can be read, in the place of a root that is lost",
-            "go on from the state that can be read, in the place of # roots that are lost")
+            lostRoots, "replace a lost root with the newest state that can be read",
+            "replace # lost roots with the newest state that can be read")
         add(
-            parts.count, "write a page again, of which one copy is damaged",
-            "write # pages again, of which one copy is damaged")
+            parts.count, "rewrite a page with one damaged copy",
+            "rewrite # pages with one damaged copy")
         add(
-            allocation.unmarkedSectors, "mark a sector as taken that is in use",
-            "mark # sectors as taken that are in use")
+            allocation.unmarkedSectors, "mark a sector in use as allocated",
+            "mark # sectors in use as allocated")
         add(
-            allocation.givenBackSectors, "keep a sector that is in use and was given back",
-            "keep # sectors that are in use and were given back")
+            allocation.givenBackSectors, "keep a sector in use that was about to be freed",
+            "keep # sectors in use that were about to be freed")
         add(
-            allocation.unmarkedSlots, "mark a page slot as taken that is in use",
-            "mark # page slots as taken that are in use")
+            allocation.unmarkedSlots, "mark a page slot in use as allocated",
+            "mark # page slots in use as allocated")
         add(
-            allocation.leakedSectors + allocation.leakedSlots * 16, "free a sector that nobody has",
-            "free # sectors that nobody has")
+            allocation.leakedSectors + allocation.leakedSlots * 16, "free a sector that is not in use",
+            "free # sectors that are not in use")
         add(
-            allocation.wrongCounts, "count the sectors of a segment anew",
-            "count the sectors of # segments anew")
+            allocation.wrongCounts, "recount the sectors of a segment",
+            "recount the sectors of # segments")
         add(
-            allocation.lostBitmaps, "make the bitmap of a segment anew", "make the bitmaps of # segments anew"
+            allocation.lostBitmaps, "rebuild the bitmap of a segment", "rebuild the bitmaps of # segments"
         )
-        add(descriptors.count, "write a descriptor again", "write # descriptors again")
+        add(descriptors.count, "rewrite a descriptor", "rewrite # descriptors")
         if !contested.isEmpty {
             lines.append(
-                "leave sectors that two extents claim to the one that opens; what the other held stays an error"
+                "give shared sectors to the extent that authenticates; reading the other stays an error"
             )
         }
-        add(records.count, "write an identity record anew", "write # identity records anew")
+        add(records.count, "rewrite an identity record", "rewrite # identity records")
         add(thumbnails.count, "drop a damaged thumbnail", "drop # damaged thumbnails")
-        if mustReindex { lines.append("make the indexes of the catalogue anew") }
-        for rule in rules { lines.append("set right: \(rule.violation)") }
+        if mustReindex { lines.append("rebuild the indexes of the catalogue") }
+        for rule in rules { lines.append("fix: \(rule.violation)") }
         return lines
     }
 }

@@ -38,7 +38,7 @@ public struct SalvageReport: Sendable, Equatable {
             if damagedFiles > 0 { text += ", \(damagedFiles) of them damaged" }
         }
         if nameless > 0 { text += "; \(nameless) without a name" }
-        if lost > 0 { text += "; of \(lost) nothing but the name is left" }
+        if lost > 0 { text += "; \(lost) lost but for the name" }
         return text
     }
 }
@@ -193,7 +193,7 @@ public final class Salvage {
         let library = try Library.open(unlocked, options: options)
         library.didGoLive()
         do throws(FileError) { try library.close() } catch {
-            throw error == .noRoom ? .noRoom : .damaged("what was found could not be filed")
+            throw error == .noRoom ? .noRoom : .damaged("the recovered files could not be classified")
         }
     }
 

@@ -30,7 +30,7 @@ extension IntegrityConstraint {
 
     static let photos = [
         IntegrityConstraint(
-            "a missing file is known as a photo, or as a copy of one",
+            "photo or copy row of a missing file",
             mending: [
                 "DELETE FROM photo WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))",
                 "DELETE FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))",
@@ -40,7 +40,7 @@ extension IntegrityConstraint {
                     UNION SELECT ino FROM copy WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isFile))
                 """),
         IntegrityConstraint(
-            "a thumbnail is of no photo",
+            "thumbnail of no photo",
             mending: [
                 """
                 DELETE FROM extent WHERE content
@@ -51,7 +51,7 @@ extension IntegrityConstraint {
             ],
             query: "SELECT ino FROM thumbnail WHERE ino NOT IN (SELECT ino FROM photo)"),
         IntegrityConstraint(
-            "it is marked as a photo and is not known as one, or the other way round",
+            "photo flag does not match the table photo",
             mending: [
                 "UPDATE inode SET flags = flags | 4 WHERE flags & 4 = 0 AND ino IN (SELECT ino FROM photo)",
                 // The next mount classifies them.
@@ -60,13 +60,13 @@ extension IntegrityConstraint {
             ],
             query: "SELECT ino FROM inode WHERE (flags & 4 <> 0) <> (ino IN (SELECT ino FROM photo))"),
         IntegrityConstraint(
-            "it lies in the trash and stands under a day",
+            "in the trash and under a day at once",
             mending: [
                 "DELETE FROM trash_name WHERE photo IN (\(notTrashed))",
                 "DELETE FROM trash WHERE id = 0 AND ino IN (\(notTrashed))",
             ], query: notTrashed),
         IntegrityConstraint(
-            "it is marked as taken out of moments and is not known as that, or the other way round",
+            "trash flag does not match the table trash",
             mending: [
                 "DELETE FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)",
                 "UPDATE inode SET flags = flags & ~64 WHERE ino NOT IN (SELECT ino FROM trash WHERE id = 0)",
@@ -77,14 +77,14 @@ extension IntegrityConstraint {
                     UNION SELECT photo FROM trash_name WHERE photo NOT IN (SELECT ino FROM trash WHERE id = 0)
                 """),
         IntegrityConstraint(
-            "it does not stand under its day, once", .inode, .mender(.moments),
+            "not listed exactly once under its day", .inode, .mender(.moments),
             query: """
                 SELECT ino FROM photo AS p WHERE 1 <> (SELECT count(*) FROM dentry JOIN inode AS d
                     ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
                 """),
         IntegrityConstraint(
-            "it is known as a copy, and as a photo or under a day",
+            "a copy, but also a photo or listed under a day",
             mending: [
                 "INSERT OR IGNORE INTO classification_pending SELECT ino FROM copy WHERE \(copiesAsPhotos)",
                 "UPDATE inode SET flags = flags & ~16 WHERE ino IN (SELECT ino FROM copy WHERE \(copiesAsPhotos))",
@@ -92,7 +92,7 @@ extension IntegrityConstraint {
             ],
             query: "SELECT ino FROM copy WHERE \(copiesAsPhotos)"),
         IntegrityConstraint(
-            "it is marked as a copy and is not known as one, or the other way round",
+            "copy flag does not match the table copy",
             mending: [
                 "UPDATE inode SET flags = flags | 16 WHERE flags & 16 = 0 AND ino IN (SELECT ino FROM copy)",
                 "INSERT OR IGNORE INTO classification_pending SELECT ino FROM inode WHERE \(notCopies)",
@@ -100,7 +100,7 @@ extension IntegrityConstraint {
             ],
             query: "SELECT ino FROM inode WHERE (flags & 16 <> 0) <> (ino IN (SELECT ino FROM copy))"),
         IntegrityConstraint(
-            "it is a copy of no photo",
+            "copy of a missing photo",
             mending: [
                 "INSERT OR IGNORE INTO classification_pending SELECT ino FROM copy WHERE \(copiesOfNothing)",
                 "UPDATE inode SET flags = flags & ~16 WHERE ino IN (SELECT ino FROM copy WHERE \(copiesOfNothing))",
@@ -135,7 +135,7 @@ extension IntegrityConstraint {
                     AND size <> (SELECT count(*) FROM dentry WHERE parent = i.ino)
                 """),
         IntegrityConstraint(
-            "its count of directories is wrong",
+            "its count of subdirectories is wrong",
             mending: [
                 """
                 UPDATE inode SET nlink = \(RuleText.directoryLinks) WHERE \(RuleText.isDirectory)
@@ -180,7 +180,7 @@ extension IntegrityConstraint {
                         AND content IN (SELECT content FROM share)
                 """),
         IntegrityConstraint(
-            "photos without thumbnails are noted twice",
+            "invalid or overlapping ranges of pending thumbnails",
             mending: ["DELETE FROM thumbnail_pending"],
             query: """
                 SELECT 1 FROM thumbnail_pending AS a
@@ -193,11 +193,11 @@ extension IntegrityConstraint {
     /// Sums over a table.
     static let totals = [
         IntegrityConstraint(
-            "the bytes of all photos are counted wrongly",
+            "the total of photo bytes is wrong",
             mending: ["UPDATE counter SET photo_bytes = (\(photoBytes))"],
             query: "SELECT 1 FROM counter WHERE photo_bytes <> (\(photoBytes))"),
         IntegrityConstraint(
-            "the cost of all thumbnails is counted wrongly",
+            "the total of thumbnail bytes is wrong",
             mending: ["UPDATE counter SET picture_bytes = (\(pictureBytes))"],
             query: "SELECT 1 FROM counter WHERE picture_bytes <> (\(pictureBytes))"),
     ]

@@ -43,7 +43,7 @@ extension IntegrityConstraint {
         _ table: String, key: String = "ino", unless condition: String, before statements: [String] = []
     ) -> IntegrityConstraint {
         IntegrityConstraint(
-            "a row of the table \(table) makes no sense",
+            "invalid row in the table \(table)",
             mending: statements + ["DELETE FROM \(table) WHERE NOT (\(condition))"],
             query: "SELECT \(key) FROM \(table) WHERE NOT (\(condition))")
     }
@@ -77,7 +77,7 @@ extension IntegrityConstraint {
     static let counterMax: Int64 = 1 << 50 + 1 << 32
 
     private static let counters = IntegrityConstraint(
-        "numbers would be given out twice", .inode, .mender(.counters),
+        "invalid counters: numbers in use would be allocated again", .inode, .mender(.counters),
         query: """
             SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM counter WHERE id = 1
                 AND ino BETWEEN 16 AND \(counterMax) AND content BETWEEN 16 AND \(counterMax)
@@ -89,7 +89,7 @@ extension IntegrityConstraint {
 
     /// The root, `moments` and `albums`.
     private static let wellKnownDirectories = IntegrityConstraint(
-        "it is not the directory that every space has", .inode, .mender(.wellKnownDirectories),
+        "required directory is missing or invalid", .inode, .mender(.wellKnownDirectories),
         query: """
             SELECT place.column1 FROM (VALUES (1, x''), (2, x'6d6f6d656e7473'), (3, x'616c62756d73')) AS place
                 WHERE place.column1 NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND day = 0)
@@ -104,7 +104,7 @@ extension IntegrityConstraint {
             "its inode number is out of range", .inode, .mender(.inodeNumbers),
             query: "SELECT ino FROM inode WHERE ino NOT BETWEEN 1 AND \(RuleText.numberMax)"),
         IntegrityConstraint(
-            "its type is none",
+            "invalid file type",
             mending: [
                 // Other tables and columns tell the type.
                 """
@@ -114,7 +114,7 @@ extension IntegrityConstraint {
                 """
             ], query: "SELECT ino FROM inode WHERE NOT \(isType)"),
         IntegrityConstraint(
-            "it is no directory, and something lies in it",
+            "not a directory, but has entries",
             mending: ["UPDATE inode SET mode = 16384 | (mode & 511) WHERE \(isLikeDirectory)"],
             query: "SELECT ino FROM inode WHERE \(isLikeDirectory)"),
         IntegrityConstraint(
@@ -123,11 +123,11 @@ extension IntegrityConstraint {
                 SELECT ino FROM inode WHERE \(RuleText.isFile) AND content NOT BETWEEN 1 AND \(RuleText.numberMax)
                 """),
         IntegrityConstraint(
-            "it is no directory and has a day",
+            "not a directory, but has a day",
             mending: ["UPDATE inode SET day = 0 WHERE NOT \(RuleText.isDirectory) AND day <> 0"],
             query: "SELECT ino FROM inode WHERE NOT \(RuleText.isDirectory) AND day <> 0"),
         IntegrityConstraint(
-            "it is no file and has a content",
+            "not a regular file, but has content",
             mending: [
                 "UPDATE inode SET content = 0, allocated = 0 WHERE NOT \(RuleText.isFile) AND \(hasContent)"
             ], query: "SELECT ino FROM inode WHERE NOT \(RuleText.isFile) AND \(hasContent)"),
@@ -149,7 +149,7 @@ extension IntegrityConstraint {
                 Column(name: "ctime_ns", high: nanosecondsMax),
             ]),
         IntegrityConstraint(
-            "it counts more entries than any directory has",
+            "its count of entries is out of range",
             mending: ["UPDATE inode SET size = 0 WHERE \(RuleText.isDirectory) AND size < 0"],
             query: "SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND size < 0"),
     ]
@@ -164,7 +164,7 @@ extension IntegrityConstraint {
 
     private static let ofNames = [
         IntegrityConstraint(
-            "the number of its name is out of range", .inode, .mender(.nameNumbers),
+            "the number of its directory entry is out of range", .inode, .mender(.nameNumbers),
             query: "SELECT ino FROM dentry WHERE id NOT BETWEEN 16 AND \(RuleText.numberMax)"),
         deleting(
             "trash_name", key: "photo",
@@ -182,11 +182,11 @@ extension IntegrityConstraint {
                 Column(name: "orientation", low: 1, high: 8, repaired: "1"),
             ]),
         IntegrityConstraint(
-            "its date has no source that is known",
+            "invalid date source",
             mending: ["UPDATE photo SET source = x'' WHERE length(source) > 255"],
             query: "SELECT ino FROM photo WHERE length(source) > 255"),
         IntegrityConstraint(
-            "its day is no date",
+            "its day is not a valid date",
             mending: [
                 """
                 UPDATE photo SET day = coalesce((SELECT d.day FROM dentry JOIN inode AS d ON d.ino = dentry.parent
@@ -209,9 +209,9 @@ extension IntegrityConstraint {
                 """
             ]),
         IntegrityConstraint(
-            "a file and a thumbnail have the same bytes", .content, .extents, query: sharedByThumbnails),
+            "content shared by a file and a thumbnail", .content, .extents, query: sharedByThumbnails),
         IntegrityConstraint(
-            "two thumbnails have the same bytes",
+            "content shared by two thumbnails",
             mending: ["DELETE FROM thumbnail WHERE \(isDoubleThumbnail)"],
             query: "SELECT ino FROM thumbnail WHERE \(isDoubleThumbnail)"),
     ]
@@ -238,7 +238,7 @@ extension IntegrityConstraint {
                 )
             ]),
         IntegrityConstraint(
-            "when it was seen to be old is out of range",
+            "the time when it was found expired is out of range",
             mending: ["UPDATE trash SET noted = NULL WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"],
             query: "SELECT ino FROM trash WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"),
         deleting(
@@ -263,7 +263,7 @@ extension IntegrityConstraint {
 
     private static let ofDetails = [
         IntegrityConstraint(
-            "a link's target is none that a link can have",
+            "invalid symbolic link target",
             mending: [
                 """
                 UPDATE symlink SET target = substr(target, 1, instr(target, x'00') - 1)
@@ -276,10 +276,10 @@ extension IntegrityConstraint {
                 SELECT ino FROM symlink WHERE length(target) NOT BETWEEN 1 AND 4095 OR instr(target, x'00') > 0
                 """),
         IntegrityConstraint(
-            "the name of an attribute is none that it can have", .inode, .mender(.attributeNames),
+            "invalid extended attribute name", .inode, .mender(.attributeNames),
             query: "SELECT ino FROM xattr WHERE NOT \(isAttributeName)"),
         IntegrityConstraint(
-            "an attribute is longer than any can be",
+            "extended attribute value is too long",
             mending: ["UPDATE xattr SET value = substr(value, 1, 65536) WHERE length(value) > 65536"],
             query: "SELECT ino FROM xattr WHERE length(value) > 65536"),
     ]

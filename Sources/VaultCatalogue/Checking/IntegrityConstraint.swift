@@ -98,10 +98,10 @@ extension IntegrityConstraint {
             mending: ["DELETE FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM dentry WHERE ino NOT IN (SELECT ino FROM inode)"),
         IntegrityConstraint(
-            "its name cannot stand in a directory", .inode, .mender(.names),
+            "invalid file name", .inode, .mender(.names),
             query: "SELECT ino FROM dentry WHERE NOT \(RuleText.isName("name"))"),
         IntegrityConstraint(
-            "a name that it had before it was removed cannot stand in a directory", .inode,
+            "invalid original name in the trash", .inode,
             .mender(.takenNames),
             query: """
                 SELECT ino FROM trash WHERE id = 0 AND NOT \(RuleText.isName("name"))
@@ -111,7 +111,7 @@ extension IntegrityConstraint {
     ]
 
     static let formerNames = IntegrityConstraint(
-        "the name that it was renamed from cannot stand in a directory",
+        "invalid former name",
         mending: ["UPDATE photo SET former = NULL WHERE NOT \(RuleText.isName("former"))"],
         query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("former"))")
 
@@ -124,7 +124,7 @@ extension IntegrityConstraint {
 
     private static let directories = [
         IntegrityConstraint(
-            "its name lies in no directory", .inode, .mender(.strayNames),
+            "directory entry with an invalid parent", .inode, .mender(.strayNames),
             query: """
                 SELECT ino FROM dentry
                     WHERE parent NOT IN (SELECT ino FROM inode WHERE \(RuleText.isDirectory))
@@ -134,15 +134,15 @@ extension IntegrityConstraint {
             "a directory has several names", .inode, .mender(.directories),
             query: "SELECT ino FROM (\(directoryEntries)) GROUP BY ino HAVING count(*) > 1 OR ino = 1"),
         IntegrityConstraint(
-            "it has no name", .inode, .mender(.nameless),
+            "inode without a directory entry", .inode, .mender(.nameless),
             query: """
                 SELECT ino FROM inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM dentry)
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
                 """),
         IntegrityConstraint(
-            "no way leads there from the root", .inode, .mender(.unreachable), query: unreachable),
+            "not reachable from the root", .inode, .mender(.unreachable), query: unreachable),
         IntegrityConstraint(
-            "it has another directory above it than the one it lies in",
+            "parent does not match the directory entry",
             mending: [
                 """
                 UPDATE inode SET parent = coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
@@ -155,7 +155,7 @@ extension IntegrityConstraint {
                     UNION SELECT ino FROM inode WHERE ino = 1 AND parent <> 1
                 """),
         IntegrityConstraint(
-            "a day of moments is not where, or not called as, one is", .inode, .mender(.days),
+            "misplaced or misnamed day directory", .inode, .mender(.days),
             query: """
                 SELECT ino FROM (\(directoryEntries)) WHERE CASE WHEN parent <> 2 THEN day <> 0
                     ELSE NOT \(RuleText.isDay("day")) OR name <> CAST(\(RuleText.dayName("day")) AS BLOB) END
@@ -183,17 +183,17 @@ extension IntegrityConstraint {
 
     private static let details = [
         IntegrityConstraint(
-            "an attribute is of no file",
+            "extended attribute of a missing inode",
             mending: ["DELETE FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM xattr WHERE ino NOT IN (SELECT ino FROM inode)"),
         IntegrityConstraint(
-            "it is not known to have attributes",
+            "inode not marked as having extended attributes",
             mending: [
                 "UPDATE inode SET flags = flags | 8 WHERE flags & 8 = 0 AND ino IN (SELECT ino FROM xattr)"
             ],
             query: "SELECT ino FROM inode WHERE flags & 8 = 0 AND ino IN (SELECT ino FROM xattr)"),
         IntegrityConstraint(
-            "an identity record is of no file",
+            "identity record of a missing inode",
             mending: [
                 "DELETE FROM identity WHERE id NOT IN (\(recorded))",
                 "DELETE FROM unrecorded WHERE id NOT IN (\(recorded))",
@@ -205,7 +205,7 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "it has no identity record", mending: ["INSERT INTO unrecorded \(unrecorded)"], query: unrecorded),
         IntegrityConstraint(
-            "a link's target is of no link",
+            "has a link target, but is not a symbolic link",
             mending: [
                 "DELETE FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))"
             ],
@@ -213,16 +213,16 @@ extension IntegrityConstraint {
                 SELECT ino FROM symlink WHERE ino NOT IN (SELECT ino FROM inode WHERE \(RuleText.isLink))
                 """),
         IntegrityConstraint(
-            "a link has no target",
+            "symbolic link without a target",
             query: """
                 SELECT ino FROM inode WHERE \(RuleText.isLink) AND ino NOT IN (SELECT ino FROM symlink)
                 """),
         IntegrityConstraint(
-            "it has a name and waits to be destroyed",
+            "on the orphan list, but has a name",
             mending: ["DELETE FROM orphan WHERE ino IN (SELECT ino FROM dentry)"],
             query: "SELECT ino FROM orphan WHERE ino IN (SELECT ino FROM dentry)"),
         IntegrityConstraint(
-            "a missing inode waits to be destroyed",
+            "missing inode on the orphan list",
             mending: ["DELETE FROM orphan WHERE ino NOT IN (SELECT ino FROM inode)"],
             query: "SELECT ino FROM orphan WHERE ino NOT IN (SELECT ino FROM inode)"),
     ]
@@ -230,14 +230,15 @@ extension IntegrityConstraint {
     // MARK: Extents
 
     private static let extents = [
-        IntegrityConstraint("one of its extents is impossible", .content, .extents, query: impossibleExtents),
+        IntegrityConstraint("invalid extent", .content, .extents, query: impossibleExtents),
         IntegrityConstraint("its extents overlap", .content, .extents, query: overlappingExtents),
-        IntegrityConstraint("some of its bytes are in no extent", .content, .extents, query: missingExtents),
+        IntegrityConstraint(
+            "missing extent: some of its bytes have none", .content, .extents, query: missingExtents),
         IntegrityConstraint(
             "an extent belongs to no file", .content, .extents, query: unowned),
         sizes,
         IntegrityConstraint(
-            "it has bytes behind its end",
+            "extent past the file's end",
             mending: [
                 """
                 UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile)
@@ -248,7 +249,7 @@ extension IntegrityConstraint {
     ]
 
     static let sizes = IntegrityConstraint(
-        "it cannot have this size",
+        "invalid size",
         mending: [
             """
             UPDATE inode SET size = \(RuleText.storedEnd) WHERE \(RuleText.isFile) AND NOT \(isSize)

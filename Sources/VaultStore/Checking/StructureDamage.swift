@@ -70,7 +70,7 @@ public enum SegmentFault: Sendable, Hashable {
         let number = SegmentLayout.name(segment).dropLast(4)
         return switch self {
         case .missing: "segment \(number) is missing"
-        case .short: "segment \(number) is cut short"
+        case .short: "segment \(number) is truncated"
         }
     }
 }

@@ -29,7 +29,9 @@ extension Vault {
         return [
             FileDamage(
                 file: file,
-                cause: "does not end with whole segments: it was cut, or growing the vault was interrupted")
+                cause:
+                    "does not end on a segment boundary: it was truncated, or growing the vault was interrupted"
+            )
         ]
     }
 
@@ -64,7 +66,8 @@ extension Vault {
         let file = VaultDirectory.headerName
         for (index, state) in states.enumerated() where !state {
             return [
-                FileDamage(file: file, cause: "copy \(index == 0 ? "A" : "B") is damaged; the other serves")
+                FileDamage(
+                    file: file, cause: "copy \(index == 0 ? "A" : "B") is damaged; the other is intact")
             ]
         }
         return []

@@ -41,10 +41,10 @@ struct TrashReturn {
     /// The message about that many remaining files.
     static func leftLine(_ count: Int) -> String {
         count == 1
-            ? "1 deleted file lies in clear in the desktop's trash: the vault is full, or does not know it: restore or "
-                + "delete it there"
-            : "\(count) deleted files lie in clear in the desktop's trash: the vault is full, or does not know them: "
-                + "restore or delete them there"
+            ? "1 deleted file is unencrypted in the desktop's trash: the vault is full, or has no record of it: "
+                + "restore or delete it there"
+            : "\(count) deleted files are unencrypted in the desktop's trash: the vault is full, or has no record of "
+                + "them: restore or delete them there"
     }
 
     /// Moves the files that were deleted in this session.

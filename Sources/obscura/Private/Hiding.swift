@@ -45,7 +45,7 @@ struct Hiding {
     init(home: String, vault: String) throws(Failure) {
         if isInside(home, vault) {
             throw Failure(
-                .usage, vault, "the home directory is inside it: a session cannot hide the one alone")
+                .usage, vault, "the home directory is inside it: a session cannot hide one without the other")
         }
         self.home = home
         self.vault = vault

@@ -152,7 +152,7 @@ private struct PrivateSession {
         guard daemonEnd == .exited(0) else {
             throw Failure(
                 .failed, directory,
-                "not all could be written to the vault's disk: look for room or faults there")
+                "some changes could not be written to the vault's disk: check it for free space and errors")
         }
         return sessionEnd.map(exitStatus) ?? ExitStatus.failed.rawValue
     }

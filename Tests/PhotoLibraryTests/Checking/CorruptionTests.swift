@@ -25,7 +25,7 @@ import VaultFormat
                     try specimen.flip(sector, offset)
                     #expect(
                         try specimen.check().findings.map(\.text)
-                            == ["\(part.text): copy \(copy) is damaged; the other serves"])
+                            == ["\(part.text): copy \(copy) is damaged; the other is intact"])
                     if offset == 24 { #expect(try specimen.unreadable().isEmpty, "\(part)") }
                     try specimen.flip(sector, offset)
                 }
@@ -66,7 +66,9 @@ import VaultFormat
                 try specimen.flip(sector, 50)
                 #expect(
                     try specimen.check().findings.map(\.text)
-                        == ["root \(root.slot): copy \(copy == 0 ? "A" : "B") is damaged; the other serves"])
+                        == [
+                            "root \(root.slot): copy \(copy == 0 ? "A" : "B") is damaged; the other is intact"
+                        ])
                 #expect(try specimen.unreadable().isEmpty)
                 try specimen.flip(sector, 50)
             }
@@ -128,7 +130,7 @@ import VaultFormat
         try another.files.write(sector, UnsafeRawBufferPointer(page))
         #expect(
             try specimen.check().findings.map(\.text)
-                == ["root \(slot): copy B is damaged; the other serves"])
+                == ["root \(slot): copy B is damaged; the other is intact"])
     }
 
     /// What was not durable is lost with a crash, and that is no damage; the root that it builds on is one.
@@ -234,7 +236,7 @@ import VaultFormat
         try specimen.truncate(segment: segment, to: 70_000)
         let cut = try specimen.check()
         for path in try specimen.unreadable() {
-            #expect(cut.findings.contains { $0.subject.contains(path) && $0.cause.contains("is cut short") })
+            #expect(cut.findings.contains { $0.subject.contains(path) && $0.cause.contains("is truncated") })
         }
     }
 

@@ -61,7 +61,7 @@ import VaultFormat
         try head.withUnsafeBytes { try space.files.write(run.sector, $0) }
         disk.closeAll()
         let plan = try SpaceCheck.run(try vault.unlock(disk)).plan
-        #expect(plan.lines == ["write a descriptor again"])
+        #expect(plan.lines == ["rewrite a descriptor"])
         disk.closeAll()
         let perSegment = UInt64(space.sectorsPerSegment)
         let offset = space.files.start(Int(run.sector / perSegment)) + run.sector % perSegment * 512

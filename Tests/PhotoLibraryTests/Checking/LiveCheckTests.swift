@@ -71,7 +71,7 @@ import VaultFormat
         let lines = try check(fixture).lines
         #expect(
             lines == [
-                "moments/2024-05-01/a.jpg, albums/a.jpg: bytes from 0 on are said to lie where nothing can"
+                "moments/2024-05-01/a.jpg, albums/a.jpg: invalid extent at offset 0: length or sectors out of range"
             ])
     }
 
@@ -89,7 +89,7 @@ import VaultFormat
             let offset = place.sectorB % UInt64(space.sectorsPerSegment) * 512 + 9
             let index = try #require(fixture.library.unlocked).index
             try fixture.vault.damage(spaceIndex: index, segment: segment, offset: offset)
-            #expect(try check(fixture).lines == ["\(page.part.text): copy B is damaged; the other serves"])
+            #expect(try check(fixture).lines == ["\(page.part.text): copy B is damaged; the other is intact"])
             try fixture.vault.damage(spaceIndex: index, segment: segment, offset: offset)
         }
     }
@@ -123,12 +123,12 @@ import VaultFormat
         try fixture.space.publish(frozen, durable: true)
         #expect(
             try Set(check(fixture).lines) == [
-                "moments/2024-05-01/a.jpg, albums/Trip/a.jpg: it does not stand under its day, once",
+                "moments/2024-05-01/a.jpg, albums/Trip/a.jpg: not listed exactly once under its day",
                 "albums/b.bin: it has no identity record",
-                ".: the cost of all thumbnails is counted wrongly",
-                "the allocation: 11 sectors are taken that nobody has",
-                "the allocation: 1 page slots are taken that nobody has",
-                "the allocation: 1 sectors are in use and marked as free",
+                ".: the total of thumbnail bytes is wrong",
+                "the allocation: 11 sectors are allocated but not in use",
+                "the allocation: 1 page slots are allocated but not in use",
+                "the allocation: 1 sectors are in use but marked as free",
             ])
         fixture.closeAnyhow()
     }

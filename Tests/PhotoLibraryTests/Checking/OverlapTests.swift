@@ -208,7 +208,7 @@ import VaultFormat
         }
         let words = try vault.repair().findings.map(\.cause)
         #expect(
-            words.contains { $0.hasPrefix("254 sectors are in use and ") }
+            words.contains { $0.hasPrefix("254 sectors are in use but ") }
                 || words.contains { $0.contains("in use") }, "\(words)")
         #expect(try vault.check().findings.isEmpty)
         try vault.auditIt()

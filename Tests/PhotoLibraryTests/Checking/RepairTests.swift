@@ -28,7 +28,7 @@ import VaultFormat
         for (number, page) in pages.enumerated() {
             try specimen.flip(number % 2 == 0 ? page.place.sectorA : page.place.sectorB, 77)
         }
-        try repair(specimen, ["write \(pages.count) pages again, of which one copy is damaged"])
+        try repair(specimen, ["rewrite \(pages.count) pages with one damaged copy"])
     }
 
     @Test func `a delta`() throws {
@@ -36,7 +36,7 @@ import VaultFormat
         let delta = try #require(
             try specimen.pages().first { if case .delta = $0.part { true } else { false } })
         try specimen.flip(delta.place.sectorB, 77)
-        try repair(specimen, ["write a page again, of which one copy is damaged"])
+        try repair(specimen, ["rewrite a page with one damaged copy"])
     }
 
     @Test func `a delta of which nothing is left`() throws {
@@ -57,7 +57,7 @@ import VaultFormat
         for slot in 0..<3 {
             try specimen.flip(Space.rootSector(slot, copy: slot % 2, files: space.files), 1)
         }
-        try repair(specimen, ["write the second copies of 3 roots again"])
+        try repair(specimen, ["rewrite the second copies of 3 roots"])
     }
 
     @Test func `a root of which nothing is left`() throws {
@@ -67,7 +67,7 @@ import VaultFormat
             try specimen.flip(Space.rootSector(space.rings.nextDurable, copy: copy, files: space.files), 1)
         }
         try repair(
-            specimen, ["go on from the state that can be read, in the place of a root that is lost"])
+            specimen, ["replace a lost root with the newest state that can be read"])
     }
 
     @Test func `a root's copy comes back with the next durable commit`() throws {
@@ -85,7 +85,7 @@ import VaultFormat
         for checked in runs { try specimen.flip(checked.run.sector, 30) }
         let segments = Set(runs.map { Int($0.run.sector / 8192) })
         #expect(try !segments.contains { try specimen.isWhole($0) })
-        try repair(specimen, ["write \(runs.count) descriptors again"])
+        try repair(specimen, ["rewrite \(runs.count) descriptors"])
         for segment in segments where segment > 1 { #expect(try specimen.isWhole(segment)) }
     }
 
@@ -141,12 +141,12 @@ import VaultFormat
         let findings = try specimen.check().findings.map(\.text)
         #expect(
             findings == [
-                "the allocation: 10 sectors are taken that nobody has",
-                "the allocation: 1 page slots are taken that nobody has",
-                "the allocation: 1 sectors are in use and marked as free",
+                "the allocation: 10 sectors are allocated but not in use",
+                "the allocation: 1 page slots are allocated but not in use",
+                "the allocation: 1 sectors are in use but marked as free",
             ])
         try repair(
-            specimen, ["mark a sector as taken that is in use", "free 26 sectors that nobody has"])
+            specimen, ["mark a sector in use as allocated", "free 26 sectors that are not in use"])
         let space = try specimen.unlocked.openSpace(readOnly: true)
         #expect(space.pendingBytes == 0)
     }
@@ -164,7 +164,7 @@ import VaultFormat
         #expect(try specimen.unreadable().isEmpty)
         try repair(
             specimen,
-            ["make the bitmap\(pages.count == 1 ? " of a segment" : "s of \(pages.count) segments") anew"])
+            ["rebuild the bitmap\(pages.count == 1 ? " of a segment" : "s of \(pages.count) segments")"])
     }
 
     @Test func `two extents in one place`() throws {
