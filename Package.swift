@@ -32,6 +32,7 @@ let package = Package(
         .systemLibrary(name: "CGIF", pkgConfig: "libgif", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CTIFF", pkgConfig: "libtiff-4", providers: [.apt(["libtiff-dev"])]),
         .systemLibrary(name: "CHEIF", pkgConfig: "libheif", providers: [.apt(["libheif-dev"])]),
+        .systemLibrary(name: "CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
         .target(name: "CShims"),
@@ -39,6 +40,7 @@ let package = Package(
         .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
+        layer("KernelNames"),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
@@ -55,13 +57,16 @@ let package = Package(
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
         layer(
-            "PhotoLibrary", uses: ["VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO"]),
+            "PhotoLibrary",
+            uses: [
+                "KernelNames", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
+            ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         .executableTarget(
             name: "obscura-worker",
             dependencies: [
                 "PhotoImaging", "CTurboJPEG", "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
-                "CSeccomp", "CShims",
+                "CFreeType", "CSeccomp", "CShims",
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -91,6 +96,7 @@ let package = Package(
                 "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging"]),
+        tests("KernelNamesTests", uses: ["KernelNames"]),
         tests(
             "VaultCatalogueTests",
             uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),

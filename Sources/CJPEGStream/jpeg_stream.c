@@ -6,8 +6,6 @@
 
 #include <jpeglib.h>
 #include <jerror.h>
-#define JPEG_INTERNALS
-#include <jpegint.h>
 
 struct jpeg_stream {
   struct jpeg_decompress_struct decoder;
@@ -19,9 +17,6 @@ struct jpeg_stream {
   long count, given; /* of the file; those libjpeg has been given */
   jpeg_stream_wait wait;
   const void *context;
-  /* Where the picture has restart markers: see `start`. */
-  boolean (*decode_mcu)(j_decompress_ptr decoder, JBLOCKROW *blocks);
-  unsigned restart_interval, until_restart; /* in MCUs */
 };
 
 /* A progressive picture of so many scans is made to take time; TurboJPEG's own limit. */
@@ -65,33 +60,6 @@ static void skip(j_decompress_ptr decoder, long count) {
 
 static void limit_scans(j_common_ptr decoder) {
   if (((j_decompress_ptr)decoder)->input_scan_number > scans_max) fail(decoder);
-}
-
-static boolean decode_mcu(j_decompress_ptr decoder, JBLOCKROW *blocks) {
-  jpeg_stream *stream = of((j_common_ptr)decoder);
-  boolean is_first = stream->until_restart == 0;
-  decoder->restart_interval = is_first ? 1 : 0;
-  if (!stream->decode_mcu(decoder, blocks)) return FALSE;
-  stream->until_restart = (is_first ? stream->restart_interval : stream->until_restart) - 1;
-  return TRUE;
-}
-
-/* Cameras put a restart marker after each row or so, and libjpeg-turbo (jdhuff.c, decode_mcu) does not use its fast way
-   of reading MCUs in a picture that has any, though only the first one after a marker is special: all of its work then
-   takes half as long again. So it is told of an interval of one MCU for each of those, which makes it read the marker,
-   and of none for the others.
-
-   Begins the decoding; `decode_mcu` does the telling. */
-static void start(jpeg_stream *stream) {
-  j_decompress_ptr decoder = &stream->decoder;
-  if (!decoder->progressive_mode && !decoder->arith_code && !decoder->inputctl->has_multiple_scans) {
-    stream->restart_interval = decoder->restart_interval;
-    decoder->restart_interval = decoder->restart_interval ? 1 : 0;
-  }
-  jpeg_start_decompress(decoder);
-  if (!stream->restart_interval) return;
-  stream->decode_mcu = decoder->entropy->decode_mcu;
-  decoder->entropy->decode_mcu = decode_mcu;
 }
 
 jpeg_stream *jpeg_stream_open(const unsigned char *bytes, long count, jpeg_stream_wait wait, const void *context) {
@@ -149,7 +117,7 @@ int jpeg_stream_decode(jpeg_stream *stream, int divisor, unsigned char *rows, lo
   }
   decoder->scale_num = 1;
   decoder->scale_denom = (unsigned)divisor;
-  start(stream);
+  jpeg_start_decompress(decoder);
   if ((long)decoder->output_height != height ||
       (long)decoder->output_width * decoder->output_components > row_bytes)
     return -1;

@@ -1,9 +1,9 @@
 internal import CFuse3
 internal import PhotoLibrary
 
-// Requests about extended attributes. Only `user.*` exist here. Others are refused at once as "not supported
-// by this filesystem" (EOPNOTSUPP): ls(1) then stops asking for security.selinux and access lists on this
-// mount, cp -a and rsync fall back to the mode, and the library need not know.
+// Requests about extended attributes. Only `user.*` exist here. Others are refused at once with "not supported by this
+// filesystem" (EOPNOTSUPP): ls(1) then stops asking for security.selinux and access lists on this mount, cp -a and
+// rsync fall back to the mode, and the library need not know.
 
 func setExtendedAttribute(
     _ request: fuse_req_t?, _ ino: fuse_ino_t, _ name: CString, _ value: CString, _ size: Int, _ flags: Int32

@@ -2,18 +2,19 @@ internal import CFuse3
 internal import PhotoLibrary
 internal import Synchronization
 
-/// What every callback reaches through the session's user data: the library, and how much it is in use.
+/// The state that every callback reaches through the session's user data: the library, and how much it is in use.
 ///
-/// The session keeps it alive for as long as callbacks can come.
+/// The session keeps it alive as long as callbacks can come.
 final class Bridge: Sendable {
     let library: Library
     let initialisation: Initialisation
-    /// Counts requests that mean somebody uses the files; only ever compared with an earlier value.
+    /// Requests that count as use of the files. Only ever compared with an earlier value.
     private let uses = Atomic<UInt64>(0)
     private let opened = Atomic<Int>(0)
-    /// Requests being served that last.
+    /// Requests in service that may take long.
     private let lasting = Atomic<Int>(0)
-    /// Sees to it that there are threads for others while so many requests last. Set once, before the first.
+    /// Starts another worker if `lasting` long requests leave too few for the others. Set once, before the first
+    /// request.
     let makeWorkers = Mutex<(@Sendable (_ lasting: Int) -> Void)?>(nil)
 
     init(library: Library, initialisation: Initialisation) {
@@ -26,11 +27,10 @@ final class Bridge: Sendable {
         Unmanaged<Bridge>.fromOpaque(userData!).takeUnretainedValue()
     }
 
-    /// How often the mount was used so far. statfs(2) is not use: desktops ask for the free space by the
-    /// clock.
+    /// Number of requests so far that count as use. statfs(2) does not: desktops poll the free space.
     var useCount: UInt64 { uses.load(ordering: .relaxed) }
 
-    /// Files and directories that programs hold open now.
+    /// Files and directories that programs have open now.
     var openCount: Int { opened.load(ordering: .relaxed) }
 
     func countUse() {
@@ -38,7 +38,8 @@ final class Bridge: Sendable {
         library.noteRequest()
     }
 
-    /// A request begins to last: others are to be served meanwhile. `endLasting` follows.
+    /// Marks the start of a request that may take long: other requests are to be served meanwhile. `endLasting`
+    /// follows.
     func beginLasting() {
         let count = lasting.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
         makeWorkers.withLock { $0 }?(count)

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import LinuxIO
 
-/// What happens to a running mount, told to the thread that watches over it.
+/// An event of a running mount, sent to the thread that watches it.
 enum ControlEvent: Equatable {
     /// The kernel has the answer to its INIT: requests are served.
     case live
-    /// A worker saw the connection end.
+    /// The last worker saw the connection end.
     case ended
-    /// Somebody in this process wants the mount gone.
+    /// This process asked for the unmount.
     case unmountRequested
     /// A signal of that number arrived.
     case signal(Int32)
@@ -25,7 +25,7 @@ enum ControlEvent: Equatable {
         }
     }
 
-    /// A signal is its own number (1 to 64), so that the signal handler has nothing to compute.
+    /// A signal is its own number (1 to 64), so that the signal handler need not compute anything.
     var byte: UInt8 {
         switch self {
         case .live: Self.liveByte
@@ -36,20 +36,14 @@ enum ControlEvent: Equatable {
     }
 }
 
-/// A pipe of one-byte events: written from any thread and from the signal handler, read by one.
+/// A pipe of one-byte events. Any thread and the signal handler write; one thread reads.
 final class ControlPipe: Sendable {
     private let readEnd: Int32
     /// For the signal handler, which may do no more than write(2).
     let writeEnd: Int32
 
     init() throws(Errno) {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw .last }
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        (readEnd, writeEnd) = (ends[0], ends[1])
+        (readEnd, writeEnd) = try makePipe(isBlocking: false)
     }
 
     deinit {
@@ -57,14 +51,13 @@ final class ControlPipe: Sendable {
         close(writeEnd)
     }
 
-    /// Never blocks. A full pipe holds thousands of events already: one more would tell nothing new.
+    /// Never blocks. A full pipe already holds thousands of events, so one more would add nothing.
     func send(_ event: ControlEvent) {
         var byte = event.byte
         _ = write(writeEnd, &byte, 1)
     }
 
-    /// The next event, or nil when none came within so many milliseconds (nil: for ever) or a signal
-    /// interrupted.
+    /// The next event. Nil if none came within that many milliseconds (nil: for ever) or a signal interrupted the wait.
     func next(milliseconds: Int32?) -> ControlEvent? {
         var wanted = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
         guard poll(&wanted, 1, milliseconds ?? -1) > 0 else { return nil }

@@ -3,8 +3,8 @@ internal import Glibc
 internal import LinuxIO
 internal import PhotoLibrary
 
-/// What stat(2) recommends as the size of a transfer: a chunk of the vault. Programs that buffer
-/// their writes take it, and each write is one request here.
+/// The transfer size that stat(2) recommends: a chunk of the vault. Programs that buffer their writes use it, and each
+/// write is one request here.
 private let transferBytes = 131_072
 
 extension stat {
@@ -26,7 +26,7 @@ extension stat {
 }
 
 extension fuse_entry_param {
-    /// An entry whose inode number is 0 says "no such name", for as long as its timeout.
+    /// An entry with inode number 0 means "no such name", for as long as its timeout.
     init(_ entry: Entry) {
         self.init()
         ino = entry.attributes.ino
@@ -69,7 +69,7 @@ extension AttributeChanges {
 }
 
 extension Name {
-    /// The name that libfuse hands to a callback: never nil, and ended by a NUL.
+    /// The name that libfuse passes to a callback: never nil, and NUL-terminated.
     init(_ pointer: UnsafePointer<CChar>?) { self.init(pointer!) }
 }
 
@@ -78,7 +78,7 @@ func bytes(_ pointer: UnsafePointer<CChar>?) -> [UInt8] {
     Array(UnsafeRawBufferPointer(start: pointer!, count: strlen(pointer!)))
 }
 
-/// The kernel carries a 64-bit number for every open file; ours is a retained reference to its handle.
+/// The kernel carries a 64-bit number for every open file. Ours is a retained reference to the file's handle.
 extension fuse_file_info {
     /// Takes a reference that lasts until `dropHandle`.
     mutating func keep(_ handle: AnyObject) {
@@ -89,7 +89,7 @@ extension fuse_file_info {
         Unmanaged<Handle>.fromOpaque(handlePointer).takeUnretainedValue()
     }
 
-    /// Gives up the reference; the value must not be used for a handle again.
+    /// Releases the reference. The value must not be used for a handle again.
     func dropHandle() { Unmanaged<AnyObject>.fromOpaque(handlePointer).release() }
 
     private var handlePointer: UnsafeRawPointer { UnsafeRawPointer(bitPattern: UInt(fh))! }

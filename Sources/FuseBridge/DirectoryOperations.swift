@@ -39,7 +39,7 @@ func readDirectoryPlus(
     sendListing(request, size, offset, file, plus: true)
 }
 
-/// The kernel's offset is the library's cookie of the last entry it has seen, 0 at the start.
+/// The kernel's offset is the library's cookie of the last entry that it received, 0 at the start.
 private func sendListing(
     _ request: fuse_req_t?, _ size: Int, _ offset: off_t, _ file: FileInformation, plus: Bool
 ) {

@@ -2,9 +2,9 @@ internal import Glibc
 internal import PhotoLibrary
 
 extension FileError {
-    /// The number errno(3) has for this meaning: the only place in Obscura where the two meet.
+    /// The errno(3) number of this error. This is the only place in Obscura that maps one to the other.
     ///
-    /// There is no `default`, so that a new case is given its number here or does not compile.
+    /// There is no `default`: a new case without a number does not compile.
     var errorNumber: Int32 {
         switch self {
         case .noEntry: ENOENT

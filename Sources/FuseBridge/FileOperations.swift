@@ -40,19 +40,19 @@ func openFile(_ request: fuse_req_t?, _ ino: fuse_ino_t, _ file: FileInformation
 }
 
 extension fuse_file_info {
-    /// Keeps the handle and tells the kernel how to treat the file. Only a file open for writing
-    /// needs a FLUSH at each close: a reader's costs a round trip and means nothing.
+    /// Keeps the handle and tells the kernel how to treat the file. Only a file open for writing needs a FLUSH at each
+    /// close; a reader's would cost a round trip for nothing.
     ///
-    /// What is only written goes past the kernel's pages: that saves a copy of every byte, the pages' memory, and a
-    /// question about security.capability. So does what a program writes under a hidden name to rename it (rsync,
-    /// GLib), though it opens it for reading too: where the kernel can still map such a file.
+    /// A file open only for writing bypasses the page cache: that saves a copy of every byte, the pages' memory, and a
+    /// request about security.capability. So does a file that a program creates under a hidden name to rename it later
+    /// (rsync, GLib), although it is open for reading too, if the kernel can still map such a file.
     fileprivate mutating func take(_ handle: FileHandle, _ bridge: Bridge, isWorkingFile: Bool = false) {
         keep(handle)
         bridge.countOpened(1)
         keep_cache = handle.keepsCache ? 1 : 0
         let isOnlyWritten =
             flags & O_ACCMODE == O_WRONLY || isWorkingFile && bridge.initialisation.canMapDirectFiles
-        direct_io = handle.isDirect || isOnlyWritten ? 1 : 0
+        direct_io = isOnlyWritten ? 1 : 0
         noflush = flags & O_ACCMODE == O_RDONLY ? 1 : 0
     }
 }
@@ -121,7 +121,7 @@ func allocate(
 private let seekData: Int32 = 3
 private let seekHole: Int32 = 4
 
-/// Only SEEK_DATA and SEEK_HOLE come here; the kernel answers the others.
+/// Serves only SEEK_DATA and SEEK_HOLE; the kernel answers the others.
 func seekFile(
     _ request: fuse_req_t?, _ ino: fuse_ino_t, _ offset: off_t, _ whence: Int32, _ file: FileInformation
 ) {
@@ -146,7 +146,7 @@ func copyFileRange(
     }
 }
 
-/// No ioctl(2) is served (FICLONE never gets here): ENOTTY, as for any file that has none.
+/// Serves no ioctl(2) (FICLONE never gets here): ENOTTY, as for any file without one.
 func controlFile(
     _ request: fuse_req_t?, _ ino: fuse_ino_t, _ command: UInt32, _ argument: UnsafeMutableRawPointer?,
     _ file: FileInformation, _ flags: UInt32, _ input: UnsafeRawPointer?, _ inputBytes: Int,

@@ -1,7 +1,6 @@
 internal import LinuxIO
 
-/// Decides when a mount has been idle long enough. Driven by one thread, which asks every
-/// `checkMilliseconds`.
+/// Decides when a mount has been idle long enough. Used by one thread, which calls `isOver` every `checkMilliseconds`.
 struct IdleClock {
     private let limitMilliseconds: Int64?
     private var lastUses: UInt64 = .max
@@ -10,13 +9,13 @@ struct IdleClock {
     /// `seconds` nil: never.
     init(seconds: Int?) { limitMilliseconds = seconds.map { (Quantity($0) * Quantity(1000)).clamped() } }
 
-    /// How often to ask: an eighth of the limit, within a quarter second and half a minute. Nil: not at all.
+    /// Interval between two checks: an eighth of the limit, at least 250 ms and at most 30 s. Nil: no checks.
     var checkMilliseconds: Int32? {
         limitMilliseconds.map { Int32(min(max($0 / 8, 250), 30_000)) }
     }
 
-    /// True when `uses` has been the same and nothing open for as long as the limit, by the clock that stands
-    /// still while the machine sleeps: waking a laptop must not unmount.
+    /// Returns true if `uses` has not changed and nothing was open for the whole limit. The clock stands still while
+    /// the machine sleeps: waking a laptop must not unmount.
     mutating func isOver(uses: UInt64, open: Int, now: Int64 = MonotonicClock.milliseconds) -> Bool {
         guard let limitMilliseconds else { return false }
         if uses != lastUses || open > 0 {

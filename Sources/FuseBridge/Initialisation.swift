@@ -2,27 +2,27 @@ internal import CFuse3
 internal import Glibc
 internal import Synchronization
 
-/// The first exchange with the kernel: what both sides can do, and the moment the mount becomes live.
+/// The INIT exchange with the kernel: negotiates capabilities and notices when the mount becomes live.
 final class Initialisation: Sendable {
     private let isLive = Atomic<Bool>(false)
     private let control: ControlPipe
 
-    /// Whether files that bypass the kernel's pages can be mapped all the same: since Linux 6.6.
+    /// Whether files that bypass the page cache can be memory-mapped: since Linux 6.6.
     let canMapDirectFiles = isKernelAtLeast(6, 6)
 
-    /// `control` is told when the kernel has its answer.
+    /// - Parameter control: gets `.live` when the kernel has its answer.
     init(control: ControlPipe) { self.control = control }
 
-    /// Bytes of one read or write at most: what libfuse's buffers hold, and the kernel's own limit.
+    /// Maximum bytes of one read or write: the capacity of libfuse's buffers, and the kernel's own limit.
     static let transferBytesMax: UInt32 = 1 << 20
 
-    /// The INIT callback: chooses among what the kernel offers.
+    /// The INIT callback: chooses among the capabilities that the kernel offers.
     ///
-    /// Pages are dropped only when somebody says so (EXPLICIT_INVAL_DATA): every change comes through the
-    /// kernel or is announced by the notifier, and with AUTO_INVAL_DATA each write, by moving the mtime,
-    /// would throw away the pages it has just filled. Data is copied, not spliced: splicing costs more than
-    /// it saves for bytes that come out of a decryption buffer. The write-back cache stays off: the vault
-    /// must see writes in order and their errors must reach the writer.
+    /// The kernel drops pages only when told to (EXPLICIT_INVAL_DATA): every change comes through the kernel or is
+    /// announced by the notifier. With AUTO_INVAL_DATA each write, by moving the mtime, would throw away the pages it
+    /// has just filled. Data is copied, not spliced: splicing costs more than it saves for bytes that come out of a
+    /// decryption buffer. The write-back cache stays off: the vault must see writes in order, and their errors must
+    /// reach the writer.
     func negotiate(_ connection: inout fuse_conn_info) {
         let wanted =
             FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC
@@ -33,14 +33,14 @@ final class Initialisation: Sendable {
         connection.max_write = Self.transferBytesMax
     }
 
-    /// Sends an answer; the first is the one to INIT, which is completed on its way.
+    /// Sends an answer. The first one answers INIT and gets further flags on its way.
     func send(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>?, _ count: Int32) -> Int {
         if isLive.load(ordering: .relaxed) { return writev(descriptor, pieces, count) }
         return sendFirst(descriptor, pieces!, count)
     }
 
-    /// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know: the kernel then leaves it to the
-    /// library to clear the set-user-id bits, and no longer asks for security.capability before every write.
+    /// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know. The kernel then leaves clearing the set-user-id
+    /// bits to the library, and no longer asks for security.capability before every write.
     private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int
     {
         let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin
@@ -59,12 +59,12 @@ final class Initialisation: Sendable {
     }
 }
 
-/// `struct fuse_init_out` of linux/fuse.h, as far as it is needed here: major, minor, max_readahead, flags,
-/// each 32 bits. Part of the kernel's stable interface.
+/// The part of linux/fuse.h's `struct fuse_init_out` that is needed here: major, minor, max_readahead, flags, 32 bits
+/// each. Part of the kernel's stable interface.
 private enum InitAnswer {
     static let bytesMin = 24
     static let extendedBytesMin = 36
-    /// FUSE_DIRECT_IO_ALLOW_MMAP, bit 36: the fourth of the second 32 flags.
+    /// FUSE_DIRECT_IO_ALLOW_MMAP: bit 36, which is bit 4 of the second 32 flags.
     static let mapDirectFiles: UInt32 = 1 << 4
     private static let initExtended: UInt32 = 1 << 30
     private static let moreFlagsOffset = 32
@@ -83,7 +83,7 @@ private enum InitAnswer {
     }
 }
 
-/// Whether uname(2) tells of this release or a later one.
+/// Whether uname(2) reports this release or a later one.
 private func isKernelAtLeast(_ major: Int, _ minor: Int) -> Bool {
     var names = utsname()
     guard uname(&names) == 0 else { return false }

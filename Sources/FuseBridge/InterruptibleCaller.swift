@@ -1,28 +1,28 @@
 internal import LinuxIO
 
-/// The thread of some program whose request waits for a picture.
+/// The thread of a client program whose request may take long.
 final class InterruptibleCaller: Sendable {
-    /// Called off when the thread is being killed.
+    /// Cancelled when the thread is being killed.
     let cancellation = Cancellation()
     private let thread: Int32
 
-    /// - Parameter thread: its number; 0 where it is in a namespace whose numbers are not ours.
+    /// - Parameter thread: its thread ID; 0 if it is in a pid namespace whose IDs are not ours.
     init(thread: Int32) { self.thread = thread }
 
     static func from(_ userData: UnsafeMutableRawPointer?) -> InterruptibleCaller {
         Unmanaged<InterruptibleCaller>.fromOpaque(userData!).takeUnretainedValue()
     }
 
-    /// The thread got a signal (FUSE_INTERRUPT).
+    /// Handles FUSE_INTERRUPT: the thread received a signal.
     ///
-    /// One that it handles is no reason to fail: what has a handler for SIGCHLD or SIGALRM and calls stat(2) is not
-    /// prepared for EINTR, which the kernel passes on even where the handler has SA_RESTART.
+    /// A signal that the program handles is no reason to fail. A program with a handler for SIGCHLD or SIGALRM that
+    /// calls stat(2) is not prepared for EINTR, which the kernel passes on even if the handler has SA_RESTART.
     func noteSignal() {
         if isBeingKilled { cancellation.cancel() }
     }
 
-    /// Whether SIGKILL is pending, which the kernel gives each thread of a process that any signal kills
-    /// (proc(5), *SigPnd*). True where that cannot be told.
+    /// Whether SIGKILL is pending, which the kernel sends to each thread of a process that any signal kills (proc(5),
+    /// *SigPnd*). True if that cannot be told.
     private var isBeingKilled: Bool {
         guard thread > 0, let status = contents(ofFile: "/proc/\(thread)/status") else { return true }
         let label = "SigPnd:"

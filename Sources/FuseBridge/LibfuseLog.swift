@@ -2,8 +2,8 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// The last line libfuse had to say, for the error that follows. It is never printed: what a user sees is
-/// ours to word. Unchecked Sendable: the lock guards `last`.
+/// Keeps libfuse's last log line for the error that follows, instead of letting libfuse print it. Unchecked Sendable:
+/// the lock guards `last`.
 final class LibfuseLog: @unchecked Sendable {
     static let shared = LibfuseLog()
     private let lock = Lock()
@@ -20,7 +20,8 @@ final class LibfuseLog: @unchecked Sendable {
 
     private func keep(_ line: String) { lock.withLock { last = line } }
 
-    /// The last line, without its prefix and newline; empty when nothing was said since the last call.
+    /// Returns the last line without its prefix and newline, and clears it. Empty if libfuse logged nothing since the
+    /// last call.
     func takeLast() -> String {
         lock.withLock {
             defer { last = "" }

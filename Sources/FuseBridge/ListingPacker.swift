@@ -20,10 +20,10 @@ struct ListingPacker {
         self.request = request
     }
 
-    /// What was packed so far.
+    /// The entries packed so far.
     var packed: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer[..<usedBytes]) }
 
-    /// Adds one entry; false when it does not fit.
+    /// Adds one entry. Returns false if it does not fit.
     mutating func add(_ item: DirectoryEntry) -> Bool {
         precondition(item.name.bytes.count < Self.nameBytesMax)
         for (index, byte) in item.name.bytes.enumerated() { name[index] = CChar(bitPattern: byte) }
@@ -48,8 +48,7 @@ struct ListingPacker {
         return fuse_add_direntry(request, start, room, name.baseAddress, &status, off_t(item.cookie))
     }
 
-    /// An item without attributes ("." and "..") is sent with node number 0: the kernel then makes no inode
-    /// of it.
+    /// An item without attributes ("." and "..") is sent with node number 0: the kernel then creates no inode for it.
     private func addPlus(_ item: DirectoryEntry, _ start: UnsafeMutablePointer<CChar>, _ room: Int) -> Int {
         var parameter = item.entry.map { fuse_entry_param($0) } ?? fuse_entry_param()
         if item.entry == nil {

@@ -19,9 +19,9 @@ public enum MountError: Error, Sendable, Equatable, CustomStringConvertible {
     case deadMount(String)
     /// The user may not mount there.
     case mountPointRefused(String)
-    /// libfuse or fusermount3 refused, in its words.
+    /// libfuse or fusermount3 refused. The text is theirs.
     case refused(String)
-    /// A system call failed; the text says what was being done.
+    /// A system call failed. The text names the action.
     case system(Errno, String)
 
     public var description: String {

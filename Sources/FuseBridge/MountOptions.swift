@@ -1,28 +1,29 @@
 internal import Glibc
 
-/// How a library is mounted. `default_permissions` and `noatime` always hold.
+/// Options of a mount. `default_permissions` and `noatime` are always set.
 public struct MountOptions: Sendable {
     public var readOnly = false
-    /// Others than the mounting user may use the mount. Not root needs `user_allow_other` in /etc/fuse.conf.
+    /// Lets users other than the mounting one use the mount. Unless root mounts, this needs `user_allow_other` in
+    /// /etc/fuse.conf.
     public var allowOther = false
     public var noExec = false
-    /// Device nodes work; only as root, ignored otherwise.
+    /// Device nodes work. Only for root; ignored otherwise.
     public var allowDev = false
-    /// Set-user-id programs work; only as root, ignored otherwise.
+    /// Set-user-id programs work. Only for root; ignored otherwise.
     public var allowSuid = false
-    /// What mount(8) shows as the source. Anyone can read it.
+    /// The source that mount(8) shows. Any user can read it.
     public var fsname = "obscura"
-    /// The type is shown as `fuse.` and this.
+    /// The filesystem type is shown as `fuse.` followed by this.
     public var subtype = "obscura"
-    /// Unmount when nothing was used for so many seconds and no file is open. Nil: never.
+    /// Unmounts after this many seconds without use and without open files. Nil: never.
     public var idleSeconds: Int?
-    /// SIGTERM, SIGINT and SIGHUP unmount, from when the session is made; before `run`, as soon as that is
-    /// called. A process can have one such session at a time.
+    /// SIGTERM, SIGINT, SIGHUP, SIGPWR and SIGUSR1 unmount, from the session's creation on. One that comes before `run`
+    /// takes effect when `run` is called. At most one such session per process at a time.
     public var handlesSignals = true
 
     public init() {}
 
-    /// The options as libfuse reads them.
+    /// The options in libfuse's `-o` syntax.
     var libfuseWords: String {
         var words = ["default_permissions", "noatime", "max_read=\(Initialisation.transferBytesMax)"]
         words += ["fsname=\(escaped(fsname))", "subtype=\(escaped(subtype))"]

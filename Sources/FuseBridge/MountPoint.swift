@@ -2,25 +2,25 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// A mounted filesystem, found by its device number: its directory may have been moved, bound elsewhere or
-/// hidden.
+/// A mounted filesystem, identified by its device number: its directory may have been moved, bind-mounted elsewhere or
+/// covered.
 struct MountPoint: Sendable {
     /// "major:minor".
     let device: String
 
-    /// The newest mount on `directory` of our kind.
+    /// The topmost mount on `directory`. Nil unless its type is `fuse.` followed by `subtype`.
     init?(at directory: String, subtype: String) {
         guard let entry = mountEntry(at: directory), entry.type == "fuse.\(subtype)" else { return nil }
         device = entry.device
     }
 
-    /// Where it is mounted now, newest first.
+    /// The directories where it is mounted now, newest first.
     var directories: [String] {
         mountTable().filter { $0.device == device }.map(\.directory).reversed()
     }
 
-    /// Unmounts it everywhere; false when it is in use or hidden under another mount (never with `lazily`,
-    /// which takes it out of the tree at once and lets its users finish).
+    /// Unmounts it everywhere. Returns false if it is in use or covered by another mount. With `lazily` use does not
+    /// matter: the mount leaves the tree at once, and its users may finish.
     @discardableResult
     func unmount(lazily: Bool) -> Bool {
         for directory in directories {
@@ -31,16 +31,14 @@ struct MountPoint: Sendable {
         return true
     }
 
-    /// Takes it out of the tree where it answers ENOTCONN, because its connection has been closed or severed.
+    /// Unmounts it wherever it answers ENOTCONN, because its connection was closed or aborted.
     ///
-    /// Only then: once a mount is gone its device number may already be that of the next one, on the same
-    /// directory.
+    /// Only there: once a mount is gone, the next mount on the same directory may already have its device number.
     func removeIfDead() {
         for directory in directories where isDeadMount(directory) { _ = detach(directory, lazily: true) }
     }
 
-    /// Lets the kernel read further ahead than its 128 KiB, where we may (root). In pages of the mount's own
-    /// device.
+    /// Sets the read-ahead of the mount's own device, 128 KiB by default. Does nothing unless permitted (root).
     func raiseReadAhead(kibibytes: Int) {
         let descriptor = open("/sys/class/bdi/\(device)/read_ahead_kb", O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -50,15 +48,14 @@ struct MountPoint: Sendable {
     }
 }
 
-/// True where the process behind a mount has gone. Asked by statvfs(3): the kernel may answer stat(2) from
-/// its cache.
+/// Whether the process behind a mount is gone. Uses statvfs(3), because the kernel may answer stat(2) from its cache.
 func isDeadMount(_ directory: String) -> Bool {
     var status = statvfs()
     return statvfs(directory, &status) != 0 && errno == ENOTCONN
 }
 
-/// Unmounts what is on top at `directory`: by itself where it may (root, or in namespaces of its own), else through
-/// fusermount3. False when it is still there.
+/// Unmounts the topmost mount at `directory`: directly where permitted (root, or in namespaces of its own), else
+/// through fusermount3. Returns false if it is still there.
 func detach(_ directory: String, lazily: Bool) -> Bool {
     let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)
     if umount2(directory, flags) == 0 { return true }
@@ -66,7 +63,7 @@ func detach(_ directory: String, lazily: Bool) -> Bool {
     return run(["fusermount3", "-u", "-q"] + (lazily ? ["-z"] : []) + ["--", directory]) == 0
 }
 
-/// Runs a program found in PATH and waits; its exit status, or nil when it could not be run.
+/// Runs a program found in PATH and waits. Returns its exit status, or nil if it could not be run or a signal ended it.
 private func run(_ words: [String]) -> Int32? {
     let copies = words.map { strdup($0) }
     defer { for copy in copies { free(copy) } }

@@ -4,43 +4,42 @@ public import PhotoLibrary
 
 /// Why a mount ended.
 public enum MountEnd: Sendable, Equatable {
-    /// Somebody unmounted it from outside.
+    /// It was unmounted from outside.
     case unmounted
     /// `MountSession.unmount` was called.
     case requested
     /// A signal of that number asked for it.
     case signal(Int32)
-    /// Nothing was used for as long as the options say.
+    /// It was idle for as long as the options allow.
     case idle
 }
 
 /// A mounted library.
 ///
-/// Whatever happens, nothing stays mounted when `run` has returned or the session is gone. The caller closes
-/// the library afterwards. Unchecked Sendable: `run` is called at most once, and only `control` is used by
-/// other threads.
+/// In every case nothing stays mounted when `run` has returned or the session is gone. The caller closes the library
+/// afterwards. Unchecked Sendable: `run` is called at most once, and other threads use only `control`.
 public final class MountSession: @unchecked Sendable {
     private let library: Library
     private let options: MountOptions
     private let bridge: Bridge
     private let control: ControlPipe
-    /// Until `run` has ended.
+    /// Nil once `run` has ended.
     private var session: Session?
     private let notifier: Notifier
     private let mountPoint: MountPoint
-    /// From before the mount is there until this object is gone: what was told to be safe may have to be written when
-    /// the mount has ended, and no signal may end the process before that.
+    /// Lives from before the mount until this object is gone. Data that was reported as safe may still have to be
+    /// written after the mount has ended, and no signal may end the process before that.
     private var signals: SignalWatch?
 
-    /// How long open files may keep being served after a lazy unmount. Then they fail with ENOTCONN.
+    /// How long open files are still served after a lazy unmount. Then they fail with ENOTCONN.
     private static let graceMilliseconds: Int32 = 3000
-    /// The same before the machine sleeps, which does not wait for long (logind: 5 s).
+    /// The same before the machine sleeps, which does not wait long (logind: 5 s).
     private static let sleepGraceMilliseconds: Int32 = 500
-    /// The kernel's own 128 KiB is one chunk: with more, the next chunks are opened while a program looks at
+    /// The kernel's default of 128 KiB is one chunk. With more, the next chunks are decrypted while a program processes
     /// this one.
     private static let readAheadKibibytes = 1024
 
-    /// Mounts the library on `directory`. Programs that look there wait until `run` is called.
+    /// Mounts the library on `directory`. Programs that access it wait until `run` is called.
     public static func mount(
         _ library: Library, at directory: String, options: MountOptions
     ) throws(MountError) -> MountSession {
@@ -78,18 +77,18 @@ public final class MountSession: @unchecked Sendable {
 
     deinit {
         closeDown()
-        // Before the pipe that it writes to.
+        // Before the pipe to which it writes.
         signals = nil
     }
 
-    /// A byte written here is the number of a signal, and does what that signal would.
+    /// A signal number written here as one byte has the effect of that signal.
     public var signalDescriptor: Int32 { control.writeEnd }
 
-    /// Asks `run` to unmount and return; from any thread.
+    /// Asks `run` to unmount and return. May be called from any thread.
     public func unmount() { control.send(.unmountRequested) }
 
-    /// Serves the mount until it is unmounted, by whomever. `onLive` is called once, on this thread, when
-    /// programs can use the mount; not at all when it goes before that.
+    /// Serves the mount until it is unmounted, from inside or outside. Calls `onLive` once, on this thread, when
+    /// programs can use the mount; never if the mount ends before that.
     @discardableResult
     public func run(onLive: () -> Void) throws(MountError) -> MountEnd {
         defer { closeDown() }
@@ -102,18 +101,18 @@ public final class MountSession: @unchecked Sendable {
         return watch(onLive)
     }
 
-    /// The notifier first, while its last message is still served; then the workers; then the connection,
-    /// upon which whoever still waits for an answer gets ENOTCONN.
+    /// Stops the notifier first, while its last message is still served; then the workers; then the connection, upon
+    /// which requests that still wait for an answer get ENOTCONN.
     private func closeDown() {
         notifier.stop()
-        // A worker that compares photos is not to be waited for.
-        library.callOff()
+        // A worker that compares photos must not hold this up.
+        library.cancel()
         session?.stop()
         session = nil
         mountPoint.removeIfDead()
     }
 
-    /// Waits for whatever ends the mount.
+    /// Waits for the end of the mount and returns its reason.
     private func watch(_ onLive: () -> Void) -> MountEnd {
         var idle = IdleClock(seconds: options.idleSeconds)
         let wait = [idle.checkMilliseconds, library.blurMilliseconds].compactMap { $0 }.min()
@@ -135,7 +134,7 @@ public final class MountSession: @unchecked Sendable {
                 takeDown(within: Self.graceMilliseconds)
                 return .requested
             case .signal(let number):
-                // Before all else: a request that waits for the disk holds up whoever waits for its end.
+                // First of all: a request that waits for the disk also holds up everything that waits for that request.
                 if number == SIGUSR1 { library.giveUp() }
                 let isShort = number == SIGPWR || number == SIGUSR1
                 takeDown(within: isShort ? Self.sleepGraceMilliseconds : Self.graceMilliseconds)
@@ -150,19 +149,19 @@ public final class MountSession: @unchecked Sendable {
         }
     }
 
-    /// Unmounts as fusermount3 -u does. While files are open or a program's working directory is inside, the
-    /// mount is taken out of the tree and they are served for a while longer.
+    /// Unmounts as fusermount3 -u does. If files are open or a program's working directory is inside, the mount leaves
+    /// the tree, and they are served for a while longer.
     private func takeDown(within milliseconds: Int32) {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
         // Requests that wait for long work are answered now, so that their clients let go of the mount.
-        bridge.library.callOff()
+        bridge.library.cancel()
         waitForEnd(milliseconds)
     }
 
-    /// Waits until the kernel has let go of the connection, a second request or signal comes, or the time is
-    /// up: a mount that was copied into another namespace may never end.
+    /// Waits until the kernel has closed the connection, a second request or signal comes, or the time is up: a mount
+    /// that was copied into another namespace may never end.
     private func waitForEnd(_ milliseconds: Int32) {
-        // A signal may have come before the mount was live.
+        // A signal may come before the mount is live.
         while control.next(milliseconds: milliseconds) == .live {}
     }
 }

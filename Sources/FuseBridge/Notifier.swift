@@ -3,12 +3,12 @@ internal import Glibc
 internal import LinuxIO
 internal import PhotoLibrary
 
-/// Tells the kernel what it must forget, from a thread of its own.
+/// Sends cache invalidations to the kernel, from a thread of its own.
 ///
-/// The kernel takes the parent's lock for each message, and a process may hold that lock while it waits for
-/// one of our answers: so no request's thread may send one, and no lock of ours is held meanwhile. Callers
-/// only enqueue. A process that is killed while it waits for that lock cannot end: for that there is `obscura-guard`.
-/// Unchecked Sendable: `lock` guards every variable.
+/// The kernel takes the parent directory's lock for each message. A process may hold that lock while it waits for an
+/// answer of ours, so no thread that serves a request may send one, and none of our locks is held meanwhile. Callers
+/// only enqueue. A process that is killed while it waits for that lock cannot end: `obscura-guard` exists for that
+/// case. Unchecked Sendable: `lock` guards every variable.
 final class Notifier: LibraryObserver, @unchecked Sendable {
     private enum Message: Hashable {
         case entry(parent: UInt64, name: Name)
@@ -28,7 +28,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
 
     private let waitingMax: Int
 
-    /// - Parameter waitingMax: messages that may wait.
+    /// - Parameter waitingMax: maximum number of queued messages.
     init(waitingMax: Int) { self.waitingMax = waitingMax }
 
     func invalidateEntry(parent: UInt64, name: Name) { enqueue(.entry(parent: parent, name: name)) }
@@ -38,7 +38,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
 
     var hasUnsent: Bool { lock.withLock { !isStopping && (isSending || !waiting.isEmpty) } }
 
-    /// A message that waits already is not sent twice: it will be sent after this call as well.
+    /// Enqueues a message unless an equal one is queued: that one will be sent after this call as well.
     private func enqueue(_ message: Message) {
         lock.withLock {
             guard !isStopping else { return }
@@ -51,13 +51,13 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
         }
     }
 
-    /// Starts sending to the session, which must live until `stop` has returned.
+    /// Starts sending to the session, which must live until `stop` returns.
     func start(_ session: Session) throws(Errno) {
         thread = try WorkerThread { self.run(session) }
     }
 
-    /// Drops what waits and returns when the thread has ended. The session's workers must still serve, or its
-    /// connection be gone: else the message being sent might wait for ever.
+    /// Discards queued messages and returns when the thread has ended. The session's workers must still serve, or its
+    /// connection must be gone: otherwise the message being sent might wait for ever.
     func stop() {
         lock.withLock {
             isStopping = true
@@ -74,7 +74,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
         }
     }
 
-    /// Waits for messages; nil when there will be no more.
+    /// Waits for messages. Returns nil after `stop`.
     private func take() -> (messages: [Message], overflowed: Bool)? {
         lock.withLock {
             isSending = false
@@ -90,7 +90,7 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
         }
     }
 
-    /// Errors are no news: ENOENT says that the kernel knows no such name, ENODEV that the mount is gone.
+    /// Errors are ignored: ENOENT means that the kernel caches no such dentry, ENODEV that the mount is gone.
     private func send(_ message: Message, _ session: OpaquePointer) {
         switch message {
         case .entry(let parent, let name): expire(parent, name, session)
@@ -100,8 +100,8 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
         }
     }
 
-    /// Expiring (kernel 6.2) makes the kernel ask again at the next use. Before, the name is dropped, which
-    /// also takes a working directory away from under a program.
+    /// Expires a dentry (Linux 6.2): the kernel revalidates it at its next use. Older kernels drop it instead, which
+    /// also takes the working directory away from a program inside.
     private func expire(_ parent: UInt64, _ name: Name, _ session: OpaquePointer) {
         name.bytes.withUnsafeBytes { bytes in
             let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
@@ -118,9 +118,9 @@ final class Notifier: LibraryObserver, @unchecked Sendable {
         }
     }
 
-    /// The way out when the queue overflowed: FUSE_NOTIFY_INC_EPOCH (kernel 6.16) makes every cached name be
-    /// asked again. `struct fuse_out_header`: length, code, and 0 for "no request". Older kernels refuse it;
-    /// names then last their timeout.
+    /// The fallback when the queue overflowed: FUSE_NOTIFY_INC_EPOCH (Linux 6.16) makes the kernel revalidate every
+    /// cached dentry. The message is a `struct fuse_out_header`: length, code, and 0 for "no request". Older kernels
+    /// refuse it; there, dentries live until their timeout.
     private func forgetAllNames(_ session: OpaquePointer) {
         var header: (bytes: UInt32, code: Int32, unique: UInt64) = (16, 8, 0)
         _ = write(fuse_session_fd(session), &header, MemoryLayout.size(ofValue: header))

@@ -1,7 +1,7 @@
 internal import CFuse3
 
-/// The callbacks, in libfuse's order. Locks (flock, fcntl) have none, so the kernel keeps them itself;
-/// access(2) has none, because `default_permissions` lets the kernel decide from mode and owner.
+/// The callbacks, in libfuse's order. Locks (flock, fcntl) have none, so the kernel keeps them itself. access(2) has
+/// none: with `default_permissions` the kernel decides from mode and owner.
 func operationTable() -> fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
     table.`init` = { Bridge.from($0).initialisation.negotiate(&$1!.pointee) }

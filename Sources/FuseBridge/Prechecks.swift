@@ -2,8 +2,8 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// Looks at everything that commonly stands in the way of a mount, so that the error can say what to do;
-/// returns the directory's true path.
+/// Checks for every common obstacle to a mount, so that the error can say what to do. Returns the directory's resolved
+/// path.
 public func checkMountable(_ directory: String, options: MountOptions) throws(MountError) -> String {
     try checkDevice()
     if geteuid() != 0 { try checkHelper(options) }
@@ -41,7 +41,7 @@ private func checkHelper(_ options: MountOptions) throws(MountError) {
     guard permitsAllowOther(contents(ofFile: "/etc/fuse.conf") ?? []) else { throw .allowOtherRefused }
 }
 
-/// Whether fuse.conf(5) lets users pass `allow_other`; read as fusermount3 does: `#` begins a comment anywhere.
+/// Whether fuse.conf(5) lets users pass `allow_other`. Parsed as fusermount3 does: `#` begins a comment anywhere.
 func permitsAllowOther(_ configuration: [UInt8]) -> Bool {
     configuration.split(separator: UInt8(ascii: "\n")).contains { line in
         let words = line.prefix { $0 != UInt8(ascii: "#") }
@@ -50,7 +50,7 @@ func permitsAllowOther(_ configuration: [UInt8]) -> Bool {
     }
 }
 
-/// After a killed mount its directory answers ENOTCONN until somebody unmounts it.
+/// Unmounts a mount of ours whose process was killed: its directory answers ENOTCONN until then.
 private func clearDeadMount(_ directory: String, subtype: String) throws(MountError) {
     guard isDeadMount(directory) else { return }
     let path = absolutePath(directory)

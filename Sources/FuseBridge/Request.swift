@@ -5,9 +5,9 @@ internal import PhotoLibrary
 
 /// One request of the kernel, answered exactly once.
 ///
-/// It cannot be copied and each answer consumes it, so a second answer does not compile; one that is dropped
-/// unanswered answers EIO rather than leave a program waiting for ever. When the kernel no longer wants the
-/// answer (the caller was interrupted) sending fails, which matters only where something was opened.
+/// It cannot be copied and each answer consumes it, so a second answer does not compile. A request that is dropped
+/// without an answer answers EIO, so that no program waits for ever. When the kernel no longer wants the answer (the
+/// caller was interrupted), sending fails, which matters only if something was opened.
 struct Request: ~Copyable {
     private let pointer: fuse_req_t
 
@@ -22,13 +22,13 @@ struct Request: ~Copyable {
     var bridge: Bridge { Bridge.from(fuse_req_userdata(pointer)) }
     var library: Library { bridge.library }
 
-    /// Who asks. Zeros where the kernel writes back pages of a memory map.
+    /// The calling process. Zeros when the kernel writes back pages of a memory map.
     var caller: Caller {
         let context = fuse_req_ctx(pointer).pointee
         return Caller(uid: context.uid, gid: context.gid, pid: context.pid, umask: context.umask)
     }
 
-    /// Does the work and sends what it returns, or its error's number.
+    /// Runs `body` and sends its result, or its error's number.
     consuming func answer(_ body: (borrowing Request) throws(FileError) -> Answer) {
         do throws(FileError) {
             let answer = try body(self)
@@ -38,8 +38,8 @@ struct Request: ~Copyable {
         }
     }
 
-    /// Runs `body`, which may have to wait for a picture where it is about such a node, with what is called off when
-    /// whoever asked is being killed. It then answers EINTR at once, which lets that process end.
+    /// Runs `body`. If requests for `node` may take long, `body` gets a cancellation, which is cancelled when the
+    /// calling thread is being killed. It then answers EINTR at once, which lets that process end.
     borrowing func interruptible<R>(
         _ node: fuse_ino_t, _ body: (Cancellation?) throws(FileError) -> R
     ) throws(FileError) -> R {
@@ -47,13 +47,13 @@ struct Request: ~Copyable {
         return try pointer.interruptible(body)
     }
 
-    /// This request, for work that may turn out to take long. Not to be used after the answer.
+    /// This request, for work that may take long. Must not be used after the answer.
     var asLong: LongCall { LongCall(pointer: pointer, bridge: bridge) }
 
     /// Sends an error number of errno(3), or 0 for plain success.
     consuming func fail(_ errorNumber: Int32) { fuse_reply_err(release(), errorNumber) }
 
-    /// Nothing is sent: for FORGET, which has no answer.
+    /// Sends nothing: FORGET has no answer.
     consuming func finish() { fuse_reply_none(release()) }
 
     /// Sends bytes straight from the library's buffer; at most one copy, into the kernel.
@@ -62,8 +62,8 @@ struct Request: ~Copyable {
         fuse_reply_buf(release(), start, bytes.count)
     }
 
-    /// Sends an opened file or directory; false when nobody waits for it any more, so that RELEASE will never
-    /// come.
+    /// Sends an opened file or directory. Returns false if the caller no longer waits for it, so that RELEASE will
+    /// never come.
     consuming func sendOpened(_ information: borrowing fuse_file_info) -> Bool {
         var information = copy information
         return fuse_reply_open(release(), &information) == 0
@@ -77,8 +77,8 @@ struct Request: ~Copyable {
 
     /// Packs as many of the listing's entries as fit into `byteCount` and sends them.
     ///
-    /// `fill` is given the packer and returns when it says that it is full. An entry that does not fit is not
-    /// sent, so the kernel holds no reference to it.
+    /// `fill` gets the packer and returns when the packer is full. An entry that does not fit is not sent, so the
+    /// kernel holds no reference to it.
     consuming func sendListing(
         byteCount: Int, plus: Bool, _ fill: (Library, inout ListingPacker) throws(FileError) -> Void
     ) {
@@ -117,8 +117,7 @@ struct Request: ~Copyable {
         }
     }
 
-    /// An extended attribute, or the list of them, as getxattr(2) gives it: the size alone where no room is
-    /// offered.
+    /// Sends an extended attribute, or the list of them, as getxattr(2) returns it: only the size if `room` is 0.
     private static func sendValue(_ pointer: fuse_req_t, _ bytes: [UInt8], room: Int) {
         if room == 0 {
             fuse_reply_xattr(pointer, bytes.count)
@@ -132,7 +131,7 @@ struct Request: ~Copyable {
         }
     }
 
-    /// The pointer, to be answered now; the `deinit` no longer will.
+    /// Returns the pointer, which must be answered now: `deinit` no longer does.
     private consuming func release() -> fuse_req_t {
         let pointer = pointer
         discard self
@@ -141,19 +140,19 @@ struct Request: ~Copyable {
 }
 
 extension fuse_req_t {
-    /// Runs `body` with what is called off when whoever asked is being killed.
+    /// Runs `body` with a cancellation, which is cancelled when the calling thread is being killed.
     fileprivate func interruptible<R, E: Error>(_ body: (Cancellation) throws(E) -> R) throws(E) -> R {
         let cancellation = InterruptibleCaller(thread: fuse_req_ctx(self).pointee.pid)
         let data = Unmanaged.passUnretained(cancellation).toOpaque()
-        // Called at once where INTERRUPT came before this.
+        // Called at once if INTERRUPT came before this.
         fuse_req_interrupt_func(self, { _, data in InterruptibleCaller.from(data).noteSignal() }, data)
-        // When this returns, it is not running either.
+        // After this returns, the callback is not running either.
         defer { fuse_req_interrupt_func(self, nil, nil) }
         return try body(cancellation.cancellation)
     }
 }
 
-/// A request that may turn out to take long.
+/// A request that may take long.
 struct LongCall: LongRequest {
     fileprivate let pointer: fuse_req_t
     fileprivate let bridge: Bridge
@@ -165,18 +164,18 @@ struct LongCall: LongRequest {
     }
 }
 
-/// What a callback gives back to the kernel when it succeeded.
+/// The result of a callback that succeeded.
 enum Answer {
     case done
     case entry(Entry)
     case attributes(Attributes, timeout: Double)
-    /// Where a symbolic link points.
+    /// The target of a symbolic link.
     case target([UInt8])
     /// Bytes written or copied.
     case written(Int)
-    /// Where lseek(2) found data or a hole.
+    /// The position of data or a hole, for lseek(2).
     case offset(UInt64)
     case statistics(FilesystemStatistics)
-    /// Extended attributes, for a caller with so many bytes of room (0: it asks for the size).
+    /// Extended attributes, for a caller with a buffer of `room` bytes (0: it asks for the size).
     case value([UInt8], room: Int)
 }

@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// libfuse's session: the connection to the kernel, and the threads that serve it.
 ///
-/// The threads are ours and not `fuse_session_loop_mt`'s, which ends them by pthread_cancel: that would
-/// unwind Swift frames. Unchecked Sendable: libfuse's session may be used from any thread.
+/// It does not use the threads of `fuse_session_loop_mt`, which ends them by pthread_cancel: that would unwind Swift
+/// frames. Unchecked Sendable: libfuse's session may be used from any thread.
 final class Session: @unchecked Sendable {
     /// For the notifier.
     let pointer: OpaquePointer
@@ -17,15 +17,14 @@ final class Session: @unchecked Sendable {
     private let running = Atomic<Int>(0)
     private let turn = ReadTurn()
 
-    /// Each may come to hold a 1 MiB buffer. More than there are cores, because some requests wait (fsync,
-    /// thumbnails).
+    /// Each may hold a 1 MiB buffer. More workers than cores, because some requests wait (fsync, thumbnails).
     private static let workersAtFirst = 8
-    /// Others are started so that this many are left for what does not last: no number of slow thumbnails holds up
+    /// Further workers are started so that this many are left for short requests: no number of slow thumbnails holds up
     /// anything else.
     private static let undetainedMin = 4
     private static let workersMax = 64
 
-    /// Nil when libfuse does not take the mount options (its log says why).
+    /// Nil if libfuse rejects the mount options (its log says why).
     init?(options: String, bridge: Bridge, control: ControlPipe) {
         self.bridge = bridge
         self.control = control
@@ -44,10 +43,10 @@ final class Session: @unchecked Sendable {
         pointer = session
     }
 
-    /// Closes the connection: whatever the kernel still waits for fails with ENOTCONN. Does not unmount.
+    /// Closes the connection: requests that still wait for an answer fail with ENOTCONN. Does not unmount.
     deinit { fuse_session_destroy(pointer) }
 
-    /// Mounts on `directory`; false when that failed (libfuse's log says why).
+    /// Mounts on `directory`. Returns false on failure (libfuse's log says why).
     func mount(at directory: String) -> Bool {
         guard fuse_session_mount(pointer, directory) == 0 else { return false }
         var calls = fuse_custom_io()
@@ -61,7 +60,7 @@ final class Session: @unchecked Sendable {
         return true
     }
 
-    /// Starts the workers; the last to end says so to the control pipe.
+    /// Starts the workers. The last one to end sends `.ended` to the control pipe.
     func start() throws(Errno) {
         bridge.makeWorkers.withLock { $0 = { [weak self] lasting in self?.makeWorkers(besides: lasting) } }
         for number in 0..<Self.workersAtFirst {
@@ -83,15 +82,15 @@ final class Session: @unchecked Sendable {
         }
     }
 
-    /// Starts another worker where so many requests that last leave too few.
+    /// Starts another worker if `lasting` long requests leave too few.
     private func makeWorkers(besides lasting: Int) {
         let workerCount = running.load(ordering: .acquiring)
         guard workerCount - lasting < Self.undetainedMin, workerCount < Self.workersMax else { return }
-        // Where there can be no more, others wait for the first that is done.
+        // If no thread can be started, other requests wait for the first worker that is done.
         try? startWorker()
     }
 
-    /// Serves a request that may last, as others are to be served meanwhile.
+    /// Serves a request that may take long. Other requests are served meanwhile.
     private func processLasting(_ buffer: inout fuse_buf) {
         bridge.beginLasting()
         turn.pass()
@@ -99,7 +98,7 @@ final class Session: @unchecked Sendable {
         bridge.endLasting()
     }
 
-    /// One worker: requests are received and processed until the connection ends or `stop` is called.
+    /// Body of a worker: receives and processes requests until the connection ends or `stop` is called.
     private func serve() {
         var buffer = fuse_buf()
         var number = turn.take()
@@ -119,7 +118,7 @@ final class Session: @unchecked Sendable {
         }
         fuse_session_exit(pointer)
         free(buffer.mem)
-        // The next to take the turn finds that it is over.
+        // The next worker to take the turn finds that the session has exited.
         turn.pass()
         if running.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
             control.send(.ended)
@@ -139,12 +138,11 @@ final class Session: @unchecked Sendable {
         return poll(&descriptor, 1, 0) == 1
     }
 
-    /// Makes the workers end after the requests they are at, though the connection lives. Returns when they
-    /// have ended.
+    /// Makes the workers end after their current requests, although the connection lives. Returns when they have ended.
     func stop() {
         WorkerThread.prepareInterrupts()
         fuse_session_exit(pointer)
-        // A worker may have looked at the flag and not yet be in read(2): it is woken until it has ended.
+        // A worker may have read the flag but not yet be in read(2), so it is interrupted until it has ended.
         while running.load(ordering: .acquiring) > 0 {
             workers.withLock { workers in for worker in workers { worker.interrupt() } }
             usleep(2_000)

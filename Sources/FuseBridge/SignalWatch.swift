@@ -4,11 +4,11 @@ internal import Synchronization
 /// The pipe the signal handler writes to, or -1. A process has one set of signal handlers, hence a global.
 private let signalDescriptor = Atomic<Int32>(-1)
 
-/// While it exists, SIGTERM, SIGINT, SIGHUP, SIGPWR (the machine is about to sleep) and SIGUSR1 (what is not written is
-/// given up) become control events, and SIGPIPE nothing.
+/// While an instance exists, SIGTERM, SIGINT, SIGHUP, SIGPWR (the machine is about to sleep) and SIGUSR1 (unwritten
+/// data is given up) become control events, and SIGPIPE is ignored.
 ///
-/// Handlers rather than blocked signals: the library has threads of its own, started before, that would take
-/// an unblocked signal and end the process.
+/// Uses handlers rather than blocked signals: the library's own threads, started before, would take an unblocked
+/// signal, which would end the process.
 final class SignalWatch {
     private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGPWR, SIGUSR1]
     private var previous: [(number: Int32, action: sigaction)] = []
@@ -36,7 +36,7 @@ final class SignalWatch {
     }
 }
 
-/// Runs in a signal handler: one write(2), errno left as it was.
+/// Runs in a signal handler: makes one write(2) and preserves errno.
 private func sendToPipe(_ number: Int32) {
     let saved = errno
     var byte = UInt8(truncatingIfNeeded: number)

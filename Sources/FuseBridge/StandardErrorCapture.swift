@@ -1,27 +1,23 @@
 internal import Glibc
+internal import LinuxIO
 
-/// What is written to standard error while it exists: fusermount3, which libfuse runs for users other than root,
-/// tells nobody else why it refuses.
+/// Captures standard error while it exists. libfuse runs fusermount3 for users other than root, and fusermount3 gives
+/// its reason for a refusal only there.
 ///
-/// Standard error belongs to the whole process, so it exists for one mount(2) and no longer.
+/// Standard error belongs to the whole process, so an instance exists only during one mount(2).
 final class StandardErrorCapture {
     private let readEnd: Int32
-    /// What standard error was; -1 after `end`.
+    /// A copy of the original standard error; -1 after `end`.
     private var previous: Int32
 
-    /// Nil as root, for whom no program is run, and where there are no descriptors left.
+    /// Nil for root, for whom libfuse runs no program, and when no descriptors are left.
     init?() {
-        var ends: [Int32] = [-1, -1]
-        guard geteuid() != 0, pipe(&ends) == 0 else { return nil }
+        // A full pipe must not block a writer.
+        guard geteuid() != 0, let ends = try? makePipe(isBlocking: false) else { return nil }
         let copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
-        (readEnd, previous) = (ends[0], copy)
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            // Whatever fills the pipe is not waited for.
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        if copy >= 0 { dup2(ends[1], STDERR_FILENO) }
-        close(ends[1])
+        (readEnd, previous) = (ends.read, copy)
+        if copy >= 0 { dup2(ends.write, STDERR_FILENO) }
+        close(ends.write)
     }
 
     deinit {
@@ -29,7 +25,7 @@ final class StandardErrorCapture {
         close(readEnd)
     }
 
-    /// Gives standard error back; returns the last line that was written, without the program's name.
+    /// Restores standard error. Returns the last line that was written, without the program's name.
     func end() -> String {
         restore()
         var bytes = [UInt8](repeating: 0, count: 4096)

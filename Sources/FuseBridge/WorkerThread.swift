@@ -2,14 +2,14 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// A thread of the operating system: libfuse's calls block, which Swift's own tasks must not.
+/// A POSIX thread. libfuse's calls block, which Swift's tasks must not.
 struct WorkerThread: Sendable {
     private let thread: pthread_t
 
-    /// Enough for SQLite and decoding; eight stacks of the default 8 MiB would count where memory is locked.
+    /// Enough for SQLite and decoding. Eight stacks of the default 8 MiB would count where memory is locked.
     private static let stackBytes = 1 << 20
 
-    /// Starts `body`. No signal but `wakeSignal` is delivered to the thread.
+    /// Starts `body`. Only `wakeSignal` is delivered to the thread.
     init(_ body: @escaping @Sendable () -> Void) throws(Errno) {
         var (all, previous) = (sigset_t(), sigset_t())
         sigfillset(&all)
@@ -32,18 +32,18 @@ struct WorkerThread: Sendable {
 
     func join() { pthread_join(thread, nil) }
 
-    /// A signal nobody else uses, ignored by default: it only makes a blocked system call return EINTR.
+    /// A signal without any other use here, ignored by default. It only makes a blocked system call return EINTR.
     private static let wakeSignal = SIGURG
 
-    /// Gives `wakeSignal` a handler that does nothing, without which it would not interrupt.
+    /// Installs an empty handler for `wakeSignal`; without a handler the signal would not interrupt.
     static func prepareInterrupts() {
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { _ in }
         sigaction(wakeSignal, &action, nil)
     }
 
-    /// Makes the system call the thread is blocked in, if any, return EINTR. After `prepareInterrupts`,
-    /// before `join`.
+    /// Makes the system call in which the thread is blocked, if any, return EINTR. Call it after `prepareInterrupts`
+    /// and before `join`.
     func interrupt() { pthread_kill(thread, Self.wakeSignal) }
 }
 

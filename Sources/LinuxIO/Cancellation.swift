@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Tells whoever works or waits that nobody wants the result any more. Never taken back.
+/// Tells workers and waiters that the result is no longer wanted. Cannot be undone.
 public final class Cancellation: Sendable {
     private struct Actions {
         var pending: [UInt64: @Sendable () -> Void] = [:]
@@ -9,13 +9,12 @@ public final class Cancellation: Sendable {
     private let actions = Mutex(Actions())
     private let flag = Atomic(false)
 
-    /// Nothing is called off yet.
     public init() {}
 
     /// Whether `cancel` was called. Takes no lock.
     public var isCancelled: Bool { flag.load(ordering: .sequentiallyConsistent) }
 
-    /// Calls off. From any thread that holds no lock which the actions take.
+    /// Cancels and runs the pending actions. The caller must not hold a lock that an action takes.
     public func cancel() {
         guard !flag.exchange(true, ordering: .sequentiallyConsistent) else { return }
         actions.withLock { actions in
@@ -23,15 +22,15 @@ public final class Cancellation: Sendable {
         }
     }
 
-    /// Runs `body`; `onCancel` is called once when it is called off meanwhile, or was before. When this has
-    /// returned, `onCancel` is neither running nor will be.
+    /// Runs `body`. Calls `onCancel` once if this is cancelled meanwhile, or was before. After this returns, `onCancel`
+    /// is neither running nor will be.
     public func during<R, E: Error>(
         _ onCancel: @escaping @Sendable () -> Void, _ body: () throws(E) -> R
     ) throws(E) -> R {
         let number = actions.withLock { actions in
             actions.count += 1
             actions.pending[actions.count] = onCancel
-            // Who set the flag has been here already, or will find the action.
+            // If the flag is set, `cancel` may have run the pending actions already; if not, it will find this one.
             if isCancelled, actions.pending.removeValue(forKey: actions.count) != nil { onCancel() }
             return actions.count
         }

@@ -1,13 +1,13 @@
 import Glibc
 import Synchronization
 
-/// Processors that may be used, at least 1.
+/// Number of processors that may be used, at least 1.
 public let coreCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
 
-/// Calls `body` with each number below `count`, on one thread a core, the calling thread among them; returns when all
-/// have ended. The numbers are taken in order.
+/// Calls `body` with each number below `count`, in order, on one thread per core, including the calling thread. Returns
+/// when all threads have ended.
 ///
-/// - Parameter ownTurn: called on the calling thread, after each of its numbers; false: no further one is begun.
+/// - Parameter ownTurn: called on the calling thread after each of its numbers; false: no further number is started.
 public func onAllCores(
     _ count: Int, _ body: @escaping @Sendable (Int) -> Void, ownTurn: () -> Bool = { true }
 ) {
@@ -29,7 +29,7 @@ private final class Turns: Sendable {
         self.body = body
     }
 
-    /// False where there is none left.
+    /// Returns false if no number is left.
     func takeOne() -> Bool {
         let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
         guard number < count else { return false }
@@ -39,7 +39,7 @@ private final class Turns: Sendable {
 
     func stop() { next.store(count, ordering: .relaxed) }
 
-    /// Nil where the machine has no thread to give: the others do its work.
+    /// Nil if no thread can be created: the others do its work.
     func startThread() -> pthread_t? {
         var thread = pthread_t()
         let own = Unmanaged.passRetained(self)

@@ -1,13 +1,13 @@
 import Glibc
 
-/// An error number of the kernel, as errno(3) lists them.
+/// An error number of the kernel, as listed in errno(3).
 public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertible {
     /// The number, e.g. 28 for ENOSPC.
     public var rawValue: Int32
 
     public init(_ rawValue: Int32) { self.rawValue = rawValue }
 
-    /// What the calling thread's last failed call left in `errno`.
+    /// The `errno` of the calling thread's last failed call.
     public static var last: Errno { Errno(Glibc.errno) }
 
     public static let noEntry = Errno(ENOENT)
@@ -25,10 +25,10 @@ public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertib
     public static let stale = Errno(ESTALE)
     public static let fileTooLarge = Errno(EFBIG)
 
-    /// True where the host has no room left: ENOSPC and EDQUOT.
+    /// Whether the host has no room left: ENOSPC and EDQUOT.
     public var meansNoRoom: Bool { self == .noSpace || self == .quotaExceeded }
 
-    /// True where the host does not let this process write there, whatever it writes: EROFS, EACCES and EPERM.
+    /// Whether the host refuses every write of this process there: EROFS, EACCES and EPERM.
     public var refusesWriting: Bool {
         self == .readOnlyFileSystem || self == .accessDenied || self == .notPermitted
     }
@@ -37,7 +37,7 @@ public struct Errno: Error, Equatable, Hashable, Sendable, CustomStringConvertib
     public var description: String { String(cString: strerror(rawValue)) }
 }
 
-/// Calls `body` until it is not interrupted by a signal; a result of -1 becomes the thrown `Errno`.
+/// Repeats `body` while signals interrupt it. Throws an `Errno` if it returns -1.
 @inline(__always)
 func retryingInterrupts<T: SignedInteger>(_ body: () -> T) throws(Errno) -> T {
     while true {

@@ -1,31 +1,31 @@
 import Glibc
 
-/// Where an open file has bytes, and where it has holes, which read as zeros.
+/// The ranges of an open file that contain data, as opposed to holes, which read as zeros.
 ///
-/// Hosts tell by lseek(2), some not at all and some wrongly: a large hole is looked into, small ones are read like
-/// bytes.
+/// Hosts report them through lseek(2), some not at all and some wrongly. So large holes are probed, and small ones are
+/// read like data.
 public struct FileLayout: Sendable, Equatable {
-    /// In their order. Between them, and behind the last, are holes.
+    /// The ranges of data, in ascending order. Everything else is a hole.
     public let stored: [Range<UInt64>]
 
-    /// Smaller holes count as bytes.
+    /// Smaller holes count as data.
     public static let holeBytesMin: UInt64 = 1 << 20
-    /// A file of more pieces is read like one without holes.
+    /// A file with more ranges is read like one without holes.
     static let piecesMax = 1 << 20
     private static let probeBytes = 4096
     private static let probesPerHole: UInt64 = 8
 
-    /// The host's calls that tell a file's layout, and its bytes.
+    /// The calls to the host that report a file's layout and read its bytes.
     public protocol Host {
-        /// The first byte of a hole, or of what is none, from `offset` on: SEEK_HOLE and SEEK_DATA of lseek(2). ENXIO
-        /// where there is none.
+        /// The first byte of a hole, or of data, at or after `offset`: SEEK_HOLE and SEEK_DATA of lseek(2). Throws
+        /// ENXIO if there is none.
         func seek(_ offset: UInt64, hole: Bool) throws(Errno) -> UInt64
         /// As pread(2); -1 on an error.
         func read(at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) -> Int
     }
 
-    /// The layout of a file of `size` bytes. Nil where the host does not tell it, contradicts itself, or has bytes
-    /// other than zeros in a hole: then all of the file is to be read.
+    /// The layout of a file of `size` bytes. Nil if the host does not report it, contradicts itself, or has non-zero
+    /// bytes in a hole: then the whole file must be read.
     public init?(of host: some Host, size: UInt64) {
         var found: [Range<UInt64>] = []
         var position: UInt64 = 0
@@ -50,19 +50,19 @@ public struct FileLayout: Sendable, Equatable {
         stored = found
     }
 
-    /// The next bytes; an empty range where a hole reaches the end. Nil where that cannot be told.
+    /// The next range of data; empty if a hole reaches the end. Nil if that cannot be told.
     private static func nextStored(_ host: some Host, _ position: UInt64, _ size: UInt64) -> Range<UInt64>? {
         let (start, end): (UInt64, UInt64)
         do throws(Errno) { start = try host.seek(position, hole: false) } catch {
             return error == Errno(ENXIO) ? size..<size : nil
         }
         do throws(Errno) { end = try host.seek(start, hole: true) } catch { return nil }
-        // It may have grown meanwhile: what comes after `size` is another's to notice.
+        // The file may have grown meanwhile. Data after `size` is not reported here.
         guard start >= position, end > start || start >= size else { return nil }
         return min(start, size)..<min(end, size)
     }
 
-    /// Looks into a hole.
+    /// Samples a hole. Returns false if a sample cannot be read or is not all zeros.
     private static func isZero(_ host: some Host, _ hole: Range<UInt64>) -> Bool {
         let length = hole.upperBound - hole.lowerBound
         guard length > 0 else { return true }
@@ -80,7 +80,7 @@ public struct FileLayout: Sendable, Equatable {
         }
     }
 
-    /// The first bytes from `offset` on; nil where a hole reaches the end.
+    /// The first range of data at or after `offset`; nil if a hole reaches the end.
     public func storedRange(from offset: UInt64) -> Range<UInt64>? {
         var (low, high) = (0, stored.count)
         while low < high {
@@ -92,7 +92,7 @@ public struct FileLayout: Sendable, Equatable {
     }
 }
 
-/// Whether all bytes are zeros. Others most often begin with one that is not.
+/// Whether all bytes are zeros. Other data most often begins with a non-zero byte.
 public func isAllZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard let start = bytes.baseAddress, !bytes.isEmpty else { return true }
     return bytes[0] == 0 && memcmp(start, start + 1, bytes.count - 1) == 0

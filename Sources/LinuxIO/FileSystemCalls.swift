@@ -1,7 +1,7 @@
 import CShims
 import Glibc
 
-/// What fstat(2) tells that the vault needs.
+/// The results of fstat(2) that the vault needs.
 public struct FileStatus: Sendable, Equatable {
     public var device: UInt64
     public var inode: UInt64
@@ -34,13 +34,13 @@ public struct FileStatus: Sendable, Equatable {
     }
 }
 
-/// What fstatfs(2) tells: bytes of the host filesystem and its type's magic number (statfs(2)).
+/// Size and free space of the host filesystem in bytes, and its type's magic number (statfs(2)), from fstatfs(2).
 public struct HostStatus: Sendable, Equatable {
-    /// Available on a host that does not tell its size: some network and FUSE filesystems answer 0 of 0 blocks. They
-    /// refuse what does not fit when it is written.
+    /// The available bytes of a host that does not report its size: some network and FUSE filesystems answer 0 of 0
+    /// blocks. They refuse data that does not fit when it is written.
     public static let untoldBytes: UInt64 = 1 << 50
 
-    /// As every size from the host, at most `Quantity.max`: sums of several cannot overflow.
+    /// Like every size from the host, at most `Quantity.max`, so that sums of several cannot overflow.
     public let totalBytes: UInt64
     public let availableBytes: UInt64
     public var typeMagic: UInt64
@@ -51,7 +51,7 @@ public struct HostStatus: Sendable, Equatable {
         self.typeMagic = typeMagic
     }
 
-    /// The result of fstatvfs(3): block counts, which a host may have made up.
+    /// From the block counts of fstatvfs(3), which a host may have made up.
     init(_ status: statvfs, typeMagic: UInt64) {
         let block = Quantity(status.f_frsize)
         self.init(
@@ -62,9 +62,9 @@ public struct HostStatus: Sendable, Equatable {
     }
 }
 
-/// The system calls with which a vault is touched: the one seam where tests count, record and fail them.
+/// The system calls on a vault: the one seam where tests count, record and fail them.
 ///
-/// Descriptors are plain numbers; who opened one closes it. Every method retries EINTR itself and throws the
+/// Descriptors are plain numbers; the caller that opens one closes it. Every method retries EINTR itself and throws the
 /// `Errno` of the call. Reads and writes may be short, as the kernel's are; `pread`'s 0 means end of file.
 public protocol FileSystemCalls: AnyObject, Sendable {
     /// openat(2) with O_CLOEXEC added. `directory` may be AT_FDCWD.
@@ -78,34 +78,33 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno)
     /// posix_fallocate semantics without the emulation: EOPNOTSUPP where the host cannot.
     func allocate(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
-    /// As `allocate` from 0 on, without a change of the file's size (FALLOC_FL_KEEP_SIZE).
+    /// As `allocate` from 0 on, but does not change the file's size (FALLOC_FL_KEEP_SIZE).
     func reserve(_ descriptor: Int32, bytes: UInt64) throws(Errno)
     /// fallocate(2), FALLOC_FL_PUNCH_HOLE: the bytes read as zeros and take no disk. EOPNOTSUPP where the host cannot.
     func punchHole(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
-    /// Sets a file's times to now, `count` times over, or as often as 100 ms allow: utimensat(2).
+    /// Sets a file's times to now, `count` times, or as often as 100 ms allow: utimensat(2).
     func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno)
     func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno)
     func unlink(_ directory: Int32, _ path: String) throws(Errno)
-    /// Gives a file of a directory another name there. With `isExchange` both names must exist and are exchanged in
-    /// one step (RENAME_EXCHANGE of renameat2(2)); else the new one must not (RENAME_NOREPLACE). EINVAL where the host
-    /// cannot.
+    /// Renames a file within a directory. With `isExchange` both names must exist and are exchanged atomically
+    /// (RENAME_EXCHANGE of renameat2(2)); else the new name must not exist (RENAME_NOREPLACE). Throws EINVAL where the
+    /// host cannot.
     func rename(_ directory: Int32, _ from: String, _ to: String, isExchange: Bool) throws(Errno)
-    /// Throws why names cannot be made in a directory by this process: faccessat(2) with W_OK and AT_EACCESS.
+    /// Throws an error if this process cannot create names in a directory: faccessat(2) with W_OK and AT_EACCESS.
     func checkWritable(_ directory: Int32) throws(Errno)
-    /// The names in a directory, "." and ".." left out, in no order.
+    /// The names in a directory, without "." and "..", in no particular order.
     func list(_ directory: Int32) throws(Errno) -> [String]
-    /// flock(2), exclusive, not waiting: EWOULDBLOCK where another holds it.
+    /// flock(2), exclusive and without waiting: throws EWOULDBLOCK if another holds it.
     func lock(_ descriptor: Int32) throws(Errno)
-    /// Asks the kernel to have these bytes in memory soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only advice: it does
-    /// not wait, and nothing fails.
+    /// Asks the kernel to read these bytes into the page cache soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only
+    /// advice: it does not wait, and never fails.
     func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
-    /// Asks the kernel to read nothing of a file but what it is asked for (posix_fadvise(2), POSIX_FADV_RANDOM). Only
-    /// advice, as `readSoon`.
+    /// Turns off the kernel's read-ahead for a file (posix_fadvise(2), POSIX_FADV_RANDOM). Only advice, as `readSoon`.
     func readNothingAhead(_ descriptor: Int32)
-    /// Asks the kernel to keep no copy of these bytes in memory (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
-    /// file's end where `length` is 0. Only advice, as `readSoon`.
+    /// Asks the kernel to drop these bytes from the page cache (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
+    /// file's end if `length` is 0. Only advice, as `readSoon`.
     func forget(_ descriptor: Int32, offset: UInt64, length: UInt64)
 }
 
@@ -114,9 +113,9 @@ extension FileSystemCalls {
     public func readNothingAhead(_ descriptor: Int32) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
 
-    /// Opens a file and reads from it what the disk or the server has, and not this kernel's memory of it, as far as
-    /// the host can tell the two apart. `bytes` and `offset` are whole pages of 4096 bytes. Returns how many bytes were
-    /// read: fewer at the file's end.
+    /// Opens a file and reads from the disk or the server, not from this kernel's page cache, as far as the host can
+    /// tell the two apart. `bytes` and `offset` are whole pages of 4096 bytes. Returns how many bytes were read: fewer
+    /// at the file's end.
     public func readPastCache(
         _ directory: Int32, _ path: String, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(Errno) -> Int {
@@ -133,7 +132,7 @@ extension FileSystemCalls {
         }
     }
 
-    /// As `open`, so that reading leaves no trace in the access time, where the caller owns the file.
+    /// As `open`, but reading does not change the access time if the caller owns the file.
     private func openTraceless(
         _ directory: Int32, _ path: String, flags: Int32, mode: UInt32
     ) throws(Errno) -> Int32 {
@@ -144,8 +143,8 @@ extension FileSystemCalls {
         }
     }
 
-    /// As `openTraceless`, of a regular file alone. What else has the name is as good as not there, and not touched:
-    /// no FIFO lets us wait, no device notices. Where a file was to be made there it is in the way: EEXIST.
+    /// As `openTraceless`, for regular files only. Anything else under the name counts as missing and is not touched:
+    /// no FIFO blocks us, no device notices. With O_CREAT it is in the way: EEXIST.
     public func openRegular(
         _ directory: Int32, _ path: String, flags: Int32, mode: UInt32
     ) throws(Errno) -> Int32 {

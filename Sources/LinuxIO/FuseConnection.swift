@@ -3,7 +3,7 @@ internal import Glibc
 
 extension MountEntry {
     /// The number by which fusectl knows the connection between the kernel and the program that serves the mount. Nil
-    /// where that is none of FUSE.
+    /// if this is not a FUSE mount.
     public var fuseConnection: Int? {
         let numbers = device.split(separator: ":")
         guard type.hasPrefix("fuse."), numbers.count == 2, numbers[0] == "0" else { return nil }
@@ -11,23 +11,23 @@ extension MountEntry {
     }
 }
 
-/// A descriptor to which any byte is written to abort a FUSE connection: whoever waits for an answer gets an error. It
-/// is of that connection alone, also when its number is another's later. -1 where this user may not, or there is no
-/// such connection.
+/// Opens the file that aborts a FUSE connection when any byte is written to it: requests that wait for an answer get an
+/// error. The descriptor belongs to that connection alone, even if another one gets its number later. Returns -1 if
+/// this user may not open it, or there is no such connection.
 ///
-/// Most systems mount fusectl, where it belongs to who mounted; where nobody has, root can do without. Source:
-/// Documentation/filesystems/fuse/fuse.rst of Linux.
+/// Most systems mount fusectl, where the file belongs to the user who mounted. Where fusectl is not mounted, root can
+/// do without. Source: Documentation/filesystems/fuse/fuse.rst of Linux.
 public func openAbort(ofConnection number: Int) -> Int32 {
     openFile("abort", ofConnection: number, O_WRONLY)
 }
 
-/// A descriptor by which `isConnected` tells whether a FUSE connection still is. -1 as of `openAbort`.
+/// Opens a file by which `isConnected` tells whether a FUSE connection still exists. Returns -1 as `openAbort` does.
 public func openWaiting(ofConnection number: Int) -> Int32 {
     openFile("waiting", ofConnection: number, O_RDONLY)
 }
 
-/// Whether the kernel still has the connection that a descriptor of `openWaiting` was opened for: something is
-/// mounted, in whichever mount namespace, or open.
+/// Whether the kernel still has the connection for which `openWaiting` opened the descriptor: something is mounted, in
+/// any mount namespace, or open.
 public func isConnected(_ descriptor: Int32) -> Bool {
     var byte: UInt8 = 0
     return descriptor >= 0 && pread(descriptor, &byte, 1, 0) == 1

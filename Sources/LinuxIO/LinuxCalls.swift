@@ -6,7 +6,7 @@ public final class LinuxCalls: FileSystemCalls {
     public static let shared = LinuxCalls()
 
     #if DEBUG
-        /// Set, every host is one whose locks do nothing, for tests of two mounts. Release builds do not have this.
+        /// If set, locks do nothing, as on some hosts; for tests of two mounts. Release builds do not have this.
         private static let locksDoNothing = getenv("OBSCURA_NO_LOCKS") != nil
     #endif
 
@@ -79,14 +79,14 @@ public final class LinuxCalls: FileSystemCalls {
     public func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno) {
         let end = MonotonicClock.milliseconds + 100
         for done in 1..<max(1, count) {
-            // Exact times, one later than the other: what is set to what it was is no change everywhere.
+            // Exact times, each later than the last: on some hosts, setting a time to its current value is no change.
             let now = Timestamp.now().timespec
             let times = [now, now]
             _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
             if done % 64 == 0 && MonotonicClock.milliseconds > end { break }
         }
-        // The last are the kernel's own, all the same. Of a file that was looked at since its last change they are
-        // exact, else (since Linux 6.13) those of a tick some milliseconds ago: so it is looked at.
+        // The last times are still the kernel's own. If the file was stat'ed since its last change they are exact, else
+        // (since Linux 6.13) those of a tick some milliseconds ago. Hence fstatat(2).
         var status = stat()
         _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
         _ = try retryingInterrupts { utimensat(directory, path, nil, AT_SYMLINK_NOFOLLOW) }
@@ -111,7 +111,7 @@ public final class LinuxCalls: FileSystemCalls {
     }
 
     public func list(_ directory: Int32) throws(Errno) -> [String] {
-        // fdopendir takes the descriptor over, so it is given one of its own.
+        // fdopendir takes ownership of its descriptor, so it gets one of its own.
         let own = try open(directory, ".", flags: O_RDONLY | O_DIRECTORY, mode: 0)
         guard let stream = fdopendir(own) else {
             let error = Errno.last

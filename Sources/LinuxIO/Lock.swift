@@ -18,7 +18,7 @@ public final class Lock: @unchecked Sendable {
 
     public func lock() { pthread_mutex_lock(mutex) }
     public func unlock() { pthread_mutex_unlock(mutex) }
-    /// Takes the lock if nobody holds it.
+    /// Takes the lock if it is free. Returns false otherwise.
     public func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
 
     /// Runs `body` with the lock held.
@@ -51,7 +51,7 @@ public final class Condition: @unchecked Sendable {
     /// Gives the lock up, waits for a signal, and takes it again. May return without a signal.
     public func wait(_ lock: Lock) { pthread_cond_wait(condition, lock.mutex) }
 
-    /// As `wait`, until at most the given reading of `MonotonicClock.milliseconds`.
+    /// As `wait`, but at most until `MonotonicClock.milliseconds` reaches `deadline`.
     public func wait(_ lock: Lock, untilMilliseconds deadline: Int64) {
         var time = timespec(tv_sec: Int(deadline / 1000), tv_nsec: Int(deadline % 1000) * 1_000_000)
         pthread_cond_timedwait(condition, lock.mutex, &time)
@@ -60,7 +60,7 @@ public final class Condition: @unchecked Sendable {
     public func signalAll() { pthread_cond_broadcast(condition) }
 }
 
-/// The clock that never jumps and goes on while the machine is suspended, clock_gettime(CLOCK_BOOTTIME).
+/// A clock that never jumps and continues while the machine is suspended, clock_gettime(CLOCK_BOOTTIME).
 public enum BootClock {
     public static var milliseconds: Int64 {
         var time = timespec()
@@ -68,7 +68,7 @@ public enum BootClock {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// Returns when so much of this clock has passed, whatever signals come.
+    /// Returns after that much of this clock has passed, whatever signals come.
     public static func wait(milliseconds: Int64) {
         let end = Self.milliseconds + milliseconds
         var time = timespec(tv_sec: Int(end / 1000), tv_nsec: Int(end % 1000) * 1_000_000)
@@ -76,7 +76,7 @@ public enum BootClock {
     }
 }
 
-/// The clock that never jumps, clock_gettime(CLOCK_MONOTONIC).
+/// A clock that never jumps, clock_gettime(CLOCK_MONOTONIC).
 public enum MonotonicClock {
     public static var nanoseconds: Int64 {
         var time = timespec()

@@ -1,18 +1,18 @@
 /// A line of /proc/self/mountinfo, proc(5): one mount.
 public struct MountEntry: Sendable, Equatable {
-    /// Of this mount, and of the one that it is mounted on.
+    /// IDs of this mount, and of the mount that it is mounted on.
     var id: Int
     var parent: Int
-    /// `major:minor`, the same for every place where one filesystem is mounted, and no other's at the same time.
+    /// `major:minor`: the same wherever one filesystem is mounted, and different for every other at the same time.
     public var device: String
-    /// Where it is mounted, from this process's root.
+    /// The mount point, from this process's root.
     public var directory: String
     /// The type, with its subtype after a dot: `fuse.obscura`.
     public var type: String
-    /// What mount(8) calls the source; may be empty.
+    /// The source that mount(8) shows; may be empty.
     public var source: String
 
-    /// Nil where the line is not of the documented form.
+    /// Nil if the line does not have the documented form.
     init?(line: Substring) {
         // A source may be empty: then two spaces follow each other.
         let fields = line.split(separator: " ", omittingEmptySubsequences: false)
@@ -44,22 +44,22 @@ public struct MountEntry: Sendable, Equatable {
     }
 }
 
-/// Every mount this process sees, in the order they were made. Empty where /proc is not there.
+/// Every mount that this process sees, in the order they were made. Empty if /proc is missing.
 public func mountTable() -> [MountEntry] {
     String(decoding: contents(ofFile: "/proc/self/mountinfo") ?? [], as: UTF8.self)
         .split(separator: "\n").compactMap { MountEntry(line: $0) }
 }
 
-/// What is on top at `directory`, a real path; nil where nothing is mounted there.
+/// The topmost mount at `directory`, a resolved path; nil if nothing is mounted there.
 public func mountEntry(at directory: String) -> MountEntry? {
     let table = mountTable()
     return table.last { $0.directory == directory && isReached($0, in: table) }
 }
 
-/// Whether the way to a mount leads there, and not into another that was mounted over it: over a directory above it.
+/// Whether the path of a mount leads to it, and not into another mount that covers a directory above it.
 func isReached(_ entry: MountEntry, in table: [MountEntry]) -> Bool {
     var entry = entry
-    // Each step leads to what it is mounted on; a table that was read while it changed may have circles.
+    // Each step leads to the parent mount. A table that changed while it was read may have cycles.
     for _ in 0..<table.count {
         let isCovered = table.contains { other in
             other.parent == entry.parent && other.id != entry.id

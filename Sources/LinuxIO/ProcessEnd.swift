@@ -5,14 +5,14 @@ public enum ProcessEnd: Equatable, Sendable {
     case exited(Int32)
     case signalled(Int32)
 
-    /// What waitpid(2) tells. WIFEXITED and its like are macros that Swift does not import.
+    /// Decodes a status of waitpid(2). WIFEXITED and the like are macros, which Swift does not import.
     public init(status: Int32) {
         let signal = status & 0x7F
         self = signal == 0 ? .exited(status >> 8 & 0xFF) : .signalled(signal)
     }
 }
 
-/// Waits for a child of this process.
+/// Waits for a child of this process to end.
 public func waitForEnd(of process: pid_t) -> ProcessEnd {
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 {

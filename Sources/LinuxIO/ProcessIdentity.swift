@@ -1,12 +1,12 @@
 import Glibc
 
-/// A process, told from every other that ran or will run under the same kernel.
+/// Distinguishes a process from every other that ran or will run under the same kernel.
 public struct ProcessIdentity: Sendable, Hashable {
-    /// Inode number of its pid namespace, pid_namespaces(7); 0 where it is not known.
+    /// Inode number of its pid namespace, pid_namespaces(7); 0 if unknown.
     public var namespace: UInt64
-    /// Its number in that namespace; 0 where it is not known.
+    /// Its process ID in that namespace; 0 if unknown.
     public var id: UInt32
-    /// When it began, in clock ticks since the kernel did: field 22 of /proc/PID/stat, proc(5).
+    /// Its start time in clock ticks since boot: field 22 of /proc/PID/stat, proc(5).
     public var start: UInt64
 
     public init(namespace: UInt64, id: UInt32, start: UInt64) {
@@ -28,7 +28,7 @@ public struct ProcessIdentity: Sendable, Hashable {
     }
 }
 
-/// What is known of a process.
+/// The state of a process, as far as it is known.
 public enum ProcessLife: Sendable, Hashable {
     case running
     /// It was killed or has returned; some of its threads may still be in a system call.
@@ -39,10 +39,10 @@ public enum ProcessLife: Sendable, Hashable {
 }
 
 extension ProcessIdentity {
-    /// PROC_PID_INIT_INO of the kernel: the namespace that sees all processes.
+    /// PROC_PID_INIT_INO of the kernel: the initial namespace, which sees all processes.
     private static let firstNamespace: UInt64 = 0xEFFF_FFFC
 
-    /// What is known of this process under the running kernel.
+    /// The state of this process under the running kernel.
     public var life: ProcessLife {
         let own = Self.current
         guard namespace != 0, own.namespace != 0, let number = pid_t(exactly: id), number > 0 else {
@@ -52,17 +52,17 @@ extension ProcessIdentity {
         return own.namespace == Self.firstNamespace ? lifeBelow() : .unknown
     }
 
-    /// Of a process that has this number here, if it is still that one.
+    /// The state of the process with this ID here, if it is still the same process.
     private func life(of number: pid_t) -> ProcessLife {
-        // /proc may hide the processes of others (hidepid); this does not.
+        // /proc may hide other users' processes (hidepid); kill(2) does not.
         if kill(number, 0) != 0, errno == ESRCH { return .ended }
         guard let line = ProcessLine(path: "/proc/\(number)/stat") else { return .running }
         return line.start == start ? line.life : .ended
     }
 
-    /// Of a process in a namespace below this one, which has all its processes in /proc, by other numbers.
+    /// The state of a process in a namespace below this one: /proc has all its processes, under other IDs.
     private func lifeBelow() -> ProcessLife {
-        // Where processes of others are hidden nothing follows from not finding one.
+        // If other users' processes are hidden, not finding one proves nothing.
         guard contents(ofFile: "/proc/1/stat") != nil, let names = Self.processes() else { return .unknown }
         for name in names {
             guard let number = pid_t(name), let line = ProcessLine(path: "/proc/\(number)/stat"),
@@ -83,7 +83,7 @@ extension ProcessIdentity {
         return try? calls.list(proc)
     }
 
-    /// The number that a process has in its own namespace: the last of `NSpid` in /proc/PID/status.
+    /// The ID of a process in its own namespace: the last of `NSpid` in /proc/PID/status.
     private static func innermostNumber(of number: pid_t) -> UInt32? {
         guard let bytes = contents(ofFile: "/proc/\(number)/status") else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
@@ -92,7 +92,7 @@ extension ProcessIdentity {
     }
 }
 
-/// What /proc/PID/stat tells, proc(5).
+/// Fields of /proc/PID/stat, proc(5).
 struct ProcessLine: Equatable {
     var state: Character
     /// PF_ flags of the kernel.
@@ -108,7 +108,7 @@ struct ProcessLine: Equatable {
         self.init(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// The name in parentheses may hold anything, parentheses too; what follows the last one is words.
+    /// The name in parentheses may contain anything, even parentheses. Only words follow the last one.
     init?(_ text: String) {
         guard let end = text.lastIndex(of: ")") else { return nil }
         // From field 3 on.
@@ -123,7 +123,7 @@ struct ProcessLine: Equatable {
     }
 
     var life: ProcessLife {
-        // A first thread that has ended waits for the others.
+        // A main thread that has ended waits for the others.
         if state == "Z" || state == "X" { return threads > 1 ? .ending : .ended }
         return flags & Self.exiting != 0 ? .ending : .running
     }

@@ -1,21 +1,19 @@
 /// A count, or a number of bytes, from outside: an argument, a directory, the host.
 ///
-/// It is parsed within bounds, and its arithmetic neither traps nor wraps: what would be larger than the most there is
-/// becomes that, and stays it; what would be less than nothing becomes 0.
+/// It is parsed within bounds. Its arithmetic neither traps nor wraps: results saturate at `max` and at 0.
 public struct Quantity: Sendable, Hashable, Comparable {
     /// At most `Quantity.max`.
     public let value: UInt64
 
-    /// No quantity is larger: 2^62, so that sums of three, and conversions to signed numbers, cannot overflow.
+    /// The largest quantity: 2^62, so that sums of three, and conversions to signed numbers, cannot overflow.
     public static let max = Quantity(UInt64(1) << 62)
 
-    /// As near as can be to a number of any kind.
+    /// Clamps any integer to 0 … `max`.
     public init(_ number: some BinaryInteger) {
         value = Swift.min(UInt64(clamping: number), 1 << 62)
     }
 
-    /// A number of ASCII digits alone, where it is within the bounds: the initialisers of Swift's integers also take
-    /// signs.
+    /// Parses ASCII digits only, within the bounds. Swift's integer initialisers would also accept signs.
     public init?(digits text: some StringProtocol, radix: Int = 10, in bounds: ClosedRange<UInt64>) {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = UInt64(text, radix: radix), bounds.contains(number), number <= Quantity.max.value
@@ -23,10 +21,10 @@ public struct Quantity: Sendable, Hashable, Comparable {
         value = number
     }
 
-    /// As a number of another kind; its largest where the quantity is larger.
+    /// As another integer type, clamped to its maximum.
     public func clamped<T: FixedWidthInteger>(to type: T.Type = T.self) -> T { T(clamping: value) }
 
-    /// Fits, whatever it is.
+    /// Always fits.
     public var int: Int { Int(value) }
 
     public static func + (a: Quantity, b: Quantity) -> Quantity { Quantity(a.value + b.value) }
@@ -42,7 +40,7 @@ public struct Quantity: Sendable, Hashable, Comparable {
 
     public static func += (a: inout Quantity, b: Quantity) { a = a + b }
 
-    /// How many units it takes: rounded up. None where a unit is nothing.
+    /// The number of units that hold this quantity, rounded up; 0 if the unit is 0.
     public func units(of unit: Quantity) -> Quantity {
         guard unit.value > 0 else { return Quantity(0) }
         let (whole, rest) = value.quotientAndRemainder(dividingBy: unit.value)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// All bytes of a small file, as those below /proc, whose size fstat(2) does not tell; nil where it cannot be read.
+/// All bytes of a small file, such as one below /proc, whose size fstat(2) does not report. Nil if it cannot be read.
 public func contents(ofFile path: String) -> [UInt8]? {
     let calls = LinuxCalls.shared
     do throws(Errno) {
@@ -8,7 +8,7 @@ public func contents(ofFile path: String) -> [UInt8]? {
         defer { calls.close(descriptor) }
         var (result, piece) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
         while true {
-            // Not pread(2): what is below /proc may be read in order only.
+            // Not pread(2): files below /proc may only be readable in order.
             let count = try retryingInterrupts { read(descriptor, &piece, piece.count) }
             if count == 0 { return result }
             result += piece[..<count]

@@ -1,15 +1,15 @@
 import CShims
 public import Glibc
 
-/// Starts a program with the given descriptors and no others beside 0, 1 and 2.
+/// Starts a program with the given descriptors and no others besides 0, 1 and 2.
 ///
 /// It begins with no signal blocked or caught.
 /// - Parameters:
-///   - words: its path, or a name to be looked for in PATH, then its arguments.
-///   - executable: what is executed where that differs from the first word.
+///   - words: its path, or a name to be found in PATH, then its arguments.
+///   - executable: the file to execute if it differs from the first word.
 ///   - environment: `NAME=value` each; nil for this process's own.
-///   - descriptors: `from` of this process becomes `to` of the other.
-///   - directory: where it begins; nil: where this process is, and a session at `/`.
+///   - descriptors: `from` of this process becomes `to` of the child.
+///   - directory: its working directory; nil: this process's, or `/` for a session.
 ///   - asSession: leads a session of its own, without a terminal.
 ///   - asGroup: leads a process group of its own.
 public func spawn(
@@ -20,7 +20,7 @@ public func spawn(
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    // Raised above every target first, so that no dup2 overwrites a source that is still needed.
+    // Copied above every target first, so that no dup2 overwrites a source that is still needed.
     let targetMax = descriptors.map(\.to).max() ?? 0
     var raised: [Int32] = []
     defer { for descriptor in raised { close(descriptor) } }
@@ -58,13 +58,6 @@ public func spawn(
     return process
 }
 
-/// A pipe whose ends no program started meanwhile inherits by accident.
-public func makePipe() throws(Errno) -> (read: Int32, write: Int32) {
-    var ends: [Int32] = [-1, -1]
-    guard obscura_make_pipe(&ends) == 0 else { throw .last }
-    return (ends[0], ends[1])
-}
-
 /// `NAME=value` for every variable of this process.
 public func currentEnvironment() -> [String] {
     var result: [String] = []
@@ -76,7 +69,7 @@ public func currentEnvironment() -> [String] {
     return result
 }
 
-/// Runs `body` with the strings as execve(2) wants them: a null-terminated array of C strings.
+/// Runs `body` with the strings in the form of execve(2): a null-terminated array of C strings.
 public func withCStrings<R>(_ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> R) -> R {
     let pointers = strings.map { strdup($0) }
     defer { for pointer in pointers { free(pointer) } }

@@ -12,7 +12,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     public init(_ time: timespec) {
-        // A host may tell of a file what is no time.
+        // A host may report an invalid time of a file.
         let nanoseconds = min(max(time.tv_nsec, 0), 999_999_999)
         self.init(seconds: Int64(time.tv_sec), nanoseconds: UInt32(nanoseconds))
     }

@@ -1,14 +1,14 @@
-/// What a picture's or video's bytes say about it. Nothing here is checked for sense but its form: whether a
-/// date is plausible is decided by ``captured(_:fileName:modified:modifiedNanoseconds:sidecar:now:localOffset:)``.
+/// The metadata of a picture or video. Only its form is checked: the plausibility of a date is decided by
+/// ``captured(_:fileName:modified:modifiedNanoseconds:sidecar:now:localOffset:)``.
 public struct MediaFacts: Sendable, Equatable {
-    /// What the bytes are.
+    /// The type of the data.
     public var type: MediaType
-    /// Width in pixels as stored, before the orientation is applied; 0 where unknown.
+    /// Width in pixels as stored, before the orientation is applied; 0 if unknown.
     public var width = 0
-    /// Height in pixels as stored, before the orientation is applied; 0 where unknown.
+    /// Height in pixels as stored, before the orientation is applied; 0 if unknown.
     public var height = 0
-    /// How to turn the stored pixels upright, as EXIF numbers it (1–8). For HEIC and AVIF it is what `irot` and
-    /// `imir` say, as their specification demands (ISO/IEC 23008-12, 6.5.10), for video the track's matrix.
+    /// How to turn the stored pixels upright, as EXIF numbers it (1–8). For HEIC and AVIF it comes from `irot` and
+    /// `imir`, as their specification demands (ISO/IEC 23008-12, 6.5.10), for video from the track's matrix.
     public var orientation = 1
     /// The camera's maker, as written.
     public var make: String?
@@ -18,16 +18,16 @@ public struct MediaFacts: Sendable, Equatable {
     public var latitude: Double?
     /// Degrees east.
     public var longitude: Double?
-    /// Every date found: at most one of each source but `xmp`, whose dates stand best first.
+    /// Every date found: at most one of each source except `xmp`, whose dates are in order, best first.
     public var dates: [DateCandidate] = []
-    /// What joins the two halves of an Apple Live Photo.
+    /// The identifier that the two halves of an Apple Live Photo share.
     public var contentIdentifier: String?
-    /// Where in the file the smallest embedded JPEG lies: the EXIF thumbnail. It begins like a JPEG.
+    /// The range in the file of the smallest embedded JPEG: the EXIF thumbnail. It begins like a JPEG.
     public var embeddedPreview: Range<UInt64>?
-    /// Where in the file the largest embedded JPEG lies: for raw formats, a picture to decode instead.
+    /// The range in the file of the largest embedded JPEG: for raw formats, a picture to decode instead.
     public var largestPreview: Range<UInt64>?
 
-    /// What took the picture: make and model, the make once. Nil where neither is known.
+    /// The camera: make and model, the make once. Nil if neither is known.
     ///
     /// Most models begin with a word of their maker's name ("NIKON CORPORATION", "NIKON D70"): those stand alone.
     public var camera: String? {
@@ -36,16 +36,16 @@ public struct MediaFacts: Sendable, Equatable {
         let words = { (text: String) in
             text.lowercased().split { !$0.isLetter && !$0.isNumber }
         }
-        let isNamed = words(model).first.map { words(make).contains($0) } ?? false
-        return isNamed ? model : "\(make) \(model)"
+        let isReferenced = words(model).first.map { words(make).contains($0) } ?? false
+        return isReferenced ? model : "\(make) \(model)"
     }
 
-    /// Facts that say nothing but the type.
+    /// Facts with nothing but the type.
     public init(type: MediaType) {
         self.type = type
     }
 
-    /// Adds a date; what was found first of a source stays, for the first block is the camera's.
+    /// Adds a date, unless there is one of its source: the first block is the camera's.
     mutating func add(_ candidate: DateCandidate) {
         guard !dates.contains(where: { $0.source == candidate.source }) else { return }
         dates.append(candidate)
@@ -56,7 +56,7 @@ public struct MediaFacts: Sendable, Equatable {
         add(DateCandidate(source: source, time: text.time, isUTC: isUTC, offsetSeconds: text.offsetSeconds))
     }
 
-    /// Notes an embedded JPEG, if its first bytes are a JPEG's. `region` is where offsets count from.
+    /// Records an embedded JPEG, if its first bytes are a JPEG's. Offsets count from `region`.
     mutating func addPreview(_ region: Region, _ offset: UInt64, _ length: UInt64) {
         guard region.reader.isWholeFile, length >= 64, region.contains(offset, length),
             region.u16(offset) == 0xFFD8
@@ -66,15 +66,15 @@ public struct MediaFacts: Sendable, Equatable {
         if largestPreview.map({ range.count > $0.count }) ?? true { largestPreview = range }
     }
 
-    /// Width and height, where none are known yet.
+    /// Sets width and height, unless they are known.
     mutating func setSize(_ width: UInt32?, _ height: UInt32?) {
         guard let width, let height, self.width == 0, self.height == 0 else { return }
         self.width = Int(width)
         self.height = Int(height)
     }
 
-    /// A place on earth, where none is known yet. Nonsense is dropped, and so is 0, 0 in the Gulf of Guinea: what
-    /// programs write that were told no place.
+    /// Sets the place on earth, unless it is known. Invalid places are dropped, and so is 0, 0 in the Gulf of Guinea,
+    /// which programs write when they know no place.
     mutating func setPlace(latitude: Double?, longitude: Double?) {
         guard self.latitude == nil, let latitude, let longitude, abs(latitude) <= 90, abs(longitude) <= 180,
             latitude != 0 || longitude != 0
@@ -84,7 +84,7 @@ public struct MediaFacts: Sendable, Equatable {
     }
 }
 
-/// What an XMP file beside a photo says of it.
+/// The contents of an XMP file beside a photo.
 public struct Sidecar: Sendable, Equatable {
     /// The dates it gives, best first; never empty.
     public var dates: [DateCandidate]
@@ -95,9 +95,9 @@ public struct Sidecar: Sendable, Equatable {
     }
 }
 
-/// One date that a file gives for itself.
+/// A date that a file gives for itself.
 public struct DateCandidate: Sendable, Equatable {
-    /// Where it was found.
+    /// The place where it was found.
     public var source: DateSource
     /// The date as written there.
     public var time: CivilTime
@@ -106,7 +106,7 @@ public struct DateCandidate: Sendable, Equatable {
     /// Seconds east of UTC that the file gives for its own zone. Never applied to a wall clock.
     public var offsetSeconds: Int?
 
-    /// A date with where it came from.
+    /// A date and its source.
     public init(source: DateSource, time: CivilTime, isUTC: Bool = false, offsetSeconds: Int? = nil) {
         self.source = source
         self.time = time
@@ -115,11 +115,11 @@ public struct DateCandidate: Sendable, Equatable {
     }
 }
 
-/// Where a photo's date came from: the value of `user.obscura.captured.source`.
+/// The source of a photo's date: the value of `user.obscura.captured.source`.
 public enum DateSource: String, Sendable, CaseIterable {
     /// An XMP file beside the photo.
     case sidecar = "sidecar"
-    /// EXIF tag 0x9003, or what a format has in its place.
+    /// EXIF tag 0x9003, or a format's equivalent.
     case dateTimeOriginal = "DateTimeOriginal"
     /// In XMP: exif:DateTimeOriginal, xmp:CreateDate, photoshop:DateCreated, exif:DateTimeDigitized.
     case xmp = "XMP"

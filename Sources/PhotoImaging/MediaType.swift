@@ -1,4 +1,4 @@
-/// What a photo's bytes are. Names and extensions have no say in it.
+/// The type of a photo's bytes. Names and extensions do not matter.
 public enum MediaType: UInt8, Sendable, CaseIterable {
     case jpeg = 1
     case heic = 2
@@ -31,13 +31,13 @@ public enum MediaType: UInt8, Sendable, CaseIterable {
     case mpegPS = 57
     case asf = 58
 
-    /// Whether it moves.
+    /// Whether it is a video.
     public var isVideo: Bool { rawValue >= 50 }
 
-    /// Whether it is a camera's raw format, whose picture for the eye is ``MediaFacts/largestPreview``.
+    /// Whether it is a camera's raw format, whose viewable picture is ``MediaFacts/largestPreview``.
     public var isRaw: Bool { rawValue >= 20 && rawValue < 50 }
 
-    /// The media type by IANA's list, or the name programs use where there is none.
+    /// The media type in IANA's list, or the customary name if it is not there.
     public var mimeType: String {
         switch self {
         case .jpeg: "image/jpeg"

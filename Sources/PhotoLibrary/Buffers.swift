@@ -3,25 +3,26 @@ import LinuxIO
 import VaultFormat
 import VaultStore
 
-/// What all open files share: the store, the buffers, and the bounds on bytes that are not sealed yet.
+/// State shared by all open files: the store, the buffer pools and the limits on unsealed bytes.
 final class FileContext: @unchecked Sendable {
-    /// The largest request of the kernel.
+    /// The kernel's largest request, in bytes.
     static let requestBytesMax = 1 << 20
 
     let space: Space
     let chunks: BufferPool
     let replies: BufferPool
-    /// Asks for commits that make freed sectors usable, or for the trash to be emptied of so many bytes; true if
-    /// another try is worth it. Set once, at the start.
+    /// Commits, so that freed sectors become usable, or purges this many bytes of trash. Returns true if a retry is
+    /// worthwhile. Set once, at the start.
     var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
-    /// Waits until less of what was given back is not usable yet; see `Space.isBacklogged`. Set once, at the start.
-    var awaitReuse: @Sendable () -> Void = {}
-    /// How often room is asked for before there is none. Each time gives some, which others may take first: a program
-    /// waits as long as there is something to wait for, but not for ever.
+    /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
+    var waitForReusableSectors: @Sendable () -> Void = {}
+    /// Retries before `.noRoom`. Each retry frees some room, which other threads may take first: a caller waits as long
+    /// as room may come free, but not forever.
     private static let attemptsMax = 1000
-    /// A new content for a file whose present one others have too; nil where they are gone. Set once, at the start.
-    var contentOfItsOwn: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
-    /// Wakes the committer, which is to save this file within a second. Set once, at the start.
+    /// Returns a new content id for a file that shares its content; nil if no other file shares it any more. Set once,
+    /// at the start.
+    var unsharedContent: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
+    /// Wakes the committer, which saves the file within a second. Set once, at the start.
     var noteUnsaved: @Sendable () -> Void = {}
 
     private let lock = Lock()
@@ -36,7 +37,7 @@ final class FileContext: @unchecked Sendable {
         replies = BufferPool(bufferBytes: Self.requestBytesMax, keptMax: space.limits.keptReplies)
     }
 
-    /// Registers a file that has something to save.
+    /// Registers a file with unsaved changes.
     func register(_ file: FileState) {
         lock.withLock { unsaved.append(file) }
         noteUnsaved()
@@ -46,10 +47,10 @@ final class FileContext: @unchecked Sendable {
         lock.withLock { unsaved.removeAll { $0 === file } }
     }
 
-    /// The files that have something to save, oldest first.
+    /// Files with unsaved changes, oldest first.
     var unsavedFiles: [FileState] { lock.withLock { unsaved } }
 
-    /// Counts one more dirty chunk; where there are too many, seals those of the file that waits longest. The
+    /// Counts one more dirty chunk. Above the limit, seals the dirty chunks of the file that has waited longest. The
     /// caller holds the writer's lock of `file`.
     func countDirty(for file: FileState) throws(FileError) {
         let (isFull, others) = lock.withLock {
@@ -62,7 +63,7 @@ final class FileContext: @unchecked Sendable {
                 try file.sealDirty()
                 return
             }
-            // Only if it is free: its holder may be waiting for this very file.
+            // Only if it is free: the lock's holder may be waiting for `file`.
             guard other.writer.tryLock() else { continue }
             defer { other.writer.unlock() }
             if (try? other.sealDirty()) == true { return }
@@ -76,7 +77,7 @@ final class FileContext: @unchecked Sendable {
         }
     }
 
-    /// Sets room aside for bytes that will be sealed later, so that a full space is told at write(2).
+    /// Reserves room for bytes that will be sealed later, so that write(2) itself reports a full space.
     func claim(_ bytes: UInt64) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
@@ -88,7 +89,7 @@ final class FileContext: @unchecked Sendable {
         throw .noRoom
     }
 
-    /// Sets room aside where there is enough; else returns by how many bytes it falls short.
+    /// Reserves `bytes` if they fit into `available`, else returns the shortfall in bytes.
     private func claim(_ bytes: UInt64, of available: UInt64) -> UInt64 {
         lock.withLock {
             let wanted = claimedBytes + bytes
@@ -97,16 +98,16 @@ final class FileContext: @unchecked Sendable {
         }
     }
 
-    /// Whether a try that found no room when `freed` sectors had come free may find some now.
+    /// Whether a retry may find room, after an attempt that failed when `freed` sectors had come free.
     private func isWorthAnother(since freed: UInt64, _ bytes: UInt64) -> Bool {
         space.freedSectors != freed || makeRoom(bytes) || space.freedSectors != freed
     }
 
-    /// Seals and writes, trying again where the space seems full.
+    /// Seals and writes; retries while the space seems full.
     func seal(
         content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
     ) throws(FileError) -> [ExtentRun] {
-        if purpose == .user, space.isBacklogged { awaitReuse() }
+        if purpose == .user, space.isBacklogged { waitForReusableSectors() }
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
             do throws(StoreError) {

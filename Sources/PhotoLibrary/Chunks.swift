@@ -1,14 +1,13 @@
 import VaultFormat
 import VaultStore
 
-/// The arithmetic of chunks: pieces of a file's content that are sealed one by one.
+/// Arithmetic of chunks: the separately sealed pieces of a file's content.
 enum Chunk {
     /// Plaintext bytes of a full chunk: the kernel's read-ahead unit.
     static let bytes: UInt64 = 131_072
-    /// From one full chunk of a run to the next, in sectors of the store (`Geometry.sectors(forPlaintext:
-    /// 131_072)`).
+    /// Sectors of the store from one full chunk of a run to the next (`Geometry.sectors(forPlaintext: 131_072)`).
     static let sectors: UInt64 = 257
-    /// What a buffer must hold for the store to open a chunk in it.
+    /// Buffer size that the store needs to open a chunk.
     static let bufferBytes = 131_072 + 1024
 
     static func index(_ offset: UInt64) -> UInt64 { offset / bytes }
@@ -16,21 +15,21 @@ enum Chunk {
 }
 
 extension ExtentRun {
-    /// The offset behind it. Rows that make no sense may say anything: then the last there is.
+    /// The offset after the run's last byte; the largest number if an invalid row makes the sum overflow.
     var end: UInt64 {
         let (sum, isTooLarge) = offset.addingReportingOverflow(length)
         return isTooLarge ? .max : sum
     }
 
-    /// Whether its numbers can be those of a run of any space, so that they can be counted with.
-    var isThinkable: Bool {
+    /// Whether the run's numbers are plausible in some space, so that arithmetic on them is safe.
+    var isPlausible: Bool {
         isLost
             || length > 0 && length <= 2 * Geometry.segmentBytesMax && offset <= Geometry.numberMax
                 && sector < Geometry.lostSector
     }
 
-    /// The part of this run in `lower ..< upper`, which are multiples of the chunk, or outside the run. Of a row that
-    /// makes no sense something as senseless.
+    /// The part of this run in `lower ..< upper`. Both are multiples of the chunk, or outside the run. The part of an
+    /// invalid row is invalid.
     func part(from lower: UInt64, to upper: UInt64) -> ExtentRun {
         var part = self
         part.offset = max(offset, lower)
@@ -39,7 +38,7 @@ extension ExtentRun {
         return part
     }
 
-    /// Whether `next` is sealed right behind this run, so that both are one.
+    /// Whether `next` is sealed directly after this run, so that the two can be joined.
     func isFollowed(by next: ExtentRun) -> Bool {
         end == next.offset && length % Chunk.bytes == 0 && offset % Chunk.bytes == 0
             && next.sector == sector + length / Chunk.bytes * Chunk.sectors && next.generation == generation
@@ -48,29 +47,29 @@ extension ExtentRun {
 }
 
 extension Space {
-    /// Whether the runs of a content, as the catalogue has them, follow each other and can lie where they say. Rows may
-    /// be anybody's who knows the password; what works on a file's runs counts with them.
-    func areSound(_ runs: [ExtentRun]) -> Bool {
+    /// Whether the catalogue's runs of a content are in order and at possible sectors. Anybody with the password can
+    /// write any rows; code that works on a file's runs computes with their numbers.
+    func areValid(_ runs: [ExtentRun]) -> Bool {
         runs.allSatisfy { isPossible($0) || $0.isLost }
             && zip(runs, runs.dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 }
 
-/// Which sealed runs hold a file's bytes: sorted by offset, never overlapping; what none covers is zeros.
+/// Maps a file's bytes to sealed runs, sorted by offset and without overlaps. Bytes outside all runs are zeros.
 struct ExtentMap: Sendable {
     struct Piece: Sendable, Hashable {
         var run: ExtentRun
-        /// Whether the catalogue has it; else its sectors are only reserved.
+        /// Whether the catalogue has the run; else its sectors are only reserved.
         var isSaved: Bool
     }
 
-    /// Whose extents they are.
+    /// The content that the extents belong to.
     let content: UInt64
     private(set) var pieces: [Piece] = []
 
     init(content: UInt64 = 0) { self.content = content }
 
-    /// What the catalogue has.
+    /// A map of the catalogue's runs.
     init(content: UInt64 = 0, saved runs: [ExtentRun]) {
         self.content = content
         pieces = runs.map { Piece(run: $0, isSaved: true) }
@@ -89,7 +88,7 @@ struct ExtentMap: Sendable {
         return low
     }
 
-    /// Where the stored bytes of the chunk end, counted from the chunk's start; 0 where there are none.
+    /// End of the chunk's stored bytes, relative to the chunk's start; 0 if none are stored.
     func storedBytes(inChunk index: UInt64) -> UInt64 {
         let start = Chunk.start(index)
         var stored: UInt64 = 0
@@ -101,8 +100,7 @@ struct ExtentMap: Sendable {
         return stored
     }
 
-    /// Puts `runs` in place of all in `lower ..< upper`, both multiples of the chunk, and returns what was
-    /// there.
+    /// Replaces everything in `lower ..< upper`, both multiples of the chunk, by `runs`. Returns the replaced pieces.
     mutating func replace(_ lower: UInt64, _ upper: UInt64, with runs: [ExtentRun] = []) -> [Piece] {
         let first = firstIndex(after: lower)
         var last = first
@@ -127,7 +125,7 @@ struct ExtentMap: Sendable {
         return removed
     }
 
-    /// Joins neighbours that are one run, among the pieces `first ... last` (which may lie outside).
+    /// Joins adjacent pieces that form one run, among `first ... last` (which may be out of bounds).
     private mutating func join(_ first: Int, _ last: Int) {
         var at = max(first, 0)
         var end = min(last, pieces.count - 1)
@@ -143,15 +141,13 @@ struct ExtentMap: Sendable {
         }
     }
 
-    /// Marks all as saved. Returns the pieces that are to be rows, in the place of all rows that begin in
-    /// `first ... last`, when what was changed since the last time lies in `lower ..< upper`; and what became
-    /// saved.
+    /// Marks all pieces as saved, after changes in `lower ..< upper`. Returns the pieces to store as rows, which
+    /// replace all rows that begin in `first ... last`; and the runs that became saved.
     mutating func markSaved(
         _ lower: UInt64, _ upper: UInt64
     ) -> (first: UInt64, last: UInt64, rows: ArraySlice<Piece>, adopted: [ExtentRun]) {
         var adopted: [ExtentRun] = []
-        // One piece to the left and one to the right: they may be what is left of a row that was cut, or
-        // become one with what is new.
+        // One more piece on each side: it may be the rest of a row that was cut, or be joined with a new piece.
         var begin = max(firstIndex(after: lower) - 1, 0)
         var end = begin
         while end < pieces.count, pieces[end].run.offset < upper {
@@ -171,13 +167,13 @@ struct ExtentMap: Sendable {
         return (first, last, pieces[begin..<end], adopted)
     }
 
-    /// The first offset from `offset` on that is stored, or nil.
+    /// The first stored offset at or after `offset`, or nil.
     func nextStored(_ offset: UInt64) -> UInt64? {
         let at = firstIndex(after: offset)
         return at < pieces.count ? max(offset, pieces[at].run.offset) : nil
     }
 
-    /// Where what is stored at `offset` ends; `offset` itself where nothing is.
+    /// The end of the stored bytes at `offset`; `offset` itself if nothing is stored there.
     func endOfStored(_ offset: UInt64) -> UInt64 {
         var end = offset
         var at = firstIndex(after: offset)

@@ -4,56 +4,56 @@ import PhotoImaging
 import VaultCatalogue
 import VaultFormat
 
-/// What a look at a file's bytes found.
+/// Result of classifying a file by its bytes.
 enum Classification: Sendable {
-    /// Nobody looked, or the bytes could not be read: nothing is to change.
+    /// Not classified, or the bytes could not be read: change nothing.
     case unknown
-    /// Not a picture and not a video.
+    /// Neither a picture nor a video.
     case plain
     case media(MediaProbe)
 }
 
 extension Classification {
-    /// Forgets that other photos have the same bytes.
+    /// Drops the photos found with the same bytes.
     mutating func forgetEquals() {
         guard case .media(var probe) = self else { return }
         (probe.equals, probe.isCompared) = ([], true)
         self = .media(probe)
     }
 
-    /// Whether photos that may have the same bytes are still to be compared.
+    /// Whether the comparison with photos that may have the same bytes is still to be finished.
     var isUndecided: Bool {
         guard case .media(let probe) = self else { return false }
         return !probe.isCompared
     }
 }
 
-/// What a look at a photo's bytes found.
+/// Metadata of a photo or video, read from its bytes.
 struct MediaProbe: Sendable {
     var facts: MediaFacts
-    /// What a sidecar beside it says of its date.
+    /// The date information of a sidecar file next to it.
     var sidecar: Sidecar?
     var fingerprint: UInt64
-    /// Photos of the space that have the same bytes.
+    /// Photos of the space with the same bytes.
     var equals: [EqualPhoto] = []
-    /// False where there was too much to compare: `equals` has what was found so far.
+    /// False if there was too much to compare: `equals` is then incomplete.
     var isCompared = true
 }
 
-/// How far a look at a file goes for photos with the same bytes.
+/// How far classification searches for photos with the same bytes.
 enum EqualSearch {
-    /// Nobody asks for them.
+    /// No search.
     case none
-    /// Little is compared, as others wait: for the file, or in the kernel for the directory it lies in.
+    /// Compares few bytes, because other requests wait for the file, or in the kernel for its directory.
     case brief
 }
 
-/// An open file as the readers of metadata want it. They ask for few bytes at a time, so one chunk is kept.
+/// An open file as a byte source for the metadata readers. They read few bytes at a time, so one chunk is cached.
 final class FileSource: ByteSource {
     private let file: FileState
     private let buffer: UnsafeMutableRawBufferPointer
     private var held: Range<UInt64> = 0..<0
-    /// Whether a read failed: then what was found is worth nothing.
+    /// Whether a read failed: the result is then unreliable.
     private(set) var hasFailed = false
     let byteCount: UInt64
 
@@ -108,19 +108,19 @@ final class FileSource: ByteSource {
 }
 
 extension Library {
-    /// Looks whether an open file is a photo, and at the sidecar beside it: beside `place`, where it is about
-    /// to be, else beside the name it is filed by. Empty files never are photos.
+    /// Classifies an open file and reads the sidecar next to it: next to `place`, the file's future name, if given,
+    /// else next to its present name. Empty files are never photos.
     func classify(
         _ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil,
         equals search: EqualSearch = .brief
     ) -> Classification {
         var hasFailed = false
         let classification = classify(file, at: place, search, &hasFailed)
-        // A disk that has failed once may not fail again; to believe it would cost a photo its day, or show it twice.
+        // A transient disk error may pass. Accepting it would lose a photo's date, or show the photo twice.
         return hasFailed ? classify(file, at: place, search, &hasFailed) : classification
     }
 
-    /// - Parameter hasFailed: set where something could not be read.
+    /// - Parameter hasFailed: set if a read failed.
     private func classify(
         _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ search: EqualSearch,
         _ hasFailed: inout Bool
@@ -134,7 +134,7 @@ extension Library {
         guard let fingerprint = fingerprint(of: source), !source.hasFailed else { return .unknown }
         var probe = MediaProbe(facts: facts, fingerprint: fingerprint)
         do throws(FileError) {
-            // A sidecar that cannot be read is as good as none: the photo has dates of its own.
+            // An unreadable sidecar counts as none: the photo has dates of its own.
             if let ino = try locked({ tree throws(FileError) in try tree.sidecar(of: file.inode, at: place) })
             {
                 let (sidecar, isUnread) = try withState(of: ino) {
@@ -148,7 +148,7 @@ extension Library {
         } catch { hasFailed = true }
         if case .none = search { return .media(probe) }
         do throws(FileError) {
-            // Where all of it is too much, nothing is read in vain.
+            // If the whole comparison would exceed the limit, read nothing.
             let workMax = options.limits.briefComparisonBytes
             let isLong = file.view.withLock { file.map.allocated } > workMax
             let found = try equalPhotos(to: source, fingerprint, besides: file.ino) { isLong || $0 > workMax }
@@ -159,12 +159,12 @@ extension Library {
 }
 
 extension PhotoRow {
-    /// What the facts say of a file of that name, dated by itself.
+    /// The row of a photo with that name, dated by its own metadata.
     init(_ inode: Inode, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
         self.init(ino: inode.ino, modified: inode.row.modified, probe, named: name, now: now)
     }
 
-    /// As above, of a file that may have no inode yet.
+    /// As above, for a file that may have no inode yet.
     init(ino: UInt64, modified: Timestamp, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
         self.init(ino: ino, day: 0)
         let facts = probe.facts
@@ -184,7 +184,7 @@ extension PhotoRow {
         fingerprint = probe.fingerprint
     }
 
-    /// Puts the photo under a day that the user chose: its clock time stays.
+    /// Moves the photo to a day that the user chose. Its clock time stays.
     mutating func pin(to day: Int64) {
         let seconds = ((captured % secondsPerDay) + secondsPerDay) % secondsPerDay
         let (year, month, number) = (Int(day / 10_000), Int(day / 100 % 100), Int(day % 100))
@@ -199,15 +199,14 @@ extension PhotoRow {
 
 private let secondsPerDay: Int64 = 86_400
 
-/// Seconds east of UTC of the mount's time zone at a moment; localtime_r(3).
+/// Seconds east of UTC of the mount's time zone at a given time; localtime_r(3).
 private func localOffset(_ utcSeconds: Int64) -> Int {
     var seconds = time_t(utcSeconds)
     var parts = tm()
     return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
 }
 
-/// The captured date as `user.obscura.captured` shows it: `YYYY-MM-DD HH:MM:SS`, with a fraction where there
-/// is one.
+/// The captured date in the format of `user.obscura.captured`: `YYYY-MM-DD HH:MM:SS`, with a fraction if there is one.
 func capturedText(_ row: PhotoRow) -> [UInt8] {
     let time = CivilTime(secondsSince1970: row.captured, nanosecond: Int(row.capturedNanoseconds))
     return Array(time.description.utf8)

@@ -1,29 +1,28 @@
 import LinuxIO
 import VaultStore
 
-/// How long commits that fail, one after the other, are tried again before writing ends: so often at least, and for
-/// so long.
+/// Limits of retries while commits fail in succession. Writing stops once both the attempts and the time are used up.
 public struct RetryBounds: Sendable {
     public var attempts = 8
     public var milliseconds: Int64 = 30_000
-    /// Between two attempts that nobody asked for.
+    /// Pause between two attempts that no client waits for.
     public var pauseMilliseconds: Int64 = 1000
 
     public init() {}
 }
 
-/// Commits that failed since the last durable one.
+/// Failed commits since the last durable one.
 ///
-/// Some errors will be the same the next time: the host refuses writing, or a segment's file is gone. A full disk may
-/// have room again. All others may pass, as those of a network or of a cable, and so have `RetryBounds`.
+/// Some errors are permanent: the host refuses writing, or a segment's file is missing. A full disk may get room again.
+/// Other errors may pass, such as those of a network or a cable; they count against `RetryBounds`.
 struct CommitFailures {
     private var count = 0
     private var first: Int64 = 0
 
     /// Counts a failed commit, soft or durable.
     ///
-    /// - Parameter now: by the monotonic clock, in milliseconds.
-    /// - Returns: why commits have failed for good; nil where the next may succeed.
+    /// - Parameter now: monotonic clock, in milliseconds.
+    /// - Returns: the reason why commits have failed for good; nil if the next may succeed.
     mutating func note(_ error: StoreError, now: Int64, _ bounds: RetryBounds) -> WriteStop? {
         switch error {
         case .segmentMissing(let number): return .segmentMissing(number)

@@ -3,17 +3,17 @@ import LinuxIO
 import VaultFormat
 import VaultStore
 
-/// Decides when what changed becomes a root: soft 50 ms after a change, durable 5 s after it or when fsync(2)
-/// asks. One thread; waiters share what it does.
+/// Publishes changes as roots: soft 50 ms after a change, durable after 5 s or on fsync(2). One thread; waiters share
+/// its commits.
 final class Committer: @unchecked Sendable {
     static let softDelayMilliseconds: Int64 = 50
     static let durableDelayMilliseconds: Int64 = 5000
     static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
-    /// How long after its last change a vault gives room back to its host, with the durable commits that this needs.
+    /// Idle time after the last change before a vault returns free room to its host, which takes durable commits.
     private static let quietMilliseconds: Int64 = 20_000
-    /// Work that nobody waits for is done so much at a time, and then again after a pause.
+    /// Background work is done in slices of this length, with a pause between them.
     private static let expirySliceMilliseconds: Int64 = 200
     private static let pauseMilliseconds: Int64 = 20
 
@@ -27,29 +27,29 @@ final class Committer: @unchecked Sendable {
     private var durableSince: Int64?
     private var unsavedSince: Int64?
     private var retryAt: Int64 = 0
-    /// When the trash is looked at next.
+    /// When the trash is checked next.
     private var expiryAt: Int64 = 0
-    /// When sectors of destroyed photos are overwritten next; nil while there are none that can be.
+    /// When sectors of destroyed photos are overwritten next; nil while none can be.
     private var overwriteAt: Int64?
-    /// When the claim of the space is looked at next.
+    /// When the space's claim is checked next.
     private var lookAt = Int64.max
-    /// When the host is given back what nothing lies in; nil where nothing has changed since.
+    /// When unused room is returned to the host; nil if nothing has changed since the last time.
     private var giveBackAt: Int64?
-    /// Durable commits asked for, and done or failed.
+    /// Durable commits requested, and finished or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
     private var failure: FileError?
-    /// Commits that failed since the last durable one.
+    /// Failed commits since the last durable one.
     private var failures = CommitFailures()
-    /// Since when identity records have been left for the next durable commit, if some have.
+    /// Since when identity records have been waiting for the next durable commit; nil if none are.
     private var recordsSince: Int64?
-    /// When identity records are written next: a program that calls fsync(2) again and again does not pay for them.
+    /// When identity records are written next: repeated fsync(2) calls must not pay for them.
     private var recordsAt: Int64 = 0
-    /// The commit to come is the last.
+    /// The next commit is the last.
     private var isLast = false
     private var isStopping = false
     private var isRunning = false
-    /// No thread commits: whoever waits for a durable commit makes it, and `commitByHand` the others.
+    /// No thread commits: a caller that waits for a durable commit makes it, and `commitByHand` makes the others.
     private var isByHand = false
     private var isCommitting = false
     private var thread = pthread_t()
@@ -62,7 +62,7 @@ final class Committer: @unchecked Sendable {
         if !byHand { startThread { [self] in run() } }
     }
 
-    /// Commits on the calling thread what has changed, if anything has: where a test says when that is.
+    /// Commits pending changes on the calling thread, for tests that control when commits happen.
     func commitByHand(durable: Bool) {
         lock.lock()
         defer { lock.unlock() }
@@ -87,7 +87,7 @@ final class Committer: @unchecked Sendable {
     /// Whether all changes noted so far are in a root.
     var isCommitted: Bool { lock.withLock { softSince == nil && !isCommitting } }
 
-    /// Notes that a file has bytes or times that are not in the tree.
+    /// Notes that a file has bytes or times that are not in the tree yet.
     func noteUnsaved() {
         lock.lock()
         defer { lock.unlock() }
@@ -96,7 +96,7 @@ final class Committer: @unchecked Sendable {
         wake.signalAll()
     }
 
-    /// Makes all that has changed so far durable, and waits for it.
+    /// Makes all changes so far durable, and waits for it.
     func makeDurable() throws(FileError) {
         lock.lock()
         defer { lock.unlock() }
@@ -109,13 +109,13 @@ final class Committer: @unchecked Sendable {
         try waitForDurable()
     }
 
-    /// Whether the space takes no more writes: nothing is tried any more.
+    /// Whether the space takes no more writes: no commit is tried any more.
     private var isStopped: Bool { library?.space.writeStop != nil }
 
-    /// Whether changes are in no durable root yet, or never will be. The space's own state tells of the others.
+    /// Whether changes are in no root yet, or never will be. `Space.isClean` covers those that are only in a soft root.
     var hasPending: Bool { lock.withLock { softSince != nil || isCommitting } }
 
-    /// Forgets commits that failed, as the space takes writes again.
+    /// Forgets failed commits, because the space takes writes again.
     func noteResumed() {
         lock.withLock {
             failures = CommitFailures()
@@ -128,7 +128,7 @@ final class Committer: @unchecked Sendable {
 
     private func waitForDurable() throws(FileError) {
         if isStopped { throw .readOnly }
-        // One that is under way may have begun before the change: only the next counts.
+        // A commit under way may have begun before the change: only the next one counts.
         asked += 1
         let ticket = asked
         failure = nil
@@ -138,14 +138,14 @@ final class Committer: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// What can be done against a full space: commits, after which freed sectors are free; where none are freed,
-    /// photos of the trash that had `bytes` are destroyed first. True if it is worth another try.
+    /// Makes room in a full space. Commits, so that freed sectors become usable; if nothing was freed, first destroys
+    /// trashed photos of `bytes` in all. Returns true if a retry is worthwhile.
     func makeRoom(bytes: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
-        // The committer itself, saving a file, must not wait for the committer.
+        // The committer itself, when it saves a file, must not wait for itself.
         guard isRunning, !isStopped, pthread_equal(thread, pthread_self()) == 0 else { return false }
-        // Also what an earlier session freed waits for two durable commits of this one.
+        // Sectors that an earlier session freed also wait for two durable commits of this one.
         guard let library else { return false }
         library.space.giveUpCopies()
         if library.space.pendingBytes == 0 {
@@ -168,11 +168,11 @@ final class Committer: @unchecked Sendable {
         return true
     }
 
-    /// Waits for two durable commits, and overwrites what nobody refers to then.
-    func awaitReuse() {
+    /// Waits for two durable commits, then overwrites the sectors that no root refers to any more.
+    func waitForReusableSectors() {
         lock.lock()
         defer { lock.unlock() }
-        // The committer itself, saving a file, must not wait for the committer.
+        // The committer itself, when it saves a file, must not wait for itself.
         guard isRunning, pthread_equal(thread, pthread_self()) == 0, let space = library?.space else {
             return
         }
@@ -202,7 +202,7 @@ final class Committer: @unchecked Sendable {
         if let failed { throw failed }
     }
 
-    /// Ends the thread without a last commit: the library was given up unclosed.
+    /// Ends the thread without a last commit: the library was abandoned without being closed.
     func abort() {
         lock.withLock {
             isStopping = true
@@ -242,7 +242,7 @@ final class Committer: @unchecked Sendable {
             } else if let at = overwriteAt, now >= at {
                 overwriteSome()
             } else if now >= lookAt {
-                lookAtClaim()
+                verifyClaim()
             } else if let at = giveBackAt, now >= at, softSince == nil {
                 giveBack()
             } else if now >= expiryAt {
@@ -256,7 +256,7 @@ final class Committer: @unchecked Sendable {
         lock.unlock()
     }
 
-    /// Answers all that wait for a commit, as none will come, and waits for the end. `lock` is held.
+    /// Fails all waiters, as no commit will come, and waits for the end. `lock` is held.
     private func rest(_ now: Int64) {
         if asked > answered {
             failure = .readOnly
@@ -266,7 +266,7 @@ final class Committer: @unchecked Sendable {
         wake.wait(lock, untilMilliseconds: now + Self.expiryMilliseconds)
     }
 
-    /// Goes on overwriting destroyed photos. `lock` is held, and given up meanwhile.
+    /// Overwrites one batch of destroyed photos. `lock` is held, and released meanwhile.
     private func overwriteSome() {
         lock.unlock()
         if let space = library?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
@@ -276,20 +276,19 @@ final class Committer: @unchecked Sendable {
         if !isLeft { awaitOverwriting() }
     }
 
-    /// Two durable commits after they were destroyed, photos can be overwritten: sees to it that there will be two.
-    /// `lock` is held.
+    /// Schedules a durable commit while destroyed photos wait: they can be overwritten two durable commits after they
+    /// were destroyed. `lock` is held.
     private func awaitOverwriting() {
         guard durableSince == nil, library?.space.hasDestroyed == true else { return }
         durableSince = MonotonicClock.milliseconds
     }
 
-    /// Gives the host back what nothing lies in, once nothing has changed for a while. `lock` is held, and given up
-    /// meanwhile.
+    /// Returns unused room to the host after a quiet period. `lock` is held, and released meanwhile.
     private func giveBack() {
         giveBackAt = nil
         isCommitting = true
         lock.unlock()
-        // What fails is tried again at the end of the next quiet time.
+        // A failure is retried after the next quiet period.
         if let library {
             try? library.space.giveBack { () throws(StoreError) in
                 guard let frozen = try? library.freeze() else { throw .damaged }
@@ -300,7 +299,7 @@ final class Committer: @unchecked Sendable {
         isCommitting = false
     }
 
-    /// Goes on emptying the trash of what is too old. `lock` is held, and given up meanwhile.
+    /// Purges expired trash for one time slice. `lock` is held, and released meanwhile.
     private func expireSome(_ now: Int64) {
         lock.unlock()
         let isLeft = library?.expireTrash(until: now + Self.expirySliceMilliseconds) ?? false
@@ -309,15 +308,15 @@ final class Committer: @unchecked Sendable {
         expiryAt = MonotonicClock.milliseconds + pause
     }
 
-    /// Makes sure that no other mount has claimed the space. `lock` is held, and given up meanwhile.
-    private func lookAtClaim() {
+    /// Checks that no other mount has claimed the space. `lock` is held, and released meanwhile.
+    private func verifyClaim() {
         lock.unlock()
         let pause = library?.space.lookAtClaimIfDue()
         lock.lock()
         lookAt = pause.map { MonotonicClock.milliseconds + $0 } ?? .max
     }
 
-    /// Looks at the trash soon.
+    /// Schedules a check of the trash now.
     func noteTrash() {
         lock.lock()
         defer { lock.unlock() }
@@ -325,7 +324,7 @@ final class Committer: @unchecked Sendable {
         wake.signalAll()
     }
 
-    /// Waits for the next thing that is due. `lock` is held.
+    /// Waits until the next task is due. `lock` is held.
     private func wait(_ now: Int64) {
         var due = min(expiryAt, lookAt)
         if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
@@ -337,7 +336,7 @@ final class Committer: @unchecked Sendable {
         wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
-    /// How many identity records the durable commit that begins now writes. `lock` is held.
+    /// Maximum number of identity records that the durable commit that begins now writes. `lock` is held.
     private func recordsDue(isAwaited: Bool) -> Int {
         let now = MonotonicClock.milliseconds
         if isLast { return .max }
@@ -347,7 +346,7 @@ final class Committer: @unchecked Sendable {
         return isAwaited ? limits.awaitedRecords : limits.records
     }
 
-    /// Publishes a root. `lock` is held, and given up meanwhile.
+    /// Publishes a root. `lock` is held, and released meanwhile.
     private func commit(durable: Bool) {
         let ticket = asked
         let (soft, hard) = (softSince, durableSince)
@@ -371,10 +370,10 @@ final class Committer: @unchecked Sendable {
         lock.lock()
         isCommitting = false
         note(failed, durable: durable)
-        // From the first commit on there is a claim.
+        // The first commit makes the claim, so check it from now on.
         if lookAt == .max { lookAt = 0 }
         if failed != nil {
-            // What was to be published still is; fsync(2) is told, the rest is tried again.
+            // The changes remain to be published; fsync(2) reports the error, other commits are retried.
             softSince = softSince ?? soft ?? MonotonicClock.milliseconds
             durableSince = hard ?? durableSince ?? softSince
             retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
@@ -391,7 +390,7 @@ final class Committer: @unchecked Sendable {
         }
     }
 
-    /// Counts a commit that failed or succeeded, and ends writing where it failed for good. `lock` is held.
+    /// Counts a failed or successful commit, and stops writing after a permanent failure. `lock` is held.
     private func note(_ failed: StoreError?, durable: Bool) {
         guard let library else { return }
         guard let failed else {
@@ -400,17 +399,17 @@ final class Committer: @unchecked Sendable {
         }
         let now = library.options.clocks.monotonic()
         guard let reason = failures.note(failed, now: now, library.options.commitRetries) else { return }
-        // The host may say of a file what it did not say of the commit.
+        // The state of the space's files may tell a more precise reason than the commit's error.
         library.space.stopWriting(reason == .io(.inputOutput) ? library.space.obstacle ?? reason : reason)
     }
 }
 
-/// Runs `body` on a thread of its own, which nobody joins.
+/// Runs `body` on a new detached thread.
 package func startThread(_ body: @escaping @Sendable () -> Void) {
     precondition(startThreadIfPossible(body), "no thread could be started")
 }
 
-/// As `startThread`; false where there can be no more threads.
+/// As `startThread`; false if no thread can be created.
 func startThreadIfPossible(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Box {
         let body: @Sendable () -> Void

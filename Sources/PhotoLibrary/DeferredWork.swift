@@ -2,10 +2,10 @@ public import LinuxIO
 import Synchronization
 import VaultFormat
 
-/// What a mount takes up once it is live, and what requests leave for later: files to be classified that are too large
-/// for anybody to wait for. On a thread of its own, one thing after another.
+/// Work that a mount begins once it is live, and work that requests defer: the classification of files too large to
+/// wait for. Runs on its own thread, one task after another.
 ///
-/// Whatever is left undone is in the catalogue, and so taken up by the next session.
+/// Unfinished work is recorded in the catalogue, so the next session takes it up.
 final class DeferredWork: @unchecked Sendable {
     /// Set once, at the start.
     weak var library: Library?
@@ -22,15 +22,15 @@ final class DeferredWork: @unchecked Sendable {
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// Whether what takes long is to end. Takes no lock.
-    var isCalledOff: Bool { ending.load(ordering: .relaxed) }
+    /// Whether long tasks are to end. Takes no lock.
+    var isCancelled: Bool { ending.load(ordering: .relaxed) }
 
-    /// Starts the thread. To be called once; where there can be no more threads, the next session takes up all.
+    /// Starts the thread. Call once. If no thread can be created, the next session takes up all of the work.
     func start() {
         lock.withLock { isRunning = startThreadIfPossible { [self] in run() } }
     }
 
-    /// Leaves a file to be classified, which the catalogue knows to be waiting for that.
+    /// Queues a file for classification. The catalogue already lists it as pending.
     func note(_ ino: UInt64) {
         lock.withLock {
             guard waiting.count < limits.waitingFiles, !waiting.contains(ino) else { return }
@@ -39,20 +39,20 @@ final class DeferredWork: @unchecked Sendable {
         }
     }
 
-    /// Lets what takes long end, now and from now on.
-    func callOff() {
+    /// Makes long tasks end, now and later.
+    func cancel() {
         ending.store(true, ordering: .relaxed)
         lock.withLock { change.signalAll() }
     }
 
-    /// Returns when the thread has ended, after `callOff`.
+    /// Waits for the thread to end, after `cancel`.
     func awaitEnd() {
         lock.withLock {
             while isRunning { change.wait(lock) }
         }
     }
 
-    /// Counts a request that compares photos at length; false where there are too many.
+    /// Counts a request that makes a long comparison; false if too many are running.
     func beginComparison() -> Bool {
         lock.withLock {
             guard comparisons < limits.longComparisons else { return false }
@@ -66,7 +66,7 @@ final class DeferredWork: @unchecked Sendable {
     private func run() {
         library?.didGoLive()
         lock.lock()
-        while !isCalledOff {
+        while !isCancelled {
             if waiting.isEmpty {
                 change.wait(lock)
                 continue
@@ -82,8 +82,8 @@ final class DeferredWork: @unchecked Sendable {
     }
 }
 
-/// A client's request, where it may turn out to take long.
+/// A client's request that may take long.
 public protocol LongRequest {
-    /// Runs `work`, which takes long: others are served meanwhile. It ends soon once it is cancelled.
+    /// Runs `work`, which takes long; other requests are served meanwhile. `work` ends soon after it is cancelled.
     func lasting(_ work: (Cancellation) -> Void)
 }

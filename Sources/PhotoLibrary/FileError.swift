@@ -2,8 +2,7 @@ import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// Why a request was refused. The bridge gives each its error number; the numbers here only say which is
-/// resolve.
+/// Reason for refusing a request. The bridge maps each case to an error number; the comments here name it.
 public enum FileError: Error, Sendable, Equatable {
     /// No such file or directory (ENOENT).
     case noEntry
@@ -15,13 +14,13 @@ public enum FileError: Error, Sendable, Equatable {
     case isDirectory
     /// ENOTEMPTY.
     case notEmpty
-    /// Not possible here, whoever asks (EPERM).
+    /// Not possible here for any user (EPERM).
     case notPermitted
     /// EACCES.
     case accessDenied
     /// The space or the host's disk is full (ENOSPC).
     case noRoom
-    /// Bytes that could not be read or authenticated (EIO).
+    /// Bytes could not be read or authenticated (EIO).
     case damaged
     /// EROFS.
     case readOnly
@@ -41,15 +40,15 @@ public enum FileError: Error, Sendable, Equatable {
     case fileTooBig
     /// EBADF.
     case badHandle
-    /// An inode number that is no more (ESTALE).
+    /// The inode number is no longer valid (ESTALE).
     case stale
-    /// Nothing there to seek to (ENXIO).
+    /// No data or hole to seek to (ENXIO).
     case noSuchDeviceOrAddress
-    /// An attribute's value beyond the limit (E2BIG).
+    /// An attribute's value exceeds the limit (E2BIG).
     case tooBig
     /// EBUSY.
     case busy
-    /// Whoever asked no longer waits for the answer (EINTR).
+    /// The client no longer waits for the answer (EINTR).
     case interrupted
 
     init(_ error: CatalogueError) {
@@ -70,7 +69,7 @@ public enum FileError: Error, Sendable, Equatable {
     }
 }
 
-/// Runs a query, its errors becoming the library's.
+/// Runs a query and converts its errors to `FileError`.
 @inline(__always)
 func sql<R>(_ body: @autoclosure () throws(CatalogueError) -> R) throws(FileError) -> R {
     do throws(CatalogueError) {
@@ -80,7 +79,7 @@ func sql<R>(_ body: @autoclosure () throws(CatalogueError) -> R) throws(FileErro
     }
 }
 
-/// Runs a call of the store, its errors becoming the library's.
+/// Runs a call of the store and converts its errors to `FileError`.
 @inline(__always)
 func stored<R>(_ body: @autoclosure () throws(StoreError) -> R) throws(FileError) -> R {
     do throws(StoreError) {

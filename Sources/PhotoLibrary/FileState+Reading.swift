@@ -3,12 +3,12 @@ import LinuxIO
 import VaultFormat
 import VaultStore
 
-/// Reading a file's bytes: no lock is held while the store reads and opens.
+/// Reading a file's bytes. No lock is held while the store reads and opens chunks.
 extension FileState {
-    /// How often a read that failed is tried again after the file changed under it.
+    /// Attempts at a read that fails while the file changes.
     private static let attemptsMax = 8
 
-    /// Hands `reply` the bytes from `offset` on: `count`, or as many as there are before the file's end.
+    /// Passes `reply` the bytes from `offset` on: `count`, or fewer at the file's end.
     func read<R>(_ offset: UInt64, _ count: Int, _ reply: (UnsafeRawBufferPointer) -> R) throws(FileError)
         -> R
     {
@@ -20,7 +20,7 @@ extension FileState {
         return reply(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
     }
 
-    /// The common case: all of it lies in one sealed chunk, and is answered from the buffer it is opened in.
+    /// The common case: one sealed chunk holds all the bytes, and `reply` gets them from the buffer it is opened in.
     private func readDirect<R>(
         _ offset: UInt64, _ count: Int, _ reply: (UnsafeRawBufferPointer) -> R
     ) throws(FileError) -> R? {
@@ -53,14 +53,15 @@ extension FileState {
                 guard first + Int(end - offset) <= plain.count else { throw StoreError.damaged }
                 return reply(UnsafeRawBufferPointer(rebasing: plain[first..<first + Int(end - offset)]))
             } catch {
-                // Rewritten while we read? Then look again; else it is what it is.
+                // Rewritten during the read? Then retry; else the damage is real.
                 if error != .damaged || view.withLock({ changeCount == seen }) { throw FileError(error) }
             }
         }
         throw .damaged
     }
 
-    /// Copies bytes from `offset` on into `buffer`; returns how many, fewer only at the file's end.
+    /// Copies bytes from `offset` on into `buffer`. Returns their number: fewer than `buffer` holds only at the file's
+    /// end.
     func copy(_ offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws(FileError) -> Int {
         for _ in 0..<Self.attemptsMax {
             view.lock()
@@ -84,7 +85,7 @@ extension FileState {
         throw .damaged
     }
 
-    /// Copies what dirty chunks hold and returns their indexes. Under `view`.
+    /// Copies the bytes of dirty chunks and returns the chunks' indexes. Under `view`.
     private func copyDirty(_ offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> [UInt64] {
         var found: [UInt64] = []
         let end = offset + UInt64(target.count)
@@ -119,7 +120,7 @@ extension FileState {
         }
     }
 
-    /// Copies what is sealed, zeros where nothing is.
+    /// Copies sealed bytes, and zeros for holes.
     func copyStored(
         _ map: ExtentMap, _ offset: UInt64, into target: UnsafeMutableRawBufferPointer
     ) throws(FileError) {
@@ -165,7 +166,7 @@ extension FileState {
         }
     }
 
-    /// The first bytes from `offset` on that are stored, or are to be; nil where a hole reaches the file's end.
+    /// The first range of data at or after `offset`, sealed or dirty; nil if a hole reaches the file's end.
     func storedRange(from offset: UInt64) -> Range<UInt64>? {
         view.lock()
         defer { view.unlock() }

@@ -2,13 +2,13 @@ import LinuxIO
 import VaultFormat
 import VaultStore
 
-/// Contents that several inodes have. Nobody changes one: whoever writes leaves it to the others first.
+/// Contents shared by several inodes. A shared content is never changed: a file gets its own before it is written.
 extension FileState {
-    /// To be called before every change of the bytes, with the writer's lock held. Of a shared content, what lies
-    /// before `keeping` is sealed anew as a content of the file's own.
+    /// Call before every change of the bytes, with the writer's lock held. If the content is shared, the bytes before
+    /// `keeping` are sealed anew as a content of the file's own.
     func beginChange(keeping kept: UInt64) throws(FileError) {
         noteUnsaved()
-        // In one step with the question: nobody begins to share what is about to change.
+        // Test and mark in one step, so that no other inode begins to share a content that is about to change.
         let isShared = view.withLock {
             if !self.isShared { isNewer = true }
             return self.isShared
@@ -17,7 +17,7 @@ extension FileState {
     }
 
     private func leaveShared(keeping kept: UInt64) throws(FileError) {
-        guard let content = try context.contentOfItsOwn(self) else { return }
+        guard let content = try context.unsharedContent(self) else { return }
         var own = ExtentMap(content: content)
         do throws(FileError) {
             try copyPieces(before: kept, into: &own)
@@ -35,7 +35,7 @@ extension FileState {
         unsavedRange = (0, UInt64(Int64.max) / Chunk.bytes * Chunk.bytes)
     }
 
-    /// Seals what is stored before `end` into another map, some chunks at a time.
+    /// Seals the stored bytes before `end` into another map, some chunks at a time.
     private func copyPieces(before end: UInt64, into own: inout ExtentMap) throws(FileError) {
         let end = min(end, size)
         let buffer = context.replies.take()
@@ -55,8 +55,8 @@ extension FileState {
         }
     }
 
-    /// Takes another inode's content for its own, which has the same bytes. The writer's lock is held, or nobody has
-    /// the file open; under the catalogue's lock, which frees what the rows of the old content say.
+    /// Adopts the content of another inode with the same bytes. The writer's lock is held, or the file is not open. The
+    /// caller holds the catalogue's lock and frees the extents in the old content's rows.
     func adopt(_ content: UInt64, _ runs: [ExtentRun]) {
         view.lock()
         defer { view.unlock() }
@@ -71,23 +71,23 @@ extension FileState {
         unsavedRange = nil
     }
 
-    /// Nobody else has this content after all: it may be changed, and is about to be. Under the catalogue's lock.
-    func keepForItself() {
+    /// No other inode has this content after all: it may be changed, and is about to be. Under the catalogue's lock.
+    func unshare() {
         view.withLock {
             isShared = false
             isNewer = true
         }
     }
 
-    /// Locks out writers, if the file is saved and none is at it; false, and nothing locked, otherwise.
-    func holdStill() -> Bool {
+    /// Locks out writers if the file is saved and has no open writer; otherwise returns false and locks nothing.
+    func lockIfQuiescent() -> Bool {
         guard writer.tryLock() else { return false }
         if view.withLock({ !isNewer && dirty.isEmpty && writerCount == 0 }) { return true }
         writer.unlock()
         return false
     }
 
-    /// Lets others have this content from now on; false where the file is about to change it.
+    /// Allows other inodes to share this content from now on; false if the file has changed, or is about to change, it.
     func share() -> Bool {
         view.withLock {
             guard !isNewer, dirty.isEmpty else { return false }

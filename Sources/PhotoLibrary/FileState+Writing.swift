@@ -5,10 +5,10 @@ import VaultStore
 
 /// Changing a file's bytes. The writer's lock is held throughout.
 extension FileState {
-    /// No file is larger, so that offsets fit everywhere.
+    /// Maximum file size, so that offsets fit everywhere.
     static let sizeMax = Geometry.fileBytesMax
 
-    /// Writes as many of the bytes as there is room for: fewer than all only where an error came after some.
+    /// Writes bytes. Returns their number: fewer than all only if an error came after some.
     func write(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, now: Timestamp) throws(FileError) -> Int {
         guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
         try beginChange(keeping: size)
@@ -25,7 +25,7 @@ extension FileState {
         return done
     }
 
-    /// Writes up to the next border of a chunk, or as many whole chunks as there are.
+    /// Writes up to the next chunk boundary, or as many whole chunks as there are.
     private func writeSome(
         at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp
     ) throws(FileError) -> Int {
@@ -68,11 +68,11 @@ extension FileState {
         noteWritten(size: max(size, Chunk.start(index) + end), now)
         let isComplete = end == Chunk.bytes
         view.unlock()
-        // Written to its end: what comes next is another chunk, and this one can be sealed meanwhile.
+        // The chunk is written to its end. The next write goes to another chunk, so this one can be sealed meanwhile.
         if isComplete { try? seal(index) }
     }
 
-    /// Sets room aside in steps, so that most writes need not ask.
+    /// Reserves room in steps, so that most writes need no reservation.
     private func claim(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
         guard end > chunk.claim else { return }
         let wanted = (end + 16_383) / 16_384 * 16_384 + 1024
@@ -80,7 +80,7 @@ extension FileState {
         chunk.claim = wanted
     }
 
-    /// Copies into a chunk, zeros before what was never written. Both locks are held.
+    /// Copies into a chunk, and zeros a gap before the bytes. Both locks are held.
     private func put(_ bytes: UnsafeRawBufferPointer, into chunk: DirtyChunk, at within: UInt64) {
         guard let start = chunk.buffer.baseAddress else { return }
         if within > chunk.valid { memset(start + Int(chunk.valid), 0, Int(within - chunk.valid)) }
@@ -89,7 +89,7 @@ extension FileState {
         changeCount += 1
     }
 
-    /// The chunk's buffer, filled with what is stored, unless that is all overwritten anyway.
+    /// The chunk's buffer, filled with the stored bytes, unless all of them are overwritten anyway.
     private func dirtyChunk(
         _ index: UInt64, overwriting range: Range<UInt64>, isSystem: Bool
     ) throws(FileError) -> DirtyChunk {
@@ -113,7 +113,7 @@ extension FileState {
         return chunk
     }
 
-    /// Where the next chunk would best lie: behind what comes before it.
+    /// The best sector for the next chunk: directly after the preceding bytes.
     private func sectorBehind(_ offset: UInt64) -> UInt64? {
         let at = map.firstIndex(after: offset) - 1
         guard map.pieces.indices.contains(at) else { return nil }
@@ -127,7 +127,7 @@ extension FileState {
         guard let chunk = dirty[index] else { return }
         let start = Chunk.start(index)
         let bytes = UnsafeRawBufferPointer(rebasing: chunk.buffer[..<Int(chunk.valid)])
-        // What a truncation left has no room set aside, and must succeed in a full space.
+        // A chunk left by a truncation has no reserved room, and must be sealed even in a full space.
         let runs =
             chunk.valid == 0
             ? []
@@ -140,7 +140,7 @@ extension FileState {
         drop(index)
     }
 
-    /// Seals every dirty chunk, in order. True if there was one.
+    /// Seals every dirty chunk, in order. Returns true if there was one.
     @discardableResult
     func sealDirty() throws(FileError) -> Bool {
         if dirty.isEmpty { return false }
@@ -148,7 +148,7 @@ extension FileState {
         return true
     }
 
-    /// Makes the file shorter, or longer by a hole.
+    /// Shortens the file, or extends it by a hole.
     func truncate(to newSize: UInt64, now: Timestamp) throws(FileError) {
         guard newSize <= Self.sizeMax else { throw .fileTooBig }
         try beginChange(keeping: newSize)
@@ -167,7 +167,7 @@ extension FileState {
         view.withLock { noteWritten(size: newSize, now) }
     }
 
-    /// The dirty chunk that is to be cut, made where the stored one reaches further.
+    /// The dirty chunk to cut; made from the stored chunk if that reaches beyond the cut.
     private func keptChunk(_ index: UInt64, cutAt within: UInt64) throws(FileError) -> DirtyChunk? {
         if let known = dirty[index] { return known }
         guard map.storedBytes(inChunk: index) > within else { return nil }

@@ -4,11 +4,11 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// A chunk of a file that is still to be sealed. Bytes from `valid` on are zeros, whatever the buffer holds.
+/// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, whatever the buffer holds.
 final class DirtyChunk {
     let buffer: UnsafeMutableRawBufferPointer
     var valid: UInt64
-    /// Room set aside for it, in bytes.
+    /// Room reserved for it, in bytes.
     var claim: UInt64 = 0
 
     init(_ buffer: UnsafeMutableRawBufferPointer, valid: UInt64) {
@@ -19,9 +19,9 @@ final class DirtyChunk {
 
 /// The content of one open file, shared by its handles.
 ///
-/// `writer` is held by whoever changes the file, as long as that takes; fields marked (w) belong to it.
-/// `view` is held for moments only, by readers and, for each single change, by the writer too; fields marked
-/// (v) are changed with both held and read with either. Order: `writer`, the catalogue's lock, `view`.
+/// `writer` is held throughout a change of the file; it protects the fields marked (w). `view` is held only briefly, by
+/// readers and, for each single change, also by the writer. Fields marked (v) are changed with both held and read with
+/// either. Order: `writer`, the catalogue's lock, `view`.
 final class FileState: @unchecked Sendable {
     let inode: Inode
     let ino: UInt64
@@ -29,15 +29,15 @@ final class FileState: @unchecked Sendable {
     let writer = Lock()
     let view = Lock()
 
-    /// (v) As write(2) left it.
+    /// (v) As of the last write(2).
     var size: UInt64
     /// (v)
     var map: ExtentMap
-    /// (v) Whether other inodes may have this content: then it must not be changed, but left to them.
+    /// (v) Whether other inodes may share this content: then the file must get its own before a change.
     var isShared: Bool
     /// (v) Chunks not sealed yet, by index. Their bytes change with both locks held.
     var dirty: [UInt64: DirtyChunk] = [:]
-    /// (v) Grows with each change of `map` or `dirty`, and of the bytes or their number.
+    /// (v) Incremented by each change of `map` or `dirty`, and of the bytes or their number.
     var changeCount = 0
     /// (v) Whether size and times here are newer than the inode's row.
     var isNewer = false
@@ -45,30 +45,30 @@ final class FileState: @unchecked Sendable {
     var modified: Timestamp
     /// (v)
     var changed: Timestamp
-    /// (v) Handles that may still write: opened for it, and not closed since their last write.
+    /// (v) Handles that may still write: opened for writing, and not closed since their last write.
     var writerCount = 0
     /// (v) Whether the mode may have bits that a write must clear.
     var mayHavePrivileges: Bool
 
-    /// (w) Where the rows no longer say what `map` does.
+    /// (w) The range in which the rows differ from `map`.
     var unsavedRange: (lower: UInt64, upper: UInt64)?
     /// (w) Saved runs that nothing refers to any more; freed with the next save.
     var freed: [ExtentRun] = []
     /// (w) Whether the catalogue has rows of this content.
     var hasRows: Bool
-    /// (w) Whether the bytes are others than when the file was last looked at, whether it is a photo.
-    var needsFiling = false
-    /// (w) Whether the catalogue says so too, for the next session.
-    var isNotedUnfiled = false
-    /// (w) The `changeCount` for which somebody compares the file at length.
+    /// (w) Whether the bytes have changed since the file was last classified.
+    var needsClassification = false
+    /// (w) Whether the catalogue lists the file as pending classification, for the next session.
+    var isNotedPending = false
+    /// (w) The `changeCount` for which a long comparison is running.
     var comparedCount: Int?
     /// (w) Whether the bytes changed since the last save.
     var hasNewBytes = false
     /// (w) The thread that wrote last.
     var lastWriter: Int32 = -1
-    /// (w) When it was registered as unsaved, by the monotonic clock; nil while all is saved.
+    /// (w) When it was registered as unsaved, by the monotonic clock; nil while everything is saved.
     var unsavedSince: Int64?
-    /// (w) The last name has gone and the last handle too: nothing is to be saved.
+    /// (w) The last name and the last handle are gone: nothing is saved any more.
     var isDiscarded = false
 
     init(_ inode: Inode, _ runs: [ExtentRun], _ context: FileContext) {
@@ -84,7 +84,7 @@ final class FileState: @unchecked Sendable {
         mayHavePrivileges = inode.row.mode & (setUserID | setGroupID) != 0
     }
 
-    /// Puts what is newer here into attributes made of the inode's row. Under the catalogue's lock.
+    /// Overwrites attributes made from the inode's row with the newer ones here. Under the catalogue's lock.
     func overlay(_ shown: inout Attributes) {
         view.lock()
         defer { view.unlock() }
@@ -96,20 +96,20 @@ final class FileState: @unchecked Sendable {
         shown.changed = changed
     }
 
-    /// Whose extents the bytes lie in. The writer's lock, or `view`, is held.
+    /// The content that the bytes belong to. The writer's lock, or `view`, is held.
     var content: UInt64 { map.content }
 
-    /// Whether something is here that the tree does not have.
+    /// Whether the tree lacks changes made here.
     var hasUnsaved: Bool { view.withLock { isNewer || !dirty.isEmpty } }
 
-    /// Notes that the file has something to save. The writer's lock is held.
+    /// Notes that the file has unsaved changes. The writer's lock is held.
     func noteUnsaved() {
         guard unsavedSince == nil else { return }
         unsavedSince = MonotonicClock.milliseconds
         context.register(self)
     }
 
-    /// Widens the range whose rows are to be written.
+    /// Widens the range whose rows must be written.
     func noteChange(_ lower: UInt64, _ upper: UInt64) {
         if let range = unsavedRange {
             unsavedRange = (min(range.lower, lower), max(range.upper, upper))
@@ -118,7 +118,7 @@ final class FileState: @unchecked Sendable {
         }
     }
 
-    /// Puts runs in place of all in a range of whole chunks. Both locks are held.
+    /// Replaces all runs in a range of whole chunks. Both locks are held.
     func replace(_ lower: UInt64, _ upper: UInt64, with runs: [ExtentRun]) {
         let removed = map.replace(lower, upper, with: runs)
         changeCount += 1
@@ -131,7 +131,7 @@ final class FileState: @unchecked Sendable {
         if !abandoned.isEmpty { context.space.abandon(abandoned) }
     }
 
-    /// Takes a chunk out of the dirty ones. Both locks are held.
+    /// Removes a chunk from the dirty ones. Both locks are held.
     func drop(_ index: UInt64) {
         guard let chunk = dirty.removeValue(forKey: index) else { return }
         changeCount += 1
@@ -146,11 +146,11 @@ final class FileState: @unchecked Sendable {
         modified = now
         changed = now
         isNewer = true
-        needsFiling = true
+        needsClassification = true
         hasNewBytes = true
     }
 
-    /// Sets a time by utimensat(2), over what writes set. Under the catalogue's lock.
+    /// Sets a time by utimensat(2), which overrides the times set by writes. Under the catalogue's lock.
     func setTimes(modified: Timestamp?, changed: Timestamp) {
         view.lock()
         defer { view.unlock() }
@@ -158,7 +158,7 @@ final class FileState: @unchecked Sendable {
         self.changed = changed
     }
 
-    /// Throws away what was never saved. The writer's lock is held.
+    /// Discards all unsaved changes. The writer's lock is held.
     func discard() {
         isDiscarded = true
         view.lock()

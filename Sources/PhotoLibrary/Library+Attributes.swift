@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 
@@ -12,7 +13,7 @@ extension Library {
             if let file = handle?.state {
                 try truncate(file, to: size, caller)
             } else {
-                // Without a handle a new size comes by a name; all else may be about a descriptor as well.
+                // Without a handle a new size comes by a name; all other changes may come by a descriptor too.
                 _ = try locked { tree throws(FileError) in try resolve(ino, tree, by: caller) }
                 try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
             }
@@ -28,41 +29,41 @@ extension Library {
             }
             return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
         }
-        // A photo that has no date but its mtime follows it.
-        if isUndated { try lookAndFile(ino, by: caller.pid) }
+        // A photo without a date other than its mtime is dated by the new one.
+        if isUndated { try classifyAndApply(ino, by: caller.pid) }
         return result
     }
 
-    /// Cuts or lengthens a file and saves it. Without a writer whose close will do so, it is also filed.
+    /// Shortens or extends a file and saves it. Also classifies it, unless the close of an open writer will.
     func truncate(_ file: FileState, to size: UInt64, _ caller: Caller) throws(FileError) {
         guard !isReadOnly else { throw .readOnly }
         file.writer.lock()
         defer { file.writer.unlock() }
         try file.truncate(to: size, now: .now())
-        // A copy is none any more as soon as it is saved.
+        // A copy becomes an ordinary file as soon as it is saved.
         let mayBePhoto = try locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriter = file.view.withLock { file.writerCount > 0 }
         let classification = mayBePhoto && !hasWriter ? classify(file) : .unknown
         try save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid
-            try tree.file(file.inode, classification, space, now: .now())
+            try tree.apply(classification, to: file.inode, space, now: .now())
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
-        if classification.isUndecided { leaveToFollowUp(file) }
-        if !hasWriter { file.needsFiling = false }
+        if classification.isUndecided { deferClassification(file) }
+        if !hasWriter { file.needsClassification = false }
     }
 
     // MARK: Extended attributes
 
-    /// getxattr(2). `noData` where there is none of that name.
+    /// getxattr(2). Throws `.noData` if there is no such attribute.
     ///
-    /// - Parameter caller: who asks; nil: this program itself.
+    /// - Parameter caller: the client; nil for this program itself.
     public func getExtendedAttribute(
         _ ino: UInt64, name: [UInt8], _ caller: Caller? = nil
     ) throws(FileError) -> [UInt8] {
         guard hasPrefix(name, userPrefix) else {
-            // The kernel asks for these at every turn: answered without a lock.
+            // The kernel requests these all the time: answered without a lock.
             throw hasPrefix(name, securityPrefix) ? .noData : .notSupported
         }
         if VirtualInode.isVirtual(ino) { throw .noData }
@@ -129,13 +130,13 @@ extension Library {
         guard name.count > userPrefix.count else { throw .invalid }
         guard name.count <= nameBytesMax else { throw .range }
         if VirtualInode.isVirtual(ino) { throw .readOnly }
-        // Ours are views of the photo, not places to write.
+        // Own attributes are views of the photo and cannot be written.
         if hasPrefix(name, ownPrefix) { throw .notPermitted }
     }
 }
 
 extension Tree {
-    /// Sets what SETATTR names, but for the size.
+    /// Applies the changes of SETATTR, except the size.
     func set(_ changes: AttributeChanges, on inode: Inode, now: Timestamp) throws(FileError) {
         try setOwner(changes, on: inode)
         if let mode = changes.mode {
@@ -155,7 +156,7 @@ extension Tree {
         let shown = attributes(of: inode.row)
         let uid = changes.uid ?? shown.uid
         let gid = changes.gid ?? shown.gid
-        // Owners that are not kept, or not shown, cannot be set; setting what is there is no change.
+        // Owners that are not kept, or not shown, cannot be set; setting the present owner is no change.
         if !options.mountedByRoot || options.uid != nil || options.gid != nil {
             guard uid == shown.uid && gid == shown.gid else { throw .notPermitted }
         } else {
@@ -165,16 +166,16 @@ extension Tree {
         if !inode.isDirectory && changes.mode == nil { dropPrivileges(inode) }
     }
 
-    /// Takes set-user-ID away, and set-group-ID where it does not mean mandatory locking.
+    /// Clears set-user-ID, and set-group-ID unless it means mandatory locking.
     func dropPrivileges(_ inode: Inode) {
         guard inode.row.mode & (setUserID | setGroupID) != 0, !inode.isDirectory else { return }
         inode.row.mode &= ~setUserID
         if inode.row.mode & groupExecute != 0 { inode.row.mode &= ~setGroupID }
         touch(inode)
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
-    /// A change of what is not the file's bytes.
+    /// Notes a change other than of the file's bytes.
     func noteChanged(_ inode: Inode) {
         inode.row.changed = .now()
         inode.state?.setTimes(modified: nil, changed: inode.row.changed)

@@ -1,31 +1,31 @@
 import LinuxIO
 
-/// What became of a comparison that took long.
+/// Outcome of a long comparison.
 enum LongComparison {
     case decided(Classification)
-    /// The file is another than was looked at.
+    /// The file changed meanwhile.
     case changed
-    /// Whoever asked for it waits no more, or the mount is about to end.
-    case calledOff
-    /// Another does the same, and files the file afterwards.
+    /// Cancelled by the client or by the end of the mount, or not begun because too many are running.
+    case cancelled
+    /// Another thread makes the same comparison, and classifies the file afterwards.
     case underWay
 }
 
-/// Photos with the same bytes, where there is much to compare: nobody else waits for that.
+/// Long comparisons with photos that may have the same bytes. No other request waits for them.
 extension Library {
-    /// Ends a look at a file that left photos to be compared. The writer's lock is held, and given up meanwhile.
+    /// Completes a classification that left photos to compare. The writer's lock is held, and released meanwhile.
     ///
-    /// The file is saved before, and the catalogue has it among those to be filed: whatever ends this, the next session
-    /// can take it up.
+    /// The file is saved first, and the catalogue lists it as pending classification, so that the next session can take
+    /// up an interrupted comparison.
     func compareAtLength(
         _ file: FileState, _ classification: Classification, for request: (any LongRequest)?
     ) throws(FileError) -> LongComparison {
         guard case .media(var probe) = classification else { return .decided(classification) }
-        if file.needsFiling { try saveForGood(file) }
+        if file.needsClassification { try saveForGood(file) }
         let seen = file.view.withLock { file.changeCount }
         if file.comparedCount == seen { return .underWay }
-        guard !deferredWork.isCalledOff, request == nil || deferredWork.beginComparison() else {
-            return .calledOff
+        guard !deferredWork.isCancelled, request == nil || deferredWork.beginComparison() else {
+            return .cancelled
         }
         defer { if request != nil { deferredWork.endComparison() } }
         file.comparedCount = seen
@@ -33,7 +33,7 @@ extension Library {
         var found: Result<EqualPhotos, FileError> = .success(EqualPhotos(isComplete: false))
         func search(unless cancellation: Cancellation?) {
             found = findEquals(of: file, probe.fingerprint) { [deferredWork] in
-                deferredWork.isCalledOff || cancellation?.isCancelled == true
+                deferredWork.isCancelled || cancellation?.isCancelled == true
                     || file.view.withLock { file.changeCount } != seen
             }
         }
@@ -42,25 +42,25 @@ extension Library {
         if file.comparedCount == seen { file.comparedCount = nil }
         if file.view.withLock({ file.changeCount }) != seen { return .changed }
         guard let equals = try? found.get() else {
-            // What cannot be asked for now is not equal to anything.
+            // If the search fails, the file counts as equal to no photo.
             probe.isCompared = true
             return .decided(.media(probe))
         }
-        guard equals.isComplete else { return .calledOff }
+        guard equals.isComplete else { return .cancelled }
         (probe.equals, probe.isCompared) = (equals.photos, true)
         return .decided(.media(probe))
     }
 
-    /// A disk that has failed once may not fail again.
+    /// Retries once, because a disk error may be transient.
     private func findEquals(
-        of file: FileState, _ fingerprint: UInt64, unless isCalledOff: () -> Bool
+        of file: FileState, _ fingerprint: UInt64, unless isCancelled: () -> Bool
     ) -> Result<EqualPhotos, FileError> {
         var result: Result<EqualPhotos, FileError> = .success(EqualPhotos())
         for _ in 0..<2 {
             let source = FileSource(file)
             do throws(FileError) {
                 result = .success(
-                    try equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCalledOff() })
+                    try equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCancelled() })
             } catch { result = .failure(error) }
             if !source.hasFailed { break }
         }

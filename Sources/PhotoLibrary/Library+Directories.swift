@@ -1,12 +1,11 @@
 import LinuxIO
 import VaultCatalogue
 
-/// An open directory. Cookies are ids that never recur, so it holds no entries, only where they end: what
-/// comes while the directory is read is not listed, or a program that adds a name at each step would never
-/// end.
+/// An open directory. Cookies are ids that never recur, so the handle stores no entries, only the end of the listing.
+/// Names added while the directory is read are not listed: a program that adds a name at each step would never finish.
 public final class DirectoryHandle: @unchecked Sendable {
     public let ino: UInt64
-    /// The first cookie that was not given out yet when it was opened, or last read from the start. Under the
+    /// The first cookie that was unassigned when the directory was opened, or last read from the start. Under the
     /// catalogue's lock.
     fileprivate var end: UInt64
 
@@ -26,14 +25,13 @@ extension Library {
 
     public func releaseDirectory(_ handle: DirectoryHandle) {}
 
-    /// fsync(2) of a directory: its names, and all else that changed, are on the disk when it returns.
+    /// fsync(2) of a directory: its names, and all other changes, are on the disk when it returns.
     public func fsyncDirectory(_ handle: DirectoryHandle) throws(FileError) {
         try committer.makeDurable()
     }
 
-    /// Lists a directory from behind a cookie (0: from the start, as it is now), until `visit` returns false:
-    /// then the entry it refused comes again. `visit` is called with a lock held and must not call the
-    /// library.
+    /// Lists a directory from after a cookie (0: from the start, as it is now), until `visit` returns false; the
+    /// refused entry is listed again next time. `visit` is called with a lock held and must not call the library.
     public func readDirectory(
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
@@ -55,7 +53,7 @@ extension Library {
         }
     }
 
-    /// Visits "." and "..". False if the visitor has had enough.
+    /// Visits "." and "..". Returns false if `visit` did.
     func visitDots(
         _ ino: UInt64, _ parent: UInt64, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) -> Bool {
@@ -77,7 +75,7 @@ extension Tree {
         let entryTimeout = Self.entryTimeout(in: area)
         try sql(
             tables.eachDentryWithInode(in: directory.ino, after: cookie) { dentry, row in
-                // What is in memory is newer than the table.
+                // The row in memory is newer than the table's.
                 let known = cached(dentry.ino)
                 guard let row = known?.row ?? row, !row.isUnlistedDay else { return true }
                 var entry: Entry?

@@ -2,7 +2,7 @@ import Glibc
 public import PhotoImaging
 import VaultCatalogue
 
-/// A photo that was found to have the same bytes as a file: true as long as its version is this one.
+/// A photo found to have the same bytes as a file: valid while its version is the same.
 struct EqualPhoto: Sendable {
     var ino: UInt64
     var version: UInt64
@@ -11,35 +11,35 @@ struct EqualPhoto: Sendable {
 /// Result of a search for photos with given bytes.
 struct EqualPhotos: Sendable {
     var photos: [EqualPhoto] = []
-    /// False where the search was called off.
+    /// False if the search was called off.
     var isComplete = true
 }
 
-/// Finding the photo that has the same bytes. Fingerprints only propose; bytes are compared.
+/// Search for photos with the same bytes. Fingerprints propose candidates; their bytes are compared.
 extension Library {
-    /// As many photos of one fingerprint are looked at: whoever makes more of them gets photos of their own.
+    /// At most this many candidates per fingerprint. Further duplicates become photos of their own.
     private static let candidatesMax = 8
 
-    /// The inode of a photo of this space that has exactly these bytes, or nil. Nil too where the source, or the
-    /// photo, cannot be read.
+    /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
+    /// cannot be read.
     public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
         guard let fingerprint = fingerprint(of: source) else { return nil }
         return try equalPhotos(to: source, fingerprint, besides: 0) { _ in false }.photos.first?.ino
     }
 
-    /// The photos that have exactly these bytes, of a known fingerprint, and others than `own`.
+    /// The photos with exactly these bytes and this fingerprint, other than `own`.
     ///
-    /// - Parameter isCalledOff: asked again and again, with the bytes compared so far.
+    /// - Parameter isCancelled: called repeatedly, with the number of bytes compared so far.
     func equalPhotos(
         to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64,
-        unless isCalledOff: (_ work: UInt64) -> Bool
+        unless isCancelled: (_ work: UInt64) -> Bool
     ) throws(FileError) -> EqualPhotos {
         let candidates = try locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
             for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
             where ino != own {
                 let inode = try tree.inode(ino)
-                guard try tree.canStandFor(inode), inode.row.size == source.byteCount else { continue }
+                guard try tree.canHaveCopies(inode), inode.row.size == source.byteCount else { continue }
                 found.append(EqualPhoto(ino: ino, version: inode.row.version))
             }
             return found
@@ -51,38 +51,38 @@ extension Library {
             latest = 0
             let isCalledOffHere: (UInt64) -> Bool = { work in
                 latest = work
-                return isCalledOff(before + work)
+                return isCancelled(before + work)
             }
             switch compare(candidate.ino, source, unless: isCalledOffHere) {
             case .equal: result.photos.append(candidate)
             case .different, .unreadable: continue
-            case .calledOff: return EqualPhotos(photos: result.photos, isComplete: false)
+            case .cancelled: return EqualPhotos(photos: result.photos, isComplete: false)
             }
         }
         return result
     }
 
-    /// One that cannot be read, not the second time either, is not equal.
+    /// Retries once if the photo cannot be read. An unreadable photo is not equal.
     private func compare(
-        _ ino: UInt64, _ source: some ByteSource, unless isCalledOff: (UInt64) -> Bool
+        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: (UInt64) -> Bool
     ) -> Comparison {
         for _ in 0..<2 {
             let found = try? withState(of: ino) { file throws(FileError) in
-                PhotoImaging.compare(FileSource(file), source, unless: isCalledOff)
+                PhotoImaging.compare(FileSource(file), source, unless: isCancelled)
             }
             if let found, found != .unreadable { return found }
         }
         return .unreadable
     }
 
-    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. False also
-    /// where that was called off; throws where they cannot be read.
+    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. Also false if
+    /// called off. Throws `.damaged` if the file cannot be read.
     public func holds(
-        _ ino: UInt64, _ source: some ByteSource, unless isCalledOff: () -> Bool = { false }
+        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> Bool {
         try withState(of: ino) { file throws(FileError) in
             let own = FileSource(file)
-            let found = PhotoImaging.compare(own, source) { _ in isCalledOff() }
+            let found = PhotoImaging.compare(own, source) { _ in isCancelled() }
             if found == .unreadable, own.hasFailed { throw .damaged }
             return found == .equal
         }
@@ -90,16 +90,16 @@ extension Library {
 }
 
 extension Tree {
-    /// Whether others may stand for this photo now: it is one, stands in moments, and its bytes are saved.
-    func canStandFor(_ inode: Inode) throws(FileError) -> Bool {
+    /// Whether the photo may have copies now: it is a photo with a name in moments, and its bytes are saved.
+    func canHaveCopies(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }
         return try moment(of: inode) != nil
     }
 }
 
-/// A number that equal bytes have in common and others most likely not: of the length, the first and the last
-/// 4 KiB. Cameras write the same head into many pictures; what the picture shows decides the tail. Nil where they
-/// cannot be read.
+/// A hash of the length and of the first and the last 4 KiB: the same for equal bytes, most likely different for
+/// others. Cameras write the same head into many pictures; the image data determines the tail. Nil if the bytes cannot
+/// be read.
 func fingerprint(of source: some ByteSource) -> UInt64? {
     let endBytes = 4096
     let length = source.byteCount
@@ -109,7 +109,7 @@ func fingerprint(of source: some ByteSource) -> UInt64? {
             let count = Int(min(UInt64(endBytes), length - start))
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
             guard source.read(at: start, into: part) == count else { return false }
-            // Whole words; what is left over of the last is zeros.
+            // Whole words; the last one is padded with zeros.
             memset(buffer.baseAddress! + count, 0, endBytes - count)
             for offset in stride(from: 0, to: count, by: 8) {
                 hash = mixed(hash, UInt64(littleEndian: buffer.load(fromByteOffset: offset, as: UInt64.self)))

@@ -2,7 +2,7 @@ import Glibc
 
 /// Walking the tree without a mount.
 extension Library {
-    /// Everything that a directory lists but `.` and `..`, with attributes, in the order in which it came.
+    /// All entries of a directory except `.` and `..`, with attributes, in the order in which they were added.
     public func entries(of directory: UInt64) throws(FileError) -> [DirectoryEntry] {
         let handle = try openDirectory(directory)
         defer { releaseDirectory(handle) }
@@ -19,7 +19,8 @@ extension Library {
         try locked { tree throws(FileError) in try tree.inode(ino).isPhoto }
     }
 
-    /// The extended attributes that programs gave a file or directory: `user.*`, whatever else a forged catalogue has.
+    /// The extended attributes that programs gave a file or directory: only `user.*`, even if a forged catalogue has
+    /// others.
     public func extendedAttributes(of ino: UInt64) throws(FileError) -> [ExtendedAttribute] {
         let names = try listExtendedAttributes(ino)
         return try names.filter { $0.starts(with: "user.".utf8) }.map { name throws(FileError) in
@@ -27,8 +28,8 @@ extension Library {
         }
     }
 
-    /// Hands `body` the bytes of a regular file that are stored, from the beginning and piece by piece, every one of
-    /// them authenticated: until `body` answers no. What lies between the pieces, and behind the last, is zeros.
+    /// Passes `body` the stored bytes of a regular file, from the beginning and piece by piece, all of them
+    /// authenticated, until `body` returns false. Bytes between the pieces, and after the last, are zeros.
     public func readStored(
         _ ino: UInt64, _ caller: Caller, _ body: (_ offset: UInt64, UnsafeRawBufferPointer) -> Bool
     ) throws(FileError) {

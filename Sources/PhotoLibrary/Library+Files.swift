@@ -3,20 +3,18 @@ public import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// An open file. The bridge keeps it alive from open to release.
+/// An open file. The bridge keeps the handle alive from open to release.
 public final class FileHandle: @unchecked Sendable {
     /// Nil for a thumbnail.
     let state: FileState?
-    /// The inode that is open.
+    /// The open inode.
     public let ino: UInt64
     /// A thumbnail's bytes.
     let fixed: [UInt8]
     public let isWritable: Bool
-    /// Whether pages that the kernel has of this inode are still true.
+    /// Whether the kernel's cached pages of this inode are still valid.
     public let keepsCache: Bool
-    /// Whether reads and writes are to bypass the kernel's pages.
-    public let isDirect = false
-    /// Under the file's view: its owner called close(2), and nothing was written since.
+    /// Whether its owner has called close(2) and written nothing since. Under the file's `view`.
     var isClosing = false
 
     init(_ state: FileState, isWritable: Bool) {
@@ -37,7 +35,7 @@ public final class FileHandle: @unchecked Sendable {
 }
 
 extension Library {
-    /// Makes a regular file and opens it.
+    /// Creates a regular file and opens it.
     public func create(
         _ parent: UInt64, _ name: Name, mode: UInt32, flags: Int32, _ caller: Caller
     ) throws(FileError) -> (Entry, FileHandle) {
@@ -61,7 +59,7 @@ extension Library {
         let isWriting = flags & O_ACCMODE != O_RDONLY
         if isReadOnly && (isWriting || flags & O_TRUNC != 0) { throw .readOnly }
         let handle = try locked { tree throws(FileError) in
-            // What is written must not go into a file that nobody will find.
+            // Data must not be written into a file that no name leads to.
             let inode = try resolve(ino, tree, by: caller)
             guard !inode.isDirectory else { throw .isDirectory }
             guard inode.isRegular else { throw .noSuchDeviceOrAddress }
@@ -78,7 +76,7 @@ extension Library {
         return handle
     }
 
-    /// A handle on an inode, whose state it shares with others. Under the catalogue's lock.
+    /// A handle on an inode. All handles of an inode share its state. Under the catalogue's lock.
     private func openedHandle(_ inode: Inode, _ tree: Tree, flags: Int32) throws(FileError) -> FileHandle {
         let state = try openedState(inode, tree)
         let isWritable = flags & O_ACCMODE != O_RDONLY
@@ -93,14 +91,14 @@ extension Library {
         }
         let isEmpty = inode.row.allocated == 0
         let runs = isEmpty ? [] : try sql(tree.tables.extents(of: inode.row.content))
-        guard space.areSound(runs) else { throw .damaged }
+        guard space.areValid(runs) else { throw .damaged }
         let state = FileState(inode, runs, context)
         inode.state = state
         inode.openCount += 1
         return state
     }
 
-    /// Runs `body` with a file that is open at least so long.
+    /// Runs `body` with a file that stays open meanwhile.
     func withState<R>(of ino: UInt64, _ body: (FileState) throws(FileError) -> R) throws(FileError) -> R {
         let state = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
@@ -111,14 +109,14 @@ extension Library {
         return try body(state)
     }
 
-    /// Gives up one use of a file.
+    /// Releases one use of a file.
     private func leave(_ file: FileState) {
         let isOver = try? locked { tree throws(FileError) in
             let inode = file.inode
             inode.openCount -= 1
             guard inode.openCount == 0 else { return false }
             let isOver = inode.row.nlink == 0 && inode.isForgotten
-            // What could not be saved keeps its state, until the committer has saved it.
+            // A file that could not be saved keeps its state until the committer has saved it.
             if isOver || !file.hasUnsaved { inode.state = nil }
             return isOver
         }
@@ -126,11 +124,11 @@ extension Library {
         file.writer.lock()
         file.discard()
         file.writer.unlock()
-        // What cannot be destroyed now is found in the table of orphans by the next session.
+        // If this fails, the next session finds the inode in the table of orphans.
         try? destroy(file.ino)
     }
 
-    /// Hands `reply` the bytes from `offset` on, exactly `count` (at most 1 MiB) unless the file ends before.
+    /// Passes `reply` the bytes from `offset` on: exactly `count` (at most 1 MiB), or fewer at the file's end.
     public func read<R>(
         _ handle: FileHandle, offset: UInt64, count: Int, reply: (UnsafeRawBufferPointer) -> R
     ) throws(FileError) -> R {
@@ -142,7 +140,7 @@ extension Library {
         }
     }
 
-    /// Writes; fewer bytes than all only where room ran out after some.
+    /// Writes bytes. Returns their number: fewer than all only if an error came after some.
     public func write(
         _ handle: FileHandle, offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ caller: Caller
     ) throws(FileError) -> Int {
@@ -156,7 +154,7 @@ extension Library {
         return try file.write(at: offset, bytes, now: .now())
     }
 
-    /// A write takes set-user-ID and set-group-ID away.
+    /// A write clears set-user-ID and set-group-ID.
     private func dropPrivileges(_ file: FileState) throws(FileError) {
         guard file.view.withLock({ file.mayHavePrivileges }) else { return }
         try changing { tree throws(FileError) in
@@ -165,9 +163,9 @@ extension Library {
         }
     }
 
-    /// FLUSH, at each close(2): the file is saved, and by its last writer also filed.
+    /// FLUSH, at each close(2): saves the file, and classifies it if this was its last writer.
     ///
-    /// - Parameter request: the one that waits for it, which may take long; nil: nobody can cancel it.
+    /// - Parameter request: the client's request, which may take long; nil cannot be cancelled.
     public func flush(_ handle: FileHandle, for request: (any LongRequest)? = nil) throws(FileError) {
         try flush(handle, isReleased: false, request)
     }
@@ -187,20 +185,20 @@ extension Library {
         try settle(file, isReleased: isReleased, request)
     }
 
-    /// Saves a file and, where no writer is left, files it. The writer's lock is held, and given up while much is
-    /// compared.
+    /// Saves a file and, if no writer is left, classifies it. The writer's lock is held, and released during a long
+    /// comparison.
     private func settle(
         _ file: FileState, isReleased: Bool, _ request: (any LongRequest)?
     ) throws(FileError) {
-        for _ in 0..<Self.looksMax {
-            // `cat new >photo`: the shell closes a copy of the descriptor between emptying and writing. Whether the
-            // photo stays empty, and so is none any more, is known when the last copy is closed.
+        for _ in 0..<Self.classificationsMax {
+            // `cat new >photo`: the shell closes a copy of the descriptor between truncating and writing. Only the
+            // close of the last copy tells whether the file stays empty, and so is no longer a photo.
             var isDeferred = false
             if !isReleased, file.view.withLock({ file.size == 0 }) {
                 isDeferred = try locked { _ throws(FileError) in file.inode.isPhoto }
             }
             let isLast = file.view.withLock { file.writerCount == 0 }
-            guard isLast, file.needsFiling, !isDeferred else {
+            guard isLast, file.needsClassification, !isDeferred else {
                 if file.unsavedSince != nil { try save(file) }
                 return
             }
@@ -213,36 +211,35 @@ extension Library {
                 switch try compareAtLength(file, classification, for: request) {
                 case .changed: continue
                 case .underWay: return
-                case .calledOff:
-                    file.needsFiling = false
-                    return leaveToFollowUp(file)
+                case .cancelled:
+                    file.needsClassification = false
+                    return deferClassification(file)
                 case .decided(let decided): classification = decided
                 }
             }
-            try save(file, filedBy: classification, for: file.lastWriter)
-            file.needsFiling = false
+            try save(file, applying: classification, for: file.lastWriter)
+            file.needsClassification = false
             if case .plain = classification, let place, isSidecarName(place.name) {
-                try fileBesideSidecar(file.inode)
+                try classifyBesideSidecar(file.inode)
             }
             return
         }
-        // Others go on changing it: the last of them files it.
+        // Other threads keep changing the file: the last of them classifies it.
     }
 
-    /// How often a file is looked at again that changed meanwhile.
-    static let looksMax = 16
+    /// Attempts at classifying a file that changes meanwhile.
+    static let classificationsMax = 16
 
-    /// A sidecar came or changed: the photos beside it are dated anew.
-    func fileBesideSidecar(_ inode: Inode) throws(FileError) {
+    /// Re-dates the photos next to a sidecar that is new or has changed.
+    func classifyBesideSidecar(_ inode: Inode) throws(FileError) {
         let photos = try locked { tree throws(FileError) in try tree.photos(besideSidecar: inode) }
-        for photo in photos where photo != inode.ino { try lookAndFile(photo) }
+        for photo in photos where photo != inode.ino { try classifyAndApply(photo) }
     }
 
-    /// RELEASE: the handle is gone. What was written since the last flush is saved and filed now. `request` as for
-    /// `flush`.
+    /// RELEASE: the handle is gone. Saves and classifies the changes since the last flush. `request` as for `flush`.
     public func release(_ handle: FileHandle, for request: (any LongRequest)? = nil) {
         guard handle.state != nil else { return }
-        // The kernel tells no one of an error here; what failed stays unsaved until the committer's next try.
+        // The kernel reports no error of RELEASE; a file that failed stays unsaved until the committer's next try.
         if handle.isWritable { try? flush(handle, isReleased: true, request) }
         close(handle)
     }
@@ -258,7 +255,7 @@ extension Library {
         leave(file)
     }
 
-    /// fsync(2): returns once all that was written is on the disk.
+    /// fsync(2): returns once everything written is on the disk.
     public func fsync(_ handle: FileHandle, dataOnly: Bool) throws(FileError) {
         guard let file = handle.state else { return }
         do {
@@ -271,7 +268,7 @@ extension Library {
 }
 
 extension Tree {
-    /// The inode of that number, or the handle's own.
+    /// The handle's own inode, else the inode with that number.
     func inode(_ ino: UInt64, _ handle: FileHandle?) throws(FileError) -> Inode {
         if let inode = handle?.state?.inode { return inode }
         return try inode(ino)

@@ -4,13 +4,13 @@ public import PhotoImaging
 import VaultCatalogue
 import VaultStore
 
-/// A file outside the vault whose bytes are to come in.
+/// A file outside the vault that is to be imported.
 public protocol ImportSource: ByteSource {
-    /// Whether the file is still as it was when reading began.
+    /// Whether the file is unchanged since reading began.
     var isUnchanged: Bool { get }
 }
 
-/// A name and value of `user.*`.
+/// Name and value of a `user.*` attribute.
 public struct ExtendedAttribute: Sendable, Equatable {
     public var name: [UInt8]
     public var value: [UInt8]
@@ -21,11 +21,11 @@ public struct ExtendedAttribute: Sendable, Equatable {
     }
 }
 
-/// What is kept of a file beside its bytes and its name.
+/// Metadata of a file, besides its bytes and its name.
 public struct FileDetails: Sendable {
     /// Permission bits.
     public var mode: UInt32
-    /// Kept where the library is root's.
+    /// Kept only if root mounted the library.
     public var owner: Caller
     public var accessed: Timestamp
     public var modified: Timestamp
@@ -43,7 +43,7 @@ public struct FileDetails: Sendable {
     }
 }
 
-/// A file that is to be added.
+/// A file to add.
 public struct ImportFile<Source: ImportSource> {
     public var name: Name
     public var details: FileDetails
@@ -56,67 +56,67 @@ public struct ImportFile<Source: ImportSource> {
     }
 }
 
-/// What a file outside would be in the library.
+/// Category that an external file would have in the library.
 public enum ImportCategory: Sendable {
-    /// By its bytes neither picture nor video, or it could not be read.
+    /// Neither picture nor video by its bytes, or it could not be read.
     case notPhoto
-    /// Exactly the bytes of that photo.
+    /// Has exactly the bytes of that photo.
     case duplicate(UInt64)
     case photo(Candidate)
 }
 
 /// A photo that is not in the library yet.
 public struct Candidate: Sendable {
-    /// As the library will date it; its inode is not known yet.
+    /// The row that the library will store; its inode is not known yet.
     let row: PhotoRow
 
     /// The day it was taken, `YYYY-MM-DD`.
     public var day: String { String(decoding: dayName(row.day), as: UTF8.self) }
-    /// Equal bytes have it in common, and others most likely not.
+    /// The same for equal bytes, most likely different for others.
     public var fingerprint: UInt64 { row.fingerprint }
-    /// Dated by its mtime, for want of anything better.
+    /// Dated by its mtime, because no better date is known.
     public var isUndated: Bool { row.isUndated }
 }
 
-/// Where a photo is to lie besides, or instead of, under its own day.
+/// The place of a photo besides, or instead of, its own day.
 public struct ImportPlace: Sendable {
-    /// An album it is added to as well.
+    /// An album to add it to as well.
     public var album: UInt64?
-    /// The day it lay under when it was exported, YYYYMMDD: kept, and pinned where it is not the photo's own.
+    /// The day that it had when it was exported, YYYYMMDD: kept, and pinned if it is not the photo's own.
     var day: Int64?
 
     public init(album: UInt64? = nil) { self.album = album }
 
-    /// Nil where the name is not that of a day.
+    /// Nil if the name is not that of a day.
     public init?(day: Name) {
         guard let number = dayNumber(named: day.bytes) else { return nil }
         self.day = number
     }
 }
 
-/// What was added. `sidecars` is in the order given; nil for one that could not lie beside its photo.
+/// Result of adding a photo. `sidecars` is in the order given; nil for one that cannot be next to its photo.
 public struct Added: Sendable, Equatable {
     public var photo: UInt64
     public var sidecars: [UInt64?]
 }
 
-/// Adding files without a mount. Each comes in by one transaction: after a crash it is there whole, or not at all.
+/// Adding files without a mount. Each is added by one transaction: after a crash it is complete, or not there.
 extension Library {
-    /// Looks at a file and for a photo of the same bytes. Changes nothing.
+    /// Classifies a file and searches for a photo with the same bytes. Changes nothing.
     ///
     /// - Parameters:
-    ///   - sidecar: what `readSidecar` found beside it.
-    ///   - asNew: do not ask whether the space has these bytes.
-    ///   - isCalledOff: asked again and again; once it answers yes, photos that were not compared count as others.
-    public func appraise(
+    ///   - sidecar: the result of `readSidecar` for the sidecar next to it.
+    ///   - asNew: do not search the space for these bytes.
+    ///   - isCancelled: called repeatedly; once it returns true, photos not compared yet count as different.
+    public func classifyImport(
         _ source: some ByteSource, named name: Name, modified: Timestamp, sidecar: Sidecar? = nil,
-        asNew: Bool = false, unless isCalledOff: () -> Bool = { false }
+        asNew: Bool = false, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> ImportCategory {
         guard source.byteCount > 0, let facts = readFacts(source), let print = fingerprint(of: source) else {
             return .notPhoto
         }
         if !asNew {
-            let known = try equalPhotos(to: source, print, besides: 0) { _ in isCalledOff() }
+            let known = try equalPhotos(to: source, print, besides: 0) { _ in isCancelled() }
             if let first = known.photos.first { return .duplicate(first.ino) }
         }
         let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)
@@ -124,10 +124,10 @@ extension Library {
             Candidate(row: PhotoRow(ino: 0, modified: modified, probe, named: name.bytes, now: .now())))
     }
 
-    /// Adds a photo and its sidecars: beside it in the album, else in its day.
+    /// Adds a photo and its sidecars: next to it in the album, else in its day.
     ///
-    /// `proceed` is told of each piece of the photo's bytes. Nil where it answered no, or a file could not be read
-    /// or changed meanwhile: then nothing was added.
+    /// `proceed` is called with the size of each piece of the photo's bytes. Returns nil, and adds nothing, if it
+    /// returned false, or if a file could not be read or changed meanwhile.
     public func add<Source>(
         _ candidate: Candidate, _ photo: ImportFile<Source>, sidecars: [ImportFile<Source>] = [],
         to place: ImportPlace, proceed: (UInt64) -> Bool = { _ in true }
@@ -150,11 +150,11 @@ extension Library {
         }
     }
 
-    /// Adds a sidecar to a photo that is there already, beside it in the album, else in its day: unless one lies beside
-    /// it in that album, or else anywhere. The photo is dated by it then. Returns the file that has exactly the
-    /// sidecar's bytes; nil where another lies there.
+    /// Adds a sidecar to a photo of the library: next to it in the album, else in its day. Adds none if there already
+    /// is one next to it: in that album, or without an album anywhere. The photo is then dated by the sidecar. Returns
+    /// the file with exactly the sidecar's bytes; nil if there is a different one, or none could be added.
     ///
-    /// - Parameter name: what the photo is called where the sidecar comes from.
+    /// - Parameter name: the photo's name where the sidecar comes from.
     public func add(
         sidecar: ImportFile<some ImportSource>, of ino: UInt64, named name: Name, in album: UInt64?
     ) throws(FileError) -> (ino: UInt64, isNew: Bool)? {
@@ -175,13 +175,13 @@ extension Library {
             return try tree.inode(ino)
         }
         guard let made else { return nil }
-        try fileBesideSidecar(made)
-        // The sidecar goes with its photo to the day that it has just given it.
+        try classifyBesideSidecar(made)
+        // Moves the sidecar with its photo to the photo's new day.
         try applyCompanionMoves()
         return (made.ino, true)
     }
 
-    /// The file that already lies under the sidecar's own name, if it has exactly its bytes.
+    /// The existing file with the sidecar's own name, if it has exactly its bytes.
     private func equalFile(
         to sidecar: ImportFile<some ImportSource>, album: UInt64?, day: Int64
     ) throws(FileError) -> UInt64? {
@@ -197,7 +197,7 @@ extension Library {
         return found
     }
 
-    /// Adds a file that is no photo, or is not to be one, to a directory. Nil as for a photo.
+    /// Adds a file that is not a photo, or must not become one, to a directory. Nil as for a photo.
     public func add(
         plain file: ImportFile<some ImportSource>, to directory: UInt64,
         proceed: (UInt64) -> Bool = { _ in true }
@@ -214,7 +214,7 @@ extension Library {
         }
     }
 
-    /// Adds a photo of the library to an album, unless it lies there. True where it was added.
+    /// Adds a photo of the library to an album, unless it is already there. Returns true if it was added.
     public func addToAlbum(_ ino: UInt64, _ album: UInt64, named name: Name) throws(FileError) -> Bool {
         try check(name)
         return try changing { tree throws(FileError) in
@@ -235,8 +235,8 @@ extension Library {
         try locked { tree throws(FileError) in try tree.lies(try tree.inode(ino), in: directory) }
     }
 
-    /// Adds another name of a file to an album, numbered where it is taken by another: a photo's is a membership. False
-    /// where the file has that name.
+    /// Adds another name of a file to an album, numbered if another file has that name. A photo's name is a membership.
+    /// Returns false if the file already has the name.
     public func addName(_ name: Name, of ino: UInt64, in album: UInt64) throws(FileError) -> Bool {
         try check(name)
         return try changing { tree throws(FileError) in
@@ -252,7 +252,7 @@ extension Library {
         }
     }
 
-    /// Adds a copy of a photo to an album: a file of its own with the photo's very bytes, which stands for it.
+    /// Adds a copy of a photo to an album: a file of its own that shares the photo's content.
     public func addCopy(
         of ino: UInt64, named name: Name, _ details: FileDetails, to album: UInt64
     ) throws(FileError) -> UInt64 {
@@ -260,14 +260,14 @@ extension Library {
         return try changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
-            guard try tree.canStandFor(photo), directory.area == .album, photo.state?.share() ?? true else {
+            guard try tree.canHaveCopies(photo), directory.area == .album, photo.state?.share() ?? true else {
                 throw .noEntry
             }
             return try tree.enterCopy(of: photo, name.bytes, details, in: directory, space)
         }
     }
 
-    /// Finds an album by its path, and makes it where `makes`; nil where it is missing. `notDirectory` where a file has
+    /// Finds an album by its path, and makes it if `makes`; nil if it is missing. Throws `.notDirectory` if a file has
     /// its name.
     public func album(_ path: [Name], makes: Bool) throws(FileError) -> UInt64? {
         let caller = Caller(uid: options.owner.uid, gid: options.owner.gid)
@@ -285,10 +285,10 @@ extension Library {
         return album
     }
 
-    /// Returns once all that was added so far is on the disk.
+    /// Returns once everything added so far is on the disk.
     public func makeDurable() throws(FileError) { try committer.makeDurable() }
 
-    /// Where a photo lies in moments: the name of its day, and its own.
+    /// The place of a photo in moments: the name of its day, and its own.
     public func moment(of ino: UInt64) throws(FileError) -> (day: Name, name: Name)? {
         try locked { tree throws(FileError) in
             guard let moment = try tree.moment(of: try tree.inode(ino)) else { return nil }
@@ -296,8 +296,8 @@ extension Library {
         }
     }
 
-    /// Ends the restoring of a photo, once all of its names and sidecars are back: it lies in `place`'s day, pinned
-    /// to it only where it would not lie there by itself.
+    /// Completes the reimport of a photo, once all of its names and sidecars are back: moves it to `place`'s day, and
+    /// pins it there only if it would otherwise have another.
     public func settle(_ ino: UInt64, in place: ImportPlace) throws(FileError) {
         guard let day = place.day else { return }
         try withState(of: ino) { file throws(FileError) in
@@ -312,7 +312,7 @@ extension Library {
 }
 
 extension Tree {
-    /// Gives a photo that comes in its names and its row.
+    /// Gives an imported photo its names and its row.
     fileprivate func enter(
         _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
         _ space: Space
@@ -337,20 +337,20 @@ extension Tree {
     }
 }
 
-/// How names tell what to leave out.
+/// Names of files to leave out of an import.
 public enum ImportRules {
-    /// Whether a file of this name is some program's working file, never taken for a photo.
+    /// Whether the name is that of a program's working file, which is never taken for a photo.
     public static func isWorkingFile(_ name: Name) -> Bool { isWorkingName(name.bytes) }
 
-    /// Whether what lies in a directory of this name is some program's.
+    /// Whether the name is that of a program's own directory, whose files are never taken for photos.
     public static func isWorkingDirectory(_ name: Name) -> Bool { isWorkingDirectoryName(name.bytes) }
 
-    /// Whether a name is that of a sidecar.
+    /// Whether the name is that of a sidecar.
     public static func isSidecar(_ name: Name) -> Bool { isSidecarName(name.bytes) }
 
-    /// The names that a photo's sidecar may have, the one whose date counts first.
+    /// The possible names of a photo's sidecar, in order of precedence.
     public static func sidecars(of name: Name) -> [Name] { sidecarNames(name.bytes).map { Name($0) } }
 
-    /// Whether a name is that of a real date's day.
+    /// Whether the name is that of a day with a real date.
     public static func isDay(_ name: Name) -> Bool { dayNumber(named: name.bytes) != nil }
 }

@@ -1,12 +1,13 @@
+import KernelNames
 public import LinuxIO
 import VaultCatalogue
 
-/// Names: looking them up, making and removing them.
+/// Name operations: lookup, creation and removal.
 extension Library {
-    /// Whether what is asked of this inode, or looked up in it, may have to be made first, which takes long.
+    /// Whether a request for this inode, or a lookup in it, may have to create the content first, which takes long.
     public static func mayTakeLong(_ ino: UInt64) -> Bool { VirtualInode.isVirtual(ino) }
 
-    /// Finds a name in a directory. Throws `interrupted` once `cancellation`, where there is one, is called off.
+    /// Finds a name in a directory. Throws `.interrupted` once `cancellation` is called off.
     public func lookup(
         _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> Entry {
@@ -18,7 +19,7 @@ extension Library {
         return entry
     }
 
-    /// As `lookup`, of what is in the tree; nil where something has to follow a photo before that can be told.
+    /// As `lookup`, but only in the tree; nil if the answer depends on pending companion moves.
     private func find(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry? {
         try locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
@@ -29,21 +30,22 @@ extension Library {
             guard let found else { throw .noEntry }
             noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular {
-                tree.dayLookups.note(found.inode.ino, inDay: directory.isDay, by: caller.pid)
+                tree.kernelNames.noteLookup(
+                    of: found.inode.ino, inMarked: directory.isDay, by: caller.pid)
             }
             return tree.entry(found.inode, in: directory.area)
         }
     }
 
-    /// The attributes, and how many seconds the kernel may keep them. `cancellation` as for `lookup`.
+    /// The attributes, and how many seconds the kernel may cache them. `cancellation` as for `lookup`.
     ///
-    /// - Parameter caller: `nil`: this program itself.
+    /// - Parameter caller: the client; nil for this program itself.
     public func attributes(
         _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil,
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) {
-            return (try virtualAttributes(ino, caller, unless: cancellation), Timeout.none)
+            return (try virtualAttributes(ino, caller, unless: cancellation), KernelTimeout.none)
         }
         return try locked { tree throws(FileError) in
             let inode = try shown(ino, handle, tree)
@@ -110,15 +112,15 @@ extension Library {
         }
     }
 
-    /// link(2). A link into an album is a membership; moments holds every photo once, so there is none into
-    /// it.
+    /// link(2). A link into an album is a membership. Moments holds every photo once, so no link into it is possible.
     public func link(
         _ ino: UInt64, _ newParent: UInt64, _ newName: Name, _ caller: Caller
     ) throws(FileError) -> Entry {
         try check(newName)
         if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
         let (entry, needsClassification) = try changing { tree throws(FileError) in
-            // Also where it is open: few link by a descriptor, and they are told so only until the kernel knows.
+            // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
+            // is notified.
             let inode = try resolve(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
@@ -126,8 +128,8 @@ extension Library {
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
             let now = Timestamp.now()
-            // The kernel tells the inode alone, but has just asked for the name that the link is made from.
-            let isMember = inode.isPhoto && tree.dayLookups[caller.pid] == ino
+            // The request names only the inode, but the kernel has just looked up the name that the link is made from.
+            let isMember = inode.isPhoto && tree.kernelNames.foundInMarked(ino, by: caller.pid)
             try tree.addEntry(directory, newName.bytes, inode, isMember: isMember, now: now)
             tree.linked(inode, now: now)
             if let photo = try tree.trashedPhoto(behind: inode), try !tree.isInTrash(directory) {
@@ -140,13 +142,13 @@ extension Library {
                 && inode.state == nil
             return (tree.entry(inode, in: directory.area), needsClassification)
         }
-        // A working file that gets an ordinary name by link(2) is as good as renamed.
+        // link(2) of a working file to an ordinary name counts as a rename.
         guard needsClassification else { return entry }
-        try lookAndFile(ino)
+        try classifyAndApply(ino)
         return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
     }
 
-    /// unlink(2). In moments it takes a photo out of the space, albums included, and into the trash.
+    /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash.
     public func unlink(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
@@ -158,7 +160,7 @@ extension Library {
         }
     }
 
-    /// False where the name has become that of a photo, whose removal wants a `TrashInfo`.
+    /// Returns false if the name has become that of a photo, whose removal needs a `TrashInfo`.
     private func unlinkOnce(
         _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
     ) throws(FileError) -> Bool {
@@ -196,13 +198,13 @@ extension Library {
         }
     }
 
-    /// Throws where no file can have the name.
+    /// Throws if no file can have the name.
     func check(_ name: Name) throws(FileError) {
         guard name.bytes.count <= nameBytesMax else { throw .nameTooLong }
         guard !name.bytes.isEmpty else { throw .noEntry }
     }
 
-    /// Drops days that filing made and in which nothing lies: nobody sees them.
+    /// Removes empty days that classification created. They are not listed.
     func dropEmptyDays() throws(FileError) {
         let batch = 200
         var found = batch
@@ -230,7 +232,7 @@ extension Library {
 }
 
 extension Tree {
-    /// Makes a file and its name, as the rules of the directory allow.
+    /// Creates a file and its name, if the rules of the directory allow it.
     func make(
         _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller,
         _ complete: (Tree, Inode) throws(FileError) -> Void
@@ -246,7 +248,7 @@ extension Tree {
             guard type == regularType else { throw .notPermitted }
         case .album: break
         }
-        // A directory that was removed while somebody stood in it.
+        // The directory was removed while a process was using it.
         guard directory.row.nlink > 0 else { throw .noEntry }
         let now = Timestamp.now()
         let inode = makeInode(mode: mode, in: directory, caller, now: now)
@@ -256,7 +258,7 @@ extension Tree {
         return (directory, inode)
     }
 
-    /// mkdir of a day that is there but not listed: from now on it is.
+    /// mkdir of a day that exists but is not listed: lists it from now on.
     func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
         let moments = try inode(WellKnownInode.moments)
         guard let found = try find(moments, name), found.inode.isUnlistedDay else { return nil }

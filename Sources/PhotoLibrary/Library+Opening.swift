@@ -3,7 +3,7 @@ import VaultFormat
 public import VaultStore
 
 extension Library {
-    /// Opens the library of a space whose password was right.
+    /// Opens the library of an unlocked space.
     ///
     /// - Parameter takingOver: see `UnlockedSpace.openSpace`.
     public static func open(

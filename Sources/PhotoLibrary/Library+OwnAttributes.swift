@@ -1,34 +1,35 @@
 import PhotoImaging
 import VaultCatalogue
 
-/// What `getfattr -n user.obscura.NAME` tells of a photo: virtual, read-only and listed nowhere.
+/// The attributes `user.obscura.NAME` of a photo: virtual, read-only and not listed.
 private enum OwnAttribute: String {
-    /// The photo's date on the camera's wall clock, `YYYY-MM-DD HH:MM:SS`, with a fraction where there is one.
+    /// The photo's date on the camera's wall clock, `YYYY-MM-DD HH:MM:SS`, with a fraction if there is one.
     case captured
-    /// Where that date came from: a `DateSource`'s raw value.
+    /// The source of that date: a `DateSource`'s raw value.
     case capturedSource = "captured.source"
     /// In pixels as stored, before the orientation is applied.
     case width
     /// In pixels as stored, before the orientation is applied.
     case height
-    /// As EXIF numbers it, 1–8.
+    /// EXIF orientation, 1–8.
     case orientation
     /// Make and model.
     case camera
-    /// Degrees north, six digits behind the point.
+    /// Degrees north, six decimal places.
     case latitude
-    /// Degrees east, six digits behind the point.
+    /// Degrees east, six decimal places.
     case longitude
 }
 
 extension Library {
-    /// The value of the attribute `user.obscura.NAME`. `noData` where the file is no photo, or nothing is known.
+    /// The value of the attribute `user.obscura.NAME`. Throws `.noData` if the file is not a photo, or the value is
+    /// unknown.
     ///
-    /// What few ask for is not kept but read from the photo's bytes, with no lock held.
+    /// Rarely requested values are not stored but read from the photo's bytes, with no lock held.
     func ownAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
         let row = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
-            guard let photo = try tree.photoStanding(for: inode) else { throw .noData }
+            guard let photo = try tree.photo(representedBy: inode) else { throw .noData }
             return try tree.photo(photo)
         }
         let value: [UInt8]? =
@@ -47,7 +48,7 @@ extension Library {
         return value
     }
 
-    /// What the bytes say now. Throws where they cannot be read.
+    /// The facts in the present bytes. Throws if these cannot be read.
     private func facts(of ino: UInt64) throws(FileError) -> MediaFacts? {
         try withState(of: ino) { file throws(FileError) in
             let source = FileSource(file)
@@ -60,7 +61,7 @@ extension Library {
 
 private func text(_ number: Int64) -> [UInt8] { Array(String(number).utf8) }
 
-/// Signed degrees with six digits behind the point, a tenth of a metre: `-122.031200`.
+/// Signed degrees with six decimal places, a tenth of a metre: `-122.031200`.
 private func degreesText(_ degrees: Double) -> [UInt8] {
     let millionths = Int64((degrees * 1_000_000).rounded())
     let fraction = String(millionths.magnitude % 1_000_000)

@@ -4,10 +4,10 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Ranges of a file: room, holes, and copying between files.
+/// Operations on ranges of a file: room, holes, and copying between files.
 extension Library {
-    /// fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE and ZERO_RANGE. Room is checked, not held: bytes are written
-    /// copy-on-write, elsewhere each time.
+    /// fallocate(2): 0, KEEP_SIZE, PUNCH_HOLE and ZERO_RANGE. Room is checked, not reserved: writes are copy-on-write
+    /// and go to new sectors each time.
     public func allocate(_ handle: FileHandle, mode: Int32, offset: UInt64, length: UInt64) throws(FileError)
     {
         guard let file = handle.state, handle.isWritable else { throw .badHandle }
@@ -40,8 +40,8 @@ extension Library {
         return whence == .data ? offset : UInt64(handle.fixed.count)
     }
 
-    /// copy_file_range(2). Returns how many bytes were copied: fewer than asked for at the source's end, or
-    /// after so many that the caller should ask again.
+    /// copy_file_range(2). Returns the number of bytes copied: fewer than requested at the source's end, or after a
+    /// limit, so that the caller calls again.
     public func copyRange(
         from source: FileHandle, offset: UInt64, to target: FileHandle, offset targetOffset: UInt64,
         count: UInt64
@@ -75,7 +75,7 @@ extension Library {
                 done += written
                 if written < got { break }
             } catch {
-                // An error after some bytes would make cp(1) give up; it will meet it again by itself.
+                // An error after some bytes would make cp(1) give up; its next call meets the error by itself.
                 if done > 0 { return done }
                 throw error
             }
@@ -83,7 +83,7 @@ extension Library {
         return done
     }
 
-    /// Makes a range of a file a hole, and the file longer where it ends before.
+    /// Punches a hole into a range of a file, and extends the file if it ends before.
     private func makeHole(
         in file: FileState, _ handle: FileHandle, _ offset: UInt64, _ length: UInt64
     ) throws(FileError) {
@@ -107,7 +107,7 @@ extension Library {
 }
 
 extension FileState {
-    /// Counts the handle as a writer again, if it was closed by one of its owners.
+    /// Counts the handle as a writer again, if one of its owners had closed it.
     func noteWriter(_ handle: FileHandle) {
         view.withLock {
             guard handle.isClosing else { return }

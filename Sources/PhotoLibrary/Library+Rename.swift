@@ -2,7 +2,7 @@ import LinuxIO
 import VaultCatalogue
 
 extension Library {
-    /// How often a rename looks again when its source changed while it looked.
+    /// Attempts at a rename whose source changes while it is classified.
     private static let attemptsMax = 16
 
     /// renameat2(2), with the rules of photos: see INTERFACE, *The tree*.
@@ -22,7 +22,7 @@ extension Library {
         throw .busy
     }
 
-    /// What a look at a file was at: it counts only while the bytes are the same.
+    /// Classification of a file at a version: valid only while the bytes are the same.
     private struct ProbedVersion {
         var ino: UInt64
         var version: UInt64
@@ -43,7 +43,7 @@ extension Library {
             }
             return (source.ino, nil)
         }
-        // What was renamed survives a crash, so its bytes come before its name.
+        // The rename survives a crash, so the bytes must be saved before the name.
         if let unsaved { try saveIfOpen(unsaved) }
         let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))
         }
@@ -62,9 +62,9 @@ extension Library {
             }
             if info == nil, try tree.isForTrash(request.to, request.newName) { return nil }
             request.info = info
-            // Whoever still writes must not find another's bytes under the pen.
+            // A file that is still being written must not get the content of another photo.
             let still = request.source.state
-            let isStill = still?.holdStill() ?? false
+            let isStill = still?.lockIfQuiescent() ?? false
             defer { if isStill { still?.writer.unlock() } }
             if still != nil && !isStill { request.classification.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
@@ -75,7 +75,7 @@ extension Library {
             tree.noteArrival(request)
             request.source.state?.setTimes(modified: nil, changed: request.now)
             guard wasWorking else { return .done }
-            // What comes out of the trash may hold photos that were taken out of moments meanwhile.
+            // A directory from the trash may hold photos that were taken out of moments meanwhile.
             let isRestored = request.isFromTrash && !request.isIntoTrash
             if !isRestored, try tree.isWorking(request.source) { return .done }
             try sql(tree.tables.addPendingClassification(request.source.ino))
@@ -86,12 +86,12 @@ extension Library {
         case .done:
             if let probed, probed.classification.isUndecided { deferredWork.note(probed.ino) }
             if let probed, case .plain = probed.classification, isSidecarName(newName.bytes) {
-                try fileBesideSidecar(try locked { tree throws(FileError) in try tree.inode(probed.ino) })
+                try classifyBesideSidecar(try locked { tree throws(FileError) in try tree.inode(probed.ino) })
             }
-        case .sweep(let ino): try fileBelow(ino)
+        case .sweep(let ino): try classifyBelow(ino)
         case .exchanged(let files, let directories):
-            for ino in files { try fileIfNeeded(ino) }
-            for ino in directories { try fileBelow(ino) }
+            for ino in files { try classifyIfNeeded(ino) }
+            for ino in directories { try classifyBelow(ino) }
         }
         return true
     }
@@ -115,13 +115,13 @@ extension Library {
 
     private enum Outcome {
         case done
-        /// What lies below this directory is no longer a program's working files.
+        /// The files below this directory are no longer a program's working files.
         case sweep(UInt64)
-        /// These files have other names now, and what lies below these directories is as for `sweep`.
+        /// These files have other names now; the files below these directories are as for `sweep`.
         case exchanged(files: [UInt64], directories: [UInt64])
     }
 
-    /// Saves a file and looks at it.
+    /// Saves a file and classifies it.
     private func probe(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError)
         -> ProbedVersion
     {
@@ -135,47 +135,47 @@ extension Library {
         }
     }
 
-    // MARK: Filing outside of close
+    // MARK: Classification outside of close
 
-    /// Looks at a file and files it, for a thread where it is one's doing.
-    func lookAndFile(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
+    /// Classifies a file and applies the result. `actor` is the thread that caused it, if any.
+    func classifyAndApply(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            try save(file, filedBy: classify(file), for: actor)
+            try save(file, applying: classify(file), for: actor)
         }
     }
 
-    /// Files a regular file that is no photo yet, if one of its names allows it; restores one that was in the
-    /// trash.
-    func fileIfNeeded(_ ino: UInt64) throws(FileError) {
+    /// Classifies a regular file that is not a photo yet, if one of its names allows it. Restores a file that was in
+    /// the trash.
+    func classifyIfNeeded(_ ino: UInt64) throws(FileError) {
         if try restoreIfTrashed(ino) { return }
         let isWanted = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
             return try tree.classifiableName(of: inode) != nil
         }
-        if isWanted { try lookAndFile(ino) }
+        if isWanted { try classifyAndApply(ino) }
     }
 
-    /// Files what lies below a directory that is no longer a working one; a few files at a time, so that
-    /// others get their turn. What is left after a crash is taken up by the next session.
-    func fileBelow(_ top: UInt64) throws(FileError) {
+    /// Classifies the files below a directory that is no longer a working one, a few at a time, so that others get
+    /// their turn. After a crash the next session takes up the rest.
+    func classifyBelow(_ top: UInt64) throws(FileError) {
         var waiting = [top]
         var seen: Set<UInt64> = []
         while let directory = waiting.popLast() {
-            // In a vault that somebody forged directories may lie in each other.
+            // In a forged vault, directories may contain each other.
             guard seen.insert(directory).inserted else { continue }
             var cookie: UInt64 = 0
             while true {
-                if deferredWork.isCalledOff { return }
+                if deferredWork.isCancelled { return }
                 let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)
                 }
                 for row in page.rows {
                     if page.directories.contains(row.ino) {
                         waiting.append(row.ino)
                     } else {
-                        try fileIfNeeded(row.ino)
+                        try classifyIfNeeded(row.ino)
                     }
                 }
                 guard let last = page.rows.last else { break }
@@ -185,16 +185,16 @@ extension Library {
         try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(top)) }
     }
 
-    /// Goes on where an earlier session was interrupted.
+    /// Resumes the classification that an earlier session left pending.
     func classifyPendingFiles() throws(FileError) {
         for ino in try locked({ tree throws(FileError) in try sql(tree.tables.pendingClassification()) }) {
-            if deferredWork.isCalledOff { return }
-            // What fails is tried again by the next session, and keeps none of the others from its place.
+            if deferredWork.isCancelled { return }
+            // A failed file is retried by the next session and does not hold up the others.
             try? classifyPending(ino)
         }
     }
 
-    /// A directory that is no longer a working one, or a file that was synced but not closed when its session ended.
+    /// Classifies a directory that is no longer a working one, or a file that was synced but not closed in its session.
     func classifyPending(_ ino: UInt64) throws(FileError) {
         let (isDirectory, isWanted) = try locked { tree throws(FileError) -> (Bool, Bool) in
             guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
@@ -202,25 +202,25 @@ extension Library {
             guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
             return try (false, inode.isPhoto ? true : tree.classifiableName(of: inode) != nil)
         }
-        if isDirectory { return try fileBelow(ino) }
-        if isWanted { return try fileIfMedia(ino) }
+        if isDirectory { return try classifyBelow(ino) }
+        if isWanted { return try classifyIfMedia(ino) }
         try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(ino)) }
     }
 
-    /// Files what now is a picture or a video. A photo that was just being rewritten stays one: nobody has said yet
-    /// that it is to be none. The next session is to try again where it cannot be read, where that is called off, and
-    /// while somebody writes it, whose close will file it.
-    private func fileIfMedia(_ ino: UInt64) throws(FileError) {
+    /// Classifies a file that may now be a picture or a video. A photo that was being rewritten stays a photo, because
+    /// its writer had not finished. The file stays pending, for the next session, if it cannot be read or the
+    /// comparison is called off; and while it has a writer, whose close will classify it.
+    private func classifyIfMedia(_ ino: UInt64) throws(FileError) {
         try withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            for _ in 0..<Self.looksMax {
+            for _ in 0..<Self.classificationsMax {
                 if file.view.withLock({ file.writerCount > 0 }) { return }
                 var classification = classify(file)
                 if classification.isUndecided {
                     switch try compareAtLength(file, classification, for: nil) {
                     case .changed: continue
-                    case .calledOff, .underWay: return
+                    case .cancelled, .underWay: return
                     case .decided(let decided): classification = decided
                     }
                 }
@@ -231,8 +231,8 @@ extension Library {
                         try sql(tree.tables.removePendingClassification(ino))
                     }
                 case .media:
-                    file.isNotedUnfiled = true
-                    return try save(file, filedBy: classification, for: -1)
+                    file.isNotedPending = true
+                    return try save(file, applying: classification, for: -1)
                 }
             }
         }
@@ -240,10 +240,10 @@ extension Library {
 }
 
 extension Tree {
-    /// Whether the directory itself or one above it is a working one.
+    /// Whether the directory itself or one above it is a program's working directory.
     func isWorking(_ directory: Inode) throws(FileError) -> Bool { try isInWorkingDirectory(directory) }
 
-    /// Some entries of a directory, and which of them are directories to go into.
+    /// Some entries of a directory, and the inodes of the directories among them.
     func page(
         of directory: UInt64, after cookie: UInt64
     ) throws(FileError) -> (rows: [DentryRow], directories: Set<UInt64>) {

@@ -3,16 +3,16 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// From open files to the tree.
+/// Saving open files to the tree.
 extension Library {
-    /// Seals what is dirty and writes the rows, in one transaction with `also`. The writer's lock is held.
+    /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
     func save(_ file: FileState, also: (Tree) throws(FileError) -> Void = { _ in }) throws(FileError) {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
         try changing { tree throws(FileError) in
             try store(file, tree)
             try also(tree)
-            // Closed already, but could not be saved then.
+            // Closed before, but could not be saved then.
             if file.inode.openCount == 0 { file.inode.state = nil }
         }
         file.hasNewBytes = false
@@ -22,45 +22,47 @@ extension Library {
         }
     }
 
-    /// Saves a file that is to survive whatever comes, though its writer may not have done with it: it is filed when it
-    /// is closed, and where nobody comes to that, by the next session.
+    /// Saves a file that must survive a crash, although its writer may not be done. Its close will classify it; without
+    /// one, the next session will.
     func saveForGood(_ file: FileState) throws(FileError) {
-        let isNews = file.needsFiling && !file.isNotedUnfiled
+        let isNews = file.needsClassification && !file.isNotedPending
         guard isNews || file.unsavedSince != nil else { return }
         try save(file) { tree throws(FileError) in
             if isNews { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
-        if isNews { file.isNotedUnfiled = true }
+        if isNews { file.isNotedPending = true }
     }
 
-    /// Saves a file and files it by what a look at it told, for a thread where it is one's doing. What the look left
-    /// undecided is left to the follow-up.
-    func save(_ file: FileState, filedBy classification: Classification, for actor: Int32) throws(FileError) {
-        let wasNoted = file.isNotedUnfiled
+    /// Saves a file and applies its classification. `actor` is the thread that caused it, if any. Undecided photos are
+    /// left to `DeferredWork`.
+    func save(_ file: FileState, applying classification: Classification, for actor: Int32) throws(FileError)
+    {
+        let wasNoted = file.isNotedPending
         try save(file) { tree throws(FileError) in
             tree.actor = actor
-            try tree.file(file.inode, classification, space, now: .now())
+            try tree.apply(classification, to: file.inode, space, now: .now())
             if classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(file.ino))
             } else if wasNoted {
                 try sql(tree.tables.removePendingClassification(file.ino))
             }
         }
-        file.isNotedUnfiled = false
-        if classification.isUndecided { leaveToFollowUp(file) }
+        file.isNotedPending = false
+        if classification.isUndecided { deferClassification(file) }
     }
 
-    /// Leaves a file, which the catalogue has among those to be filed, to the follow-up. The writer's lock is held.
-    func leaveToFollowUp(_ file: FileState) {
-        file.isNotedUnfiled = true
+    /// Leaves a file, which the catalogue lists as pending classification, to `DeferredWork`. The writer's lock is
+    /// held.
+    func deferClassification(_ file: FileState) {
+        file.isNotedPending = true
         deferredWork.note(file.ino)
     }
 
-    /// A content for a file whose present one is about to be left to others; nil where nobody else has it.
-    func contentOfItsOwn(for file: FileState) throws(FileError) -> UInt64? {
+    /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.
+    func unsharedContent(for file: FileState) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in
             guard try sql(tree.tables.users(of: file.inode.row.content)) > 1 else {
-                file.keepForItself()
+                file.unshare()
                 file.inode.row.flags.remove(.shared)
                 tree.touch(file.inode)
                 return nil
@@ -105,20 +107,21 @@ extension Library {
         tree.touch(inode)
     }
 
-    /// Saves files that have waited since before a reading of the monotonic clock. True if some are left.
+    /// Saves the files that have been unsaved since before `limit`, by the monotonic clock. Returns true if some are
+    /// left.
     func saveFiles(unsavedBefore limit: Int64) -> Bool {
         for file in context.unsavedFiles {
-            // Whoever writes just now will be asked again: the committer waits for no file.
+            // A file being written is retried later: the committer waits for no file.
             guard file.writer.tryLock() else { continue }
             defer { file.writer.unlock() }
             guard let since = file.unsavedSince, since <= limit else { continue }
-            // What fails stays unsaved, and is told by the next flush or fsync.
+            // A failed file stays unsaved; the next flush or fsync reports the error.
             try? save(file)
         }
         return !context.unsavedFiles.isEmpty
     }
 
-    /// Saves the file of that number if it is open and has something to save.
+    /// Saves the inode's file if it is open and has unsaved changes.
     func saveIfOpen(_ ino: UInt64) throws(FileError) {
         guard let file = try locked({ tree throws(FileError) in tree.cached(ino)?.state }) else { return }
         file.writer.lock()
@@ -128,7 +131,7 @@ extension Library {
 
     // MARK: Inodes without a name
 
-    /// Destroys an inode that has neither names nor users, in batches so that nobody waits long.
+    /// Destroys an inode that has neither names nor users, in batches so that the lock is never held for long.
     func destroy(_ ino: UInt64) throws(FileError) {
         var isDone = false
         while !isDone {
@@ -166,10 +169,10 @@ extension Library {
         return true
     }
 
-    /// Destroys the inodes without a name that an earlier session left, and, at the end, those of this one.
+    /// Destroys the nameless inodes that an earlier session left and, at the end, also those of this one.
     func reapOrphans(ofThisSession: Bool) throws(FileError) {
         var last: UInt64 = 0
-        while ofThisSession || !deferredWork.isCalledOff {
+        while ofThisSession || !deferredWork.isCancelled {
             let found = try locked { tree throws(FileError) in
                 let rows = try sql(tree.tables.orphans(after: last, limit: 100))
                 let left = rows.filter { !tree.orphans.contains($0) }
@@ -178,13 +181,13 @@ extension Library {
             }
             guard let end = found.end else { break }
             last = end
-            for ino in found.left where ofThisSession || !deferredWork.isCalledOff { try destroy(ino) }
+            for ino in found.left where ofThisSession || !deferredWork.isCancelled { try destroy(ino) }
         }
         guard ofThisSession else { return }
         for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }
     }
 
-    /// FORGET: the kernel holds the inode no more. Only matters where it has no name left.
+    /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
     public func forget(_ ino: UInt64, count: UInt64 = 1) {
         if VirtualInode.isVirtual(ino) {
             thumbnails?.nodes.forget(ino, count: count)
@@ -197,13 +200,13 @@ extension Library {
             return inode.openCount == 0 ? inode : nil
         }
         guard let orphan else { return }
-        // What could not be saved when it was closed must not be saved any more: nobody would free it again.
+        // Changes that could not be saved at close must not be saved any more: nothing would free them again.
         if let file = orphan.state {
             file.writer.lock()
             file.discard()
             file.writer.unlock()
         }
-        // What cannot be destroyed now is found in the table of orphans by the next session.
+        // If this fails, the next session finds the inode in the table of orphans.
         try? destroy(ino)
     }
 }

@@ -2,41 +2,41 @@ import LinuxIO
 import VaultCatalogue
 public import VaultStore
 
-/// What was accepted and is in no durable root.
+/// Accepted changes that are in no durable root.
 public struct UnwrittenChanges: Sendable, Equatable {
     /// Files whose bytes, names or attributes changed.
     public var fileCount = 0
-    /// Whether there are more files than could be counted.
+    /// Whether there are more files than were counted.
     public var isMore = false
     /// Some of their paths from the root of the mount.
     public var paths: [String] = []
-    /// Whether something changed, be it no file.
+    /// Whether anything changed, even if no file did.
     public var isAny = false
 }
 
-/// A space that takes no more writes: what it still does, and what is lost by it.
+/// A space that takes no more writes: the remaining operations, and the loss of unwritten changes.
 extension Library {
-    /// Whether nothing may be changed: opened so, or writing has ended.
+    /// Whether nothing may be changed: opened read-only, or writing has stopped.
     public var isReadOnly: Bool { options.readOnly || space.writeStop != nil }
 
-    /// Why nothing may be changed, where the space was to be written.
+    /// Why nothing may be changed, in a space that was opened for writing.
     public var writeStop: WriteStop? { space.writeStop }
 
     func requireWritable() throws(FileError) { if isReadOnly { throw .readOnly } }
 
-    /// `freeze`, in the words of the store.
+    /// `freeze`, with its errors converted to the store's.
     func freezeForStore() throws(StoreError) -> FrozenCommit {
         do throws(FileError) { return try freeze() } catch {
             throw error == .noRoom ? .noRoom : .damaged
         }
     }
 
-    /// All of the newest commit is durable.
+    /// Notes that the newest commit is durable as a whole.
     func noteDurable() { try? locked { tree throws(FileError) in tree.unwritten.noteDurable() } }
 
-    // MARK: Writing what is left
+    // MARK: Writing the rest
 
-    /// Saves all files, and makes all changes durable.
+    /// Saves all files and makes all changes durable.
     public func settle() throws(FileError) {
         for file in context.unsavedFiles {
             file.writer.lock()
@@ -47,8 +47,8 @@ extension Library {
         try committer.makeDurable()
     }
 
-    /// As `settle`; what fails is tried again within the bounds of the options, unless writing ends. Where it has, it
-    /// is tried once.
+    /// As `settle`, with retries within the limits of the options, until writing stops. After writing has stopped,
+    /// tries once.
     func settleForTheLastTime() {
         if isReadOnly {
             try? settleAfterStop()
@@ -63,7 +63,8 @@ extension Library {
         }
     }
 
-    /// As `settle`, also where writing has ended and its cause may be gone. Where it is not, it stays ended.
+    /// As `settle`, but first resumes writing if it has stopped and the cause may have passed. If this fails, it stays
+    /// stopped.
     func settleAfterStop() throws(FileError) {
         guard let reason = space.writeStop else { return try settle() }
         guard hasUnwritten, space.resumeWriting() else { return try settle() }
@@ -74,31 +75,31 @@ extension Library {
         }
     }
 
-    /// Gives up what is not written: `close` writes nothing, and is no failure.
+    /// Gives up unwritten changes: `close` then writes nothing, and does not fail.
     public func giveUp() { space.stopWriting(.givenUp) }
 
-    /// The end of a session that takes no more writes. Throws where something is lost that nobody gave up.
+    /// Ends a session that takes no more writes. Throws if changes are lost that the user did not give up.
     func closeStopped() throws(FileError) {
         let isLost = hasUnwritten && space.writeStop != .givenUp
         try? committer.stop()
         space.giveUpClaim()
-        // Who has claimed the space sees to its times.
+        // The mount that has claimed the space is responsible for its files' times.
         if space.writeStop != .claimLost { unlocked?.blurTraces() }
         if isLost { throw .readOnly }
     }
 
-    // MARK: What is not written
+    // MARK: Unwritten changes
 
-    /// Whether something was accepted that only the user can save, or give up: an idle mount with it is not ended.
+    /// Whether there are accepted changes that only the user can save, or give up: such an idle mount is not ended.
     public var holdsUnwritten: Bool { space.writeStop != nil && hasUnwritten }
 
-    /// Whether something that was accepted is in no durable root.
+    /// Whether accepted changes are in no durable root.
     var hasUnwritten: Bool {
         if options.readOnly { return false }
         return !context.unsavedFiles.isEmpty || committer.hasPending || !space.isClean
     }
 
-    /// - Parameter limit: paths at most.
+    /// - Parameter limit: maximum number of paths.
     func unwrittenChanges(paths limit: Int) throws(FileError) -> UnwrittenChanges {
         var changes = UnwrittenChanges()
         changes.isAny = hasUnwritten
@@ -108,7 +109,7 @@ extension Library {
             changes.isMore = tree.unwritten.isMore
             let finder = PathFinder(tables: tree.tables)
             for ino in unsaved.union(tree.unwrittenInodes).sorted() {
-                // A file without a name has nobody who would miss it.
+                // Nobody would miss a file without a name.
                 guard let path = try sql(finder.paths(of: ino)).first else { continue }
                 changes.fileCount += 1
                 if changes.paths.count < limit { changes.paths.append(path) }
@@ -119,18 +120,18 @@ extension Library {
 
     // MARK: Answers
 
-    /// Why the space, which was to be written, is not, and what the user can do about it.
+    /// Why a space that was opened for writing is not written, and advice to the user.
     var stopLines: [(String, String)] {
         guard let stop = space.writeStop else { return [] }
         let advice = stop.advice(vault: unlocked?.path ?? "VAULT", isMounted: true)
         return [("reason", stop.reason)] + (advice.map { [("advice", oneLine($0))] } ?? [])
     }
 
-    /// Files that are named at most, and bytes of their paths.
+    /// Limits of the answer: files named, and bytes of their paths.
     private static let pathsMax = 32
     private static let pathBytesMax = 32_768
 
-    /// Writes what is not written yet; then whether all is, else what is not, and why.
+    /// Writes unwritten changes. Returns whether everything is written, else the rest and the reason.
     func settledLines() throws(FileError) -> [(String, String)] {
         var failure = FileError.readOnly
         do throws(FileError) {
@@ -158,7 +159,7 @@ extension Library {
     }
 }
 
-/// A text without control characters, which paths may hold.
+/// The text with control characters, which paths may contain, replaced by `?`.
 private func oneLine(_ text: String) -> String {
     String(
         String.UnicodeScalarView(

@@ -1,13 +1,14 @@
 import Glibc
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// What is written into the trash, and what leaves it again.
+/// The trash: `.trashinfo` files, restoring, expiry, and purging to make room.
 extension Library {
-    /// What is to be written beside a photo whose name this is in its day; nil where the name's removal wants
-    /// nothing of the kind. Whoever gets it calls `giveUp` at last.
+    /// A sealed `.trashinfo` file for a photo with this name in its day; nil if removing the name needs none. The
+    /// caller finally calls `giveUp` on it.
     func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
         guard !isReadOnly else { return nil }
         let day = try locked { tree throws(FileError) -> Int64? in
@@ -18,7 +19,7 @@ extension Library {
         let content = try changing { tree throws(FileError) in tree.makeContent() }
         let path = Array("moments/".utf8) + dayName(day) + [UInt8(ascii: "/")] + name.bytes
         let text = trashInfoText(path: path, deleted: options.clocks.wall())
-        // Without room the photo is kept all the same.
+        // If there is no room for it, the photo is kept without it.
         let runs = try? text.withUnsafeBytes { bytes in
             try space.write(
                 role: .content, content: content, offset: 0, bytes, near: nil, purpose: .system)
@@ -26,12 +27,12 @@ extension Library {
         return TrashInfo(content: content, runs: runs ?? [], byteCount: text.count)
     }
 
-    /// Gives back what was not used.
+    /// Frees the sectors, unless they were used.
     func giveUp(_ info: TrashInfo?) {
         if let info, !info.isAdopted { space.abandon(info.runs) }
     }
 
-    /// Makes a photo of what has come out of the trash, if it was one; false if it was not.
+    /// Restores a file that has left the trash as a photo; false if it was not a photo.
     func restoreIfTrashed(_ ino: UInt64) throws(FileError) -> Bool {
         guard try locked({ tree throws(FileError) in try tree.trashedPhoto(behind: tree.inode(ino)) != nil })
         else { return false }
@@ -44,31 +45,32 @@ extension Library {
 
     // MARK: Age
 
-    /// Notes that a name came into the trash now, and tells the kernel of the directories that changed with it.
+    /// Dates a name in the trash to now, and notifies the kernel of the directories that changed with it.
     func dateTrash(_ name: Name, in directory: UInt64, changed: [UInt64]) throws(FileError) {
         let now = clock.wall
         try changing { tree throws(FileError) in
             guard let row = try sql(tree.tables.dentry(directory, name.bytes)) else { return }
             try sql(tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
-            for ino in [directory] + changed { tree.notices.append(.attributes(ino)) }
+            for ino in [directory] + changed { tree.kernelNames.noteChange(of: ino) }
         }
     }
 
-    /// What has been noted is destroyed when it is seen so much later, in seconds, and still too old.
+    /// An entry noted as too old is destroyed if it is still too old this many seconds later.
     private static let noteSeconds: Int64 = 86_400
 
-    /// Destroys what has been in the trash for too long. What is found too old is only noted at first: a clock that
-    /// is wrong for once destroys nothing. True if some is left at the time `end`, by the monotonic clock.
+    /// Destroys entries that have been in the trash for too long. An entry found too old is first only noted, so that a
+    /// clock that is wrong once destroys nothing. Returns true if some are left at the time `end`, by the monotonic
+    /// clock.
     @discardableResult
     func expireTrash(until end: Int64 = .max) -> Bool {
-        // What fails is tried again when the trash is looked at next.
+        // A failure is retried at the next check of the trash.
         (try? expireWhatIsDue(until: end)) ?? false
     }
 
     private func expireWhatIsDue(until end: Int64) throws(FileError) -> Bool {
         let now = clock.wall
         if clock.hasJumped {
-            // What came since the session began was dated by the clock as it was before it was set.
+            // Entries added since the session began were dated by the clock as it was before it was set.
             let (start, expected) = (clock.start, clock.expected)
             try changing { tree throws(FileError) in
                 try sql(tree.tables.redateTrash(from: start, through: expected, to: now))
@@ -77,7 +79,7 @@ extension Library {
         }
         let limit = now - Int64(options.trashDays) * Self.noteSeconds
         try changing { tree throws(FileError) in
-            try sql(tree.tables.takeTrashNotesBack(now: now, since: limit))
+            try sql(tree.tables.clearTrashNotes(now: now, since: limit))
             try sql(tree.tables.noteTrash(since: limit, now: now))
         }
         var last: TrashRow?
@@ -93,7 +95,7 @@ extension Library {
         return last != nil
     }
 
-    /// Destroys what a row is about, but for what came into the trash after `limit`.
+    /// Destroys the entry of a row, except files that came into the trash after `limit`.
     private func destroy(_ row: TrashRow, since limit: Int64, until end: Int64) throws(FileError) {
         if row.id != 0, let directory = try trashedDirectory(row) {
             for below in try directories(below: directory).reversed() {
@@ -106,7 +108,7 @@ extension Library {
         }
     }
 
-    /// The directory that an entry in the trash names; nil where it is something else or gone.
+    /// The directory that an entry in the trash names; nil if it is not a directory, or gone.
     private func trashedDirectory(_ row: TrashRow) throws(FileError) -> UInt64? {
         try locked { tree throws(FileError) in
             guard try tree.trashedName(row) != nil else { return nil }
@@ -114,7 +116,7 @@ extension Library {
         }
     }
 
-    /// A directory and all below, each before what lies in it.
+    /// A directory and all directories below it, each before those in it.
     private func directories(below top: UInt64) throws(FileError) -> [UInt64] {
         var found = [top]
         var next = 0
@@ -125,8 +127,7 @@ extension Library {
         return found
     }
 
-    /// Removes what lies in a directory of the trash, but for what came there after `limit` and for directories
-    /// that are not empty.
+    /// Removes the entries of a directory in the trash, except those that came after `limit` and non-empty directories.
     private func clear(_ directory: UInt64, since limit: Int64) throws(FileError) {
         try eachPage(of: directory) { page throws(FileError) in
             try destroyNow { tree, pendingErase throws(FileError) in
@@ -148,21 +149,21 @@ extension Library {
         }
     }
 
-    /// Runs `body`, which removes names, and destroys what it says has none left and is not open.
+    /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
     private func destroyNow(_ body: (Tree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
         let pendingErase = try changing { tree throws(FileError) in
             var pendingErase: [UInt64] = []
             try body(tree, &pendingErase)
             return pendingErase
         }
-        // The kernel may not know of them, so it will not say that it forgot them.
+        // The kernel may not know them, and then sends no FORGET.
         for ino in pendingErase { forget(ino) }
     }
 
     // MARK: Room
 
-    /// Destroys photos of the trash, the oldest first, until they had so many bytes. False if there was none. For
-    /// the committer, when nothing else gives room.
+    /// Destroys photos in the trash, the oldest first, until `bytes` are freed. Returns false if there were none. For
+    /// the committer, when nothing else makes room.
     func destroyOldestTrash(bytes: UInt64) -> Bool {
         var freed: UInt64 = 0
         var last: TrashRow?
@@ -174,7 +175,7 @@ extension Library {
             else { break }
             last = row
             try? destroyNow { tree, pendingErase throws(FileError) in
-                // Whoever has it open would keep its room.
+                // An open file would keep its room.
                 guard let inode = try tree.existing(row.ino), inode.openCount == 0, inode.state == nil else {
                     return
                 }
@@ -188,7 +189,7 @@ extension Library {
 }
 
 extension Tree {
-    /// The name in the trash that a row is about; nil where it is gone.
+    /// The name in the trash that a row is about; nil if it is gone.
     func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
         guard let name = try sql(tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
             try isInTrash(inode(name.parent))
@@ -196,7 +197,7 @@ extension Tree {
         return name
     }
 
-    /// Removes what a row is about, if it came into the trash at `limit` or before, and the row.
+    /// Removes the entry of a row and the row, if the entry came into the trash at `limit` or before.
     func discard(_ row: TrashRow, since limit: Int64, _ pendingErase: inout [UInt64]) throws(FileError) {
         if row.id != 0 {
             if let name = try trashedName(row) {
@@ -210,7 +211,7 @@ extension Tree {
         let names = try sql(tables.dentries(of: row.ino))
         for name in names {
             guard try isInTrash(self.inode(name.parent)) else {
-                // A directory was restored, and the daemon killed before it had seen this file.
+                // A directory was restored, but the daemon was killed before it reached this file.
                 try restore(inode, now: .now())
                 return
             }
@@ -218,10 +219,9 @@ extension Tree {
         for name in names { try discard(name, now: .now(), &pendingErase) }
     }
 
-    /// Removes a name in the trash, unless it is of something that came there after `limit`, or of a directory
-    /// that is not empty.
+    /// Removes a name in the trash, unless its inode came there after `limit` or is a non-empty directory.
     func discard(_ name: DentryRow, since limit: Int64, _ pendingErase: inout [UInt64]) throws(FileError) {
-        // Gone since it was read.
+        // Removed since it was read.
         guard try sql(tables.dentry(name.parent, name.name))?.id == name.id else { return }
         let inode = try self.inode(name.ino)
         if inode.isDirectory && inode.row.size > 0 { return }
@@ -232,7 +232,7 @@ extension Tree {
     }
 }
 
-/// A number that is counted anew at most once a second, however often it is asked for.
+/// A number that is computed at most once a second.
 final class TimedCache: @unchecked Sendable {
     private static let keptMilliseconds: Int64 = 1000
 
@@ -253,28 +253,24 @@ final class TimedCache: @unchecked Sendable {
     }
 }
 
-/// The clocks by which the age of what lies in the trash is told; tests have others.
+/// The clocks for the age of trash entries and for retries; tests use others.
 public struct Clocks: Sendable {
     /// The wall clock: seconds since 1970.
     public var wall: @Sendable () -> Int64 = { Timestamp.now().seconds }
-    /// Seconds since the machine was started, sleep included: a clock that nobody sets.
-    public var boot: @Sendable () -> Int64 = {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return Int64(time.tv_sec)
-    }
+    /// Seconds since the machine was started, including sleep: a clock that cannot be set.
+    public var boot: @Sendable () -> Int64 = { BootClock.milliseconds / 1000 }
 
     /// Milliseconds of the monotonic clock.
     public var monotonic: @Sendable () -> Int64 = { MonotonicClock.milliseconds }
-    /// Waits for so many milliseconds.
+    /// Waits for this many milliseconds.
     public var sleep: @Sendable (Int64) -> Void = { usleep(UInt32(clamping: $0 * 1000)) }
 
     public init() {}
 }
 
-/// The wall clock as one session has known it.
+/// The wall clock of one session.
 struct SessionClock: Sendable {
-    /// By how many seconds the clocks may disagree: a clock that is kept right is set by less.
+    /// Tolerated difference between the clocks, in seconds: corrections of a synchronized clock are smaller.
     private static let jumpSecondsMax: Int64 = 600
 
     private let clocks: Clocks
@@ -289,7 +285,7 @@ struct SessionClock: Sendable {
     }
 
     var wall: Int64 { clocks.wall() }
-    /// What the wall clock would show had nobody set it.
+    /// The wall clock's expected time, if it was not set.
     var expected: Int64 { start + clocks.boot() - bootStart }
     var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import KernelNames
 import LinuxIO
 import PhotoImaging
 import Synchronization
@@ -8,8 +9,8 @@ public import VaultStore
 
 /// The photos of one space as a file tree. Every operation may be called from any thread.
 ///
-/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view.
-/// The committer only tries writer's locks, so whoever holds one may wait for a commit.
+/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
+/// committer only tries writer's locks, so a thread that holds one may wait for a commit.
 public final class Library: @unchecked Sendable {
     let space: Space
     let catalogue: Catalogue
@@ -20,25 +21,25 @@ public final class Library: @unchecked Sendable {
     let deferredWork: DeferredWork
     let clock: SessionClock
     private let trashedBytes = TimedCache()
-    /// The vault's lock, and what sets its files' times alike; nil in tests of the library alone.
+    /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
     private let tree: Tree
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
-    /// Changes of which the observer is still to be told.
-    private let untold = Atomic<Int>(0)
+    /// Changes that the observer is still to be notified of.
+    private let pendingNotices = Atomic<Int>(0)
 
-    /// No file is larger, so that offsets fit everywhere.
+    /// Maximum file size, so that offsets fit everywhere.
     public static let fileBytesMax: UInt64 = FileState.sizeMax
 
-    /// How many notifications may wait for the kernel.
+    /// Maximum number of notifications waiting for the kernel.
     public var waitingNoticesMax: Int { options.limits.waitingNotices }
 
-    /// Whether the newest state of the space cannot be read, and this is the one before.
+    /// Whether this is the previous state of the space, because the newest cannot be read.
     public var isOlderState: Bool { space.isOlderState }
 
-    /// Opens the library in a space and its catalogue, making `moments` and `albums` in an empty one.
+    /// Opens the library in a space and its catalogue. Creates `moments` and `albums` in an empty one.
     public init(
         space: Space, catalogue: Catalogue, options: LibraryOptions, unlocked: UnlockedSpace? = nil
     ) throws(FileError) {
@@ -54,12 +55,12 @@ public final class Library: @unchecked Sendable {
         tree = try catalogue.locked { [options] tables throws(FileError) in
             let tree = try Tree(tables, options)
             if try sql(tables.inode(WellKnownInode.root)) == nil {
-                // Read-only, it stays in memory: the space is shown empty, as it is.
+                // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()
             }
             return tree
         }
-        space.isNamed = { [weak catalogue] sectors throws(StoreError) in
+        space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
             try catalogue?.isAnyNamed(sectors) ?? false
         }
         committer = Committer()
@@ -68,17 +69,17 @@ public final class Library: @unchecked Sendable {
         committer.library = self
         deferredWork.library = self
         context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
-        context.awaitReuse = { [committer] in committer.awaitReuse() }
-        context.contentOfItsOwn = { [unowned self] file throws(FileError) in try contentOfItsOwn(for: file) }
+        context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
+        context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
         context.noteUnsaved = { [committer, thumbnails] in
             committer.noteUnsaved()
             thumbnails?.background.noteWrite()
         }
-        thumbnails?.background.make = { [weak self] photo in self?.makeAhead(photo) }
-        thumbnails?.background.findMore = { [weak self] last in self?.nextAhead(last) }
+        thumbnails?.background.make = { [weak self] photo in self?.makeInBackground(photo) }
+        thumbnails?.background.findMore = { [weak self] last in self?.nextBackgroundBatch(last) }
         thumbnails?.background.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
         if !options.readOnly { committer.start(byHand: options.commitsByHand) }
-        // A state that only a soft root holds is to become durable, whether it changes or not.
+        // A state that only a soft root holds must become durable, whether it changes or not.
         let isSoft = !space.isClean
         let isBehind = try locked { tree throws(FileError) in
             try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
@@ -88,63 +89,64 @@ public final class Library: @unchecked Sendable {
 
     deinit {
         committer.abort()
-        deferredWork.callOff()
+        deferredWork.cancel()
         thumbnails?.background.askToStop()
     }
 
-    /// Who is told of changes that the kernel does not know of. Set before the first request.
+    /// Receives changes that the kernel does not know of. Set before the first request.
     public var observer: (any LibraryObserver)? {
         get { observerLock.withLock { watcher } }
         set { observerLock.withLock { watcher = newValue } }
     }
 
-    /// To be called once the mount is live: a thread of its own takes up what an earlier session left undone, and then
-    /// what requests leave to it. `callOff` and `close` end that.
+    /// Call once the mount is live: a separate thread takes up the unfinished work of an earlier session, and then the
+    /// work that requests defer. `cancel` and `close` end it.
     public func startDeferredWork() {
         if !options.readOnly { deferredWork.start() }
     }
 
-    /// Takes up what an earlier session left undone, on the calling thread: where there is no mount.
+    /// Takes up the unfinished work of an earlier session on the calling thread: that of `DeferredWork`, or without a
+    /// mount the caller's.
     public func didGoLive() {
         guard !isReadOnly else { return }
         unlocked?.blurBeginning()
-        // Nothing of this is needed for an answer: what fails now, or is called off, is tried again at the next mount.
+        // No answer depends on this work: what fails or is called off is retried by the next mount.
         func attempt(_ body: () throws(FileError) -> Void) {
-            if !deferredWork.isCalledOff { try? body() }
+            if !deferredWork.isCancelled { try? body() }
         }
         attempt { () throws(FileError) in try reapOrphans(ofThisSession: false) }
         attempt { () throws(FileError) in try dropEmptyDays() }
         attempt { () throws(FileError) in try classifyPendingFiles() }
-        if deferredWork.isCalledOff { return }
+        if deferredWork.isCancelled { return }
         if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
         if let background = thumbnails?.background, (try? hasBackgroundThumbnails()) == true {
             background.noteNew()
         }
     }
 
-    /// How often `blurTimesInUse` is to be called at least: oftener than ext4's journal keeps a state of a file, which
-    /// is every five seconds. Nil: never, in a vault of one space.
+    /// How often `blurTimesInUse` must be called at least, in milliseconds: more often than ext4's journal keeps a
+    /// state of a file, which is every five seconds. Nil: never, in a vault of one space.
     public var blurMilliseconds: Int32? { (unlocked?.spaceCount ?? 1) > 1 && !options.readOnly ? 4000 : nil }
 
-    /// To be called while the space is in use, also where that changes nothing.
+    /// Call while the space is in use, even if nothing changes.
     public func blurTimesInUse() {
         if !isReadOnly { unlocked?.blurTimesInUse() }
     }
 
-    /// Calls off what takes long, now and from now on: the mount is about to end. Thumbnails are not there; what is not
-    /// filed yet is taken up by the next session.
-    public func callOff() {
-        deferredWork.callOff()
+    /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
+    /// session takes up pending classification.
+    public func cancel() {
+        deferredWork.cancel()
         thumbnails?.close()
     }
 
-    /// Saves all files, drops what nobody can reach any more, and makes everything durable. All of it is
-    /// tried, even where some fails; the first error is thrown.
+    /// Saves all files, destroys unreachable inodes, and makes everything durable. Every step is tried even after an
+    /// error; the first error is thrown.
     ///
-    /// - Parameter isPatient: what fails is tried again within the bounds of the options.
+    /// - Parameter isPatient: retry failures within the limits of the options.
     public func close(isPatient: Bool = false) throws(FileError) {
-        // Before all else: what nobody asks for must not be waited for.
-        callOff()
+        // First of all, so that nothing waits for work without a client.
+        cancel()
         deferredWork.awaitEnd()
         guard !options.readOnly else {
             unlocked?.forget()
@@ -173,52 +175,55 @@ public final class Library: @unchecked Sendable {
 
     // MARK: Locking
 
-    /// Runs `body` with the catalogue's lock held. It must not change anything.
+    /// Runs `body`, which must not change anything, with the catalogue's lock held.
     @inline(__always)
     func locked<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { _ throws(FileError) in
-            tree.trim(isKernelTold: isKernelTold)
+            tree.trim(isKernelNotified: isKernelNotified)
             return try body(tree)
         }
     }
 
-    /// Runs `body`, which changes the tree, with the catalogue's lock held; tells committer and observer
-    /// after.
+    /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
+    /// observer.
     func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
-        var notices: [Tree.Notice] = []
+        var notices: [KernelNames.Notice] = []
+        var hasNewPhoto = false
         var abandoned: [UInt64] = []
         var isChanged = false
         defer {
             committer.noteChange(if: isChanged)
-            if !notices.isEmpty { tell(notices) }
+            if !notices.isEmpty { send(notices) }
+            if hasNewPhoto { thumbnails?.background.noteNew() }
             for ino in abandoned { forget(ino) }
         }
         return try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelTold: isKernelTold)
+            tree.trim(isKernelNotified: isKernelNotified)
             let changeCount = tables.changeCount
             defer {
                 tree.actor = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
-                swap(&notices, &tree.notices)
-                if !notices.isEmpty { untold.wrappingAdd(1, ordering: .relaxed) }
+                notices = tree.kernelNames.takeNotices()
+                swap(&hasNewPhoto, &tree.hasNewPhoto)
+                if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
                 swap(&abandoned, &tree.abandoned)
             }
             return try body(tree)
         }
     }
 
-    /// Runs `body`, whose changes are part of the commit that the committer is about to make: nobody need be told.
+    /// Runs `body`, whose changes are part of the commit that is about to be made: no notification is needed.
     func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { tables throws(FileError) in
             guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelTold: isKernelTold)
+            tree.trim(isKernelNotified: isKernelNotified)
             return try body(tree)
         }
     }
 
-    /// Ends the transaction; in the same critical section the store's state is taken.
+    /// Ends the transaction and takes the store's state, in one critical section.
     func freeze() throws(FileError) -> FrozenCommit {
         try sql(
             catalogue.commitTransaction(
@@ -229,13 +234,13 @@ public final class Library: @unchecked Sendable {
                 }))
     }
 
-    /// Whether the kernel has heard of all changes that it did not ask for. Under the catalogue's lock.
-    var isKernelTold: Bool {
-        untold.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
+    /// Whether the kernel has received all changes that it did not request. Under the catalogue's lock.
+    var isKernelNotified: Bool {
+        pendingNotices.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
     }
 
-    private func tell(_ notices: [Tree.Notice]) {
-        defer { untold.wrappingSubtract(1, ordering: .releasing) }
+    private func send(_ notices: [KernelNames.Notice]) {
+        defer { pendingNotices.wrappingSubtract(1, ordering: .releasing) }
         let observer = self.observer
         for notice in notices {
             switch notice {
@@ -243,12 +248,11 @@ public final class Library: @unchecked Sendable {
             case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
             case .attributes(let ino): observer?.invalidateAttributes(ino)
             case .inode(let ino): observer?.invalidateInode(ino)
-            case .photo: thumbnails?.background.noteNew()
             }
         }
     }
 
-    /// To be called with each request that means that somebody uses the files: what is made ahead waits.
+    /// Call with each request that shows that the files are in use: background thumbnails then wait.
     @inline(__always)
     public func noteRequest() { thumbnails?.background.noteRequest() }
 
@@ -256,9 +260,9 @@ public final class Library: @unchecked Sendable {
     public func statistics() -> FilesystemStatistics {
         let use = space.capacity
         let blockBytes: UInt64 = 4096
-        // Inodes are rows: there are as many as there is room for, at some 512 bytes each.
+        // Inodes are rows: as many as there is room for, at some 512 bytes each.
         let made = (try? locked { tree throws(FileError) in tree.counters.ino }) ?? 0
-        // What room will be made of when it is asked for.
+        // Trash is purged on demand, so it counts as free.
         let trashed = trashedBytes.value { [self] in
             (try? locked { tree throws(FileError) in try sql(tree.tables.trashedPhotoBytes()) }) ?? 0
         }
@@ -270,22 +274,22 @@ public final class Library: @unchecked Sendable {
             nameBytesMax: UInt64(nameBytesMax))
     }
 
-    /// Whether all that was changed so far survives the end of this process, whatever ends it.
+    /// Whether all changes so far survive the end of this process, for whatever reason it ends.
     public var isCommitted: Bool { context.unsavedFiles.isEmpty && committer.isCommitted }
 
-    /// How many photos the space has, for `status`: those in the trash do not count.
+    /// Number of photos in the space, for `status`, without those in the trash.
     public func photoCount() throws(FileError) -> Int {
         try locked { tree throws(FileError) in
             Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
         }
     }
 
-    /// How many photos are in the trash.
+    /// Number of photos in the trash.
     public func trashedPhotoCount() throws(FileError) -> Int {
         try locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
     }
 
-    /// Bytes of the space that are in use, the trash and kept thumbnails included.
+    /// Used bytes of the space, including the trash and kept thumbnails.
     public var usedBytes: UInt64 {
         let use = space.capacity
         return use.total - min(use.free, use.total)

@@ -1,13 +1,13 @@
 import PhotoImaging
 import VaultCatalogue
 
-/// Whether a file of this name is some program's working file, never taken for a photo.
+/// Whether the name is that of a program's working file, which is never taken for a photo.
 func isWorkingName(_ name: [UInt8]) -> Bool {
     name.first == UInt8(ascii: ".") || name.last == UInt8(ascii: "~")
         || workingSuffixes.contains { hasSuffix(name, $0) }
 }
 
-/// Whether what lies in a directory of this name is some program's, never taken for photos.
+/// Whether the name is that of a program's own directory, whose files are never taken for photos.
 func isWorkingDirectoryName(_ name: [UInt8]) -> Bool {
     name.first == UInt8(ascii: ".") || name == synologyDirectory
 }
@@ -20,20 +20,20 @@ func backupOriginal(_ name: [UInt8]) -> [UInt8]? {
     return nil
 }
 
-/// What an editor may have renamed NAME to, before it wrote NAME anew.
+/// The backup names to which an editor may have renamed NAME before it wrote NAME anew.
 func backupNames(_ name: [UInt8]) -> [[UInt8]] {
     backupSuffixes.map { name + $0 }.filter { $0.count <= nameBytesMax }
 }
 
-/// `NAME (2).jpg`: the name with a number before its extension, the stem cut so that `bytesMax` suffice.
+/// `NAME (2).jpg`: the name with a number before its extension, the stem cut to fit `bytesMax`.
 func numberedName(_ name: [UInt8], _ number: Int, bytesMax: Int = nameBytesMax) -> [UInt8] {
     suffixedName(name, Array(" (\(number))".utf8), bytesMax: bytesMax)
 }
 
-/// The name with a suffix before its extension, the stem cut so that `bytesMax` suffice.
+/// The name with a suffix before its extension, the stem cut to fit `bytesMax`.
 private func suffixedName(_ name: [UInt8], _ suffix: [UInt8], bytesMax: Int) -> [UInt8] {
     var dot = name.lastIndex(of: UInt8(ascii: ".")) ?? name.count
-    // A name that begins with its only dot, or whose extension alone would fill it, has no extension.
+    // A name that begins with its only dot, or whose extension exceeds `extensionBytesMax`, has no extension.
     if dot == 0 || name.count - dot > extensionBytesMax { dot = name.count }
     let tail = suffix + name[dot...]
     var stem = Array(name[..<dot])
@@ -46,13 +46,13 @@ private func suffixedName(_ name: [UInt8], _ suffix: [UInt8], bytesMax: Int) -> 
     return stem + tail
 }
 
-/// The name, or a numbered form of it that is free: the lowest, where few are taken. It must fit `bytesMax` too.
+/// The name, or a free numbered form of it: the lowest, if few are taken. It must fit `bytesMax` too.
 func firstFreeName<E: Error>(
     _ name: [UInt8], bytesMax: Int = nameBytesMax, isFree: ([UInt8]) throws(E) -> Bool
 ) throws(E) -> [UInt8] {
     if name.count <= bytesMax, try isFree(name) { return name }
     func candidate(_ number: Int) -> [UInt8] { numberedName(name, number, bytesMax: bytesMax) }
-    // One by one, in growing steps, then between the last two by halves: no camera roll may make this slow.
+    // One by one, then in doubling steps, then by bisection: fast even for a large camera roll.
     var (taken, free) = (1, 2)
     while try !isFree(candidate(free)) { (taken, free) = (free, free < 32 ? free + 1 : free * 2) }
     while free - taken > 1 {
@@ -62,7 +62,7 @@ func firstFreeName<E: Error>(
     return candidate(free)
 }
 
-/// A name that can stand in a directory, as much like one that perhaps cannot as can be.
+/// A valid directory entry name, as similar as possible to `name`, which may be invalid.
 func possibleName(_ name: [UInt8]) -> [UInt8] {
     if isEntryName(name) { return name }
     let underscore = UInt8(ascii: "_")
@@ -83,7 +83,7 @@ func isNumberedForm(_ shown: [UInt8], of name: [UInt8]) -> Bool {
     return numberedName(name, number) == shown
 }
 
-/// YYYYMMDD, as the tables keep a day.
+/// The day as YYYYMMDD, as in the tables.
 func dayNumber(_ day: CivilDay) -> Int64 { Int64(day.year * 10_000 + day.month * 100 + day.day) }
 
 /// The name of a day's directory.
@@ -96,14 +96,14 @@ func dayName(_ number: Int64) -> [UInt8] {
     return bytes
 }
 
-/// The day a directory's name means, YYYYMMDD, or nil where it is not a real date's.
+/// The day of a directory's name, YYYYMMDD; nil if it is not a real date.
 func dayNumber(named name: [UInt8]) -> Int64? { CivilDay(parsing: name).map(dayNumber) }
 
 func hasSuffix(_ name: [UInt8], _ suffix: [UInt8]) -> Bool {
     name.count >= suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
 }
 
-// The last is a whole picture that exiftool removes again where it overwrites the original in place.
+// The last is a whole picture, which exiftool removes again when it overwrites the original in place.
 private let workingSuffixes: [[UInt8]] =
     [".part", ".tmp", ".crdownload", "_exiftool_tmp"].map { Array($0.utf8) }
 private let backupSuffixes: [[UInt8]] = ["~", "_original", ".bak"].map { Array($0.utf8) }

@@ -3,9 +3,9 @@ import PhotoImaging
 import VaultFormat
 import VaultStore
 
-/// The bytes of a file that is about to be in the library: sealed and written, but nothing refers to them yet.
+/// The bytes of a file that is about to be added to the library: sealed and written, but not referred to yet.
 ///
-/// A crash forgets them. Whoever made one either adopts it, with the catalogue's lock held, or abandons it.
+/// A crash discards them. The owner either adopts the content, with the catalogue's lock held, or abandons it.
 final class SealedContent {
     let content: UInt64
     private(set) var map = ExtentMap()
@@ -17,10 +17,10 @@ final class SealedContent {
 
     var runs: [ExtentRun] { map.pieces.map(\.run) }
 
-    /// Where the next piece would best lie.
+    /// The best sector for the next piece.
     var nextSector: UInt64? { map.pieces.last.map { $0.run.sector + UInt64($0.run.sectorCount) } }
 
-    /// Notes the runs that the next `count` bytes were sealed in.
+    /// Records the runs in which the next `count` bytes were sealed.
     func append(_ runs: [ExtentRun], _ count: Int) {
         precondition(byteCount % Chunk.bytes == 0)
         let end = byteCount + UInt64(count)
@@ -28,19 +28,19 @@ final class SealedContent {
         byteCount = end
     }
 
-    /// Notes that zeros follow, up to `end`: a whole number of chunks, or the file's end.
+    /// Records zeros up to `end`: a whole number of chunks, or the file's end.
     func skip(to end: UInt64) {
         precondition(byteCount % Chunk.bytes == 0 && end >= byteCount)
         byteCount = end
     }
 
-    /// Makes the bytes part of the next commit. Their rows are in the table.
+    /// Makes the bytes part of the next commit. The table already has their rows.
     func adopt(_ space: Space) {
         if !runs.isEmpty { space.adopt(runs) }
         isAdopted = true
     }
 
-    /// Gives the sectors back, unless they were adopted.
+    /// Frees the sectors, unless they were adopted.
     func abandon(_ space: Space) {
         if !isAdopted, !runs.isEmpty { space.abandon(runs) }
         map = ExtentMap()
@@ -48,8 +48,8 @@ final class SealedContent {
 }
 
 extension Library {
-    /// Seals a file's bytes piece by piece. Nil where it could not be read to its end, changed meanwhile, or
-    /// `proceed`, which is told of the bytes of each piece, answers no: then nothing stays.
+    /// Seals a file's bytes piece by piece; `proceed` is called with the size of each piece. Returns nil, and keeps
+    /// nothing, if the file could not be read to its end, changed meanwhile, or `proceed` returned false.
     func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
         let sealed = SealedContent(content: try changing { tree throws(FileError) in tree.makeContent() })
         do throws(FileError) {
@@ -84,7 +84,7 @@ extension Library {
         return true
     }
 
-    /// Seals a piece, but for its chunks of zeros: not every host can tell of holes.
+    /// Seals a piece except its chunks of zeros: not every host reports holes.
     private func add(_ piece: UnsafeRawBufferPointer, to sealed: SealedContent) throws(FileError) {
         let first = sealed.byteCount
         func chunk(_ start: Int) -> UnsafeRawBufferPointer {

@@ -3,16 +3,16 @@ public struct TrashInfoText: Sendable, Equatable {
     private var lines: [[UInt8]]
     /// Index of the line with the path.
     private let pathLine: Int
-    /// `Path=`, its percent signs decoded. From the root of the machine, or of the trash's filesystem.
+    /// The value of `Path=`, percent-decoded. From the root of the machine, or of the trash's filesystem.
     public let path: [UInt8]
 
     public static let suffix = Array(".trashinfo".utf8)
-    /// Longer ones say more than a path and a date.
+    /// Longer files hold more than a path and a date.
     public static let bytesMax: UInt64 = 65_536
     private static let group = Array("[Trash Info]".utf8)
     private static let key = Array("Path=".utf8)
 
-    /// Nil where it names no path.
+    /// Nil if the text names no path.
     public init?(_ bytes: [UInt8]) {
         lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { Array($0) }
         guard lines.contains(Self.group), let found = lines.firstIndex(where: { $0.starts(with: Self.key) })
@@ -22,7 +22,7 @@ public struct TrashInfoText: Sendable, Equatable {
         guard !path.isEmpty, !path.contains(0) else { return nil }
     }
 
-    /// The same with another path; every other line stays.
+    /// The same file with another path; every other line stays.
     public func bytes(path: [UInt8]) -> [UInt8] {
         var changed = lines
         changed[pathLine] = Self.key + percentEncoded(path)
@@ -56,7 +56,7 @@ private func hexadecimal(_ byte: UInt8?) -> UInt8? {
     }
 }
 
-/// As in a URI, slashes kept.
+/// Percent-encodes as in a URI, but keeps slashes.
 func percentEncoded(_ path: [UInt8]) -> [UInt8] {
     let digits = Array("0123456789ABCDEF".utf8)
     var encoded: [UInt8] = []

@@ -2,15 +2,15 @@ import Glibc
 import LinuxIO
 public import PhotoImaging
 
-/// Takes files and directories into the trash of a space that a program put into a trash outside the vault.
+/// Copies files and directories that a program put into a trash outside the vault into the trash of a space.
 ///
-/// Each is put together in `.Trash-UID/arriving` and gets its name in `files` when it is whole. A crash in between
-/// leaves it in `arriving`, which the next one of these empties. Used by one thread at a time.
+/// Each entry is assembled in `.Trash-UID/arriving` and moved to its name in `files` once it is complete. After a crash
+/// it remains in `arriving`, which the next `TrashIntake` empties. Used by one thread at a time.
 public final class TrashIntake {
     private let library: Library
     private let caller: Caller
     private var places: Places?
-    /// Names in `files`, by the former path of the deleted file, from the root of the mount.
+    /// Names in `files`, by the deleted file's former path from the root of the mount.
     private var names: [[UInt8]: [Name]] = [:]
 
     /// Directories of the trash.
@@ -28,7 +28,7 @@ public final class TrashIntake {
 
     /// Changes nothing yet.
     ///
-    /// - Parameter caller: whose trash it is.
+    /// - Parameter caller: the owner of the trash.
     public init(_ library: Library, for caller: Caller) throws(FileError) {
         (self.library, self.caller) = (library, caller)
         if let infos = try find([topName, Self.infosName]) { try readInfos(infos) }
@@ -36,7 +36,7 @@ public final class TrashIntake {
 
     private var topName: Name { Name(Self.topPrefix + String(caller.uid)) }
 
-    /// By its path from the root of the mount; nil where it is missing.
+    /// The inode with this path from the root of the mount; nil if it is missing.
     private func find(_ path: [Name]) throws(FileError) -> UInt64? {
         var found = WellKnownInode.root
         for name in path {
@@ -49,7 +49,7 @@ public final class TrashIntake {
         return found
     }
 
-    /// Makes the trash where there is none.
+    /// The directories of the trash, made if missing; `arriving` is emptied.
     private func prepared() throws(FileError) -> Places {
         if let places { return places }
         let top = try directory(topName, in: WellKnownInode.root)
@@ -79,9 +79,9 @@ public final class TrashIntake {
         }
     }
 
-    // MARK: What is here already
+    // MARK: Present entries
 
-    /// Whether the trash holds a file with these bytes that was deleted from the same place.
+    /// Whether the trash holds a file with these bytes that was deleted from the same path.
     public func holds(_ source: some ByteSource, deletedFrom path: [UInt8]) throws(FileError) -> Bool {
         for name in names[path] ?? [] {
             guard let ino = try find([topName, Self.filesName, name]) else { continue }
@@ -92,13 +92,13 @@ public final class TrashIntake {
         return false
     }
 
-    // MARK: Putting together
+    // MARK: Assembling entries
 
-    /// Where to put together what comes next.
+    /// The directory in which to assemble the next entry.
     public func place() throws(FileError) -> UInt64 { try prepared().arriving }
 
-    /// Adds a file, as a copy of the photo of this space that has its bytes, where there is one. False where it cannot
-    /// be read, or changed meanwhile.
+    /// Adds a file, as a copy of the photo of this space that has its bytes, if there is one. Returns false if the file
+    /// cannot be read or changed meanwhile, or `isStopped` returned true.
     public func addFile(
         _ file: ImportFile<some ImportSource>, to directory: UInt64, unless isStopped: () -> Bool
     ) throws(FileError) -> Bool {
@@ -107,7 +107,7 @@ public final class TrashIntake {
                 _ = try library.addCopy(of: photo, named: file.name, file.details, to: directory)
                 return true
             } catch .noEntry {
-                // It has just gone, or is open.
+                // The photo has just been removed, or is being changed.
             }
         }
         return try library.add(plain: file, to: directory) { _ in !isStopped() } != nil
@@ -121,7 +121,7 @@ public final class TrashIntake {
         _ = try library.makeSymbolicLink(directory, name, target: target, caller)
     }
 
-    /// Gives a directory its details, when all is in it.
+    /// Sets a directory's metadata, once all of its entries are added.
     public func finishDirectory(_ ino: UInt64, _ details: FileDetails) throws(FileError) {
         for attribute in details.attributes {
             try library.setExtendedAttribute(
@@ -131,7 +131,7 @@ public final class TrashIntake {
             ino, AttributeChanges(accessed: .set(details.accessed), modified: .set(details.modified)), caller)
     }
 
-    /// Puts what was put together under that name into the trash: under a numbered form of it where it is taken.
+    /// Moves the assembled entry with that name into the trash, numbered if the name is taken.
     public func enter(_ name: Name, _ info: TrashInfoText, deletedFrom path: [UInt8]) throws(FileError) {
         let places = try prepared()
         let free = try firstFreeName(name.bytes, bytesMax: nameBytesMax - TrashInfoText.suffix.count) {
@@ -144,7 +144,7 @@ public final class TrashIntake {
             name: Name(free + TrashInfoText.suffix),
             details: FileDetails(mode: 0o600, owner: caller, accessed: now, modified: now),
             source: TextSource(MemoryByteSource(info.bytes(path: path))))
-        // Before the file, as the specification has it: without it no program would find the file.
+        // Before the file, as in the specification: without it no program would find the file.
         guard try library.add(plain: text, to: places.infos) != nil else { throw .damaged }
         do throws(FileError) {
             try library.rename(places.arriving, name, places.files, Name(free), .noReplace, caller)
@@ -165,12 +165,12 @@ public final class TrashIntake {
         return false
     }
 
-    /// Gives up what is being put together.
+    /// Discards the entry that is being assembled.
     public func giveUp() {
         if let places { try? empty(places.arriving) }
     }
 
-    /// Returns when all that was entered, and what was found here already, is on the disk. Nothing more can be added.
+    /// Returns once everything that was entered, or already found here, is on the disk. Nothing more can be added.
     public func finish() throws(FileError) {
         if let places {
             try empty(places.arriving)
@@ -186,7 +186,7 @@ public final class TrashIntake {
                 try remove(entry.name, entry.ino, from: directory)
             } else {
                 try library.unlink(directory, entry.name, caller)
-                // The kernel may not know it, so it will not say that it forgot it.
+                // The kernel may not know the inode, and then sends no FORGET.
                 library.forget(entry.ino)
             }
         }
@@ -198,7 +198,7 @@ public final class TrashIntake {
     }
 }
 
-/// Text that this program wrote itself.
+/// Text that this program generated.
 private struct TextSource: ImportSource {
     let text: MemoryByteSource
     let isUnchanged = true

@@ -1,20 +1,20 @@
 import VaultCatalogue
 
-/// The way from a directory up to the root.
+/// Walk from a directory up to the root.
 struct AncestorWalk {
-    /// The directory that it has come to.
+    /// The present directory.
     private(set) var current: Inode
     private let tree: Tree
-    /// One that was passed, and after how many steps another is remembered: going round in a circle of any length it
-    /// is met again.
+    /// Cycle detection as by Brent: a directory passed before, and the steps until another is remembered. In a cycle of
+    /// any length it is met again.
     private var passed: UInt64 = 0
     private var (steps, stepsLeft) = (1, 1)
 
     init(from directory: Inode, _ tree: Tree) { (current, self.tree) = (directory, tree) }
 
-    /// Goes to the directory above. False at the root, and where there is none.
+    /// Goes to the parent directory. Returns false at the root, and if there is no parent.
     ///
-    /// Throws `damaged` where the directories lie in each other: rows may be anybody's who knows the password.
+    /// Throws `.damaged` if directories contain each other: anybody with the password can write any rows.
     mutating func rise() throws(FileError) -> Bool {
         guard current.row.parent != 0, current.ino != WellKnownInode.root else { return false }
         current = try tree.inode(current.row.parent)
@@ -39,7 +39,7 @@ extension Tree {
         return true
     }
 
-    /// Whether the directory, or one above it, is some program's working directory.
+    /// Whether the directory, or one above it, is a program's working directory.
     func isInWorkingDirectory(_ directory: Inode) throws(FileError) -> Bool {
         var way = AncestorWalk(from: directory, self)
         while !way.current.row.flags.contains(.working) {
@@ -48,7 +48,7 @@ extension Tree {
         return true
     }
 
-    /// Whether a directory is a trash, or lies in one.
+    /// Whether a directory is a trash, or is in one.
     func isInTrash(_ directory: Inode) throws(FileError) -> Bool {
         var way = AncestorWalk(from: directory, self)
         while way.current.row.parent != WellKnownInode.root {

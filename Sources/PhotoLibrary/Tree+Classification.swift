@@ -1,13 +1,13 @@
+import KernelNames
 import LinuxIO
 import PhotoImaging
 import VaultCatalogue
 import VaultStore
 
-/// What becomes of a file once its bytes were looked at.
+/// Effects of a file's classification.
 extension Tree {
-    /// Files a regular file by what a look at its bytes found: into moments, out of them, or under another
-    /// day.
-    func file(_ inode: Inode, _ classification: Classification, _ space: Space, now: Timestamp)
+    /// Applies the classification of a regular file: moves it into moments, out of them, or to another day.
+    func apply(_ classification: Classification, to inode: Inode, _ space: Space, now: Timestamp)
         throws(FileError)
     {
         guard inode.isRegular, inode.row.nlink > 0, !inode.isCopy else { return }
@@ -31,7 +31,7 @@ extension Tree {
         }
     }
 
-    /// Makes a photo of a file.
+    /// Makes a file a photo.
     private func promote(
         _ inode: Inode, _ probe: MediaProbe, _ place: DentryRow, in directory: Inode, _ space: Space,
         now: Timestamp
@@ -46,7 +46,7 @@ extension Tree {
             return
         }
         if try becomeCopy(inode, probe, named: place.name, in: directory, space, now: now) { return }
-        // A plain file may have had names in days, which count also where they are those of working files.
+        // A plain file may already have names in days; these count even if they are names of working files.
         if let own = try moment(of: inode) {
             try keepOnly(own.row, amongDaysOf: inode, now: now)
             if row.day != own.directory.row.day { row.pin(to: own.directory.row.day) }
@@ -56,12 +56,12 @@ extension Tree {
         try storePhoto(inode, row)
     }
 
-    /// Removes all names in days but one: moments has every photo once.
+    /// Removes all names in days but one: moments holds every photo once.
     func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
         for (directory, other) in try moments(of: inode) where other.id != own.id {
             try withdraw(other, in: directory, inode, now: now)
             try unlinked(inode, now: now)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
     }
 
@@ -93,15 +93,15 @@ extension Tree {
         try storePhoto(inode, row)
     }
 
-    /// A photo that is none any more leaves moments, unless it lies nowhere else.
+    /// Turns a former photo into a plain file, which leaves moments unless its only name is there.
     func demote(_ inode: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         if inode.row.nlink > 1 { try removeMoment(inode, now: now) }
         try deletePhoto(inode, space)
     }
 
-    /// The names, by their ids, that stay with a photo's old bytes when `name` in `place` is saved as a new file: its
-    /// backups, of this save or an earlier one, and names that are hard links as in any file system. Nil where all of
-    /// them do, because the saved name is such a link itself: the new file is then a photo of its own.
+    /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`: its
+    /// backups, of this save or an earlier one, and ordinary hard links. Nil if all names stay, because the saved name
+    /// is such a hard link itself: the new file is then a photo of its own.
     func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
         let names = try names(of: old)
         let former = try backupMoments(of: old)
@@ -115,14 +115,14 @@ extension Tree {
             links.append(row)
         }
         if !links.isEmpty, !place.isDay, let saved, !saved.isMember { return nil }
-        // One alone is no link to another: it is the place where the photo was put in.
+        // A single one is not a link to another name: it is where the photo was added.
         return Set((links.count > 1 ? backups + links : backups).map(\.id))
     }
 
-    /// Lets a photo's moment and memberships mean another file, which is the photo from now on: `new`, saved
-    /// as `name` in `place`. The names `staying` keep the old file: a plain one where they are backups alone, else a
-    /// photo of its own. `row` is what is known of the new file, `seen` what a look at it found, where one was needed.
-    /// What it had as a moment of its own goes.
+    /// Retargets a photo's moment and memberships to `new`, saved as `name` in `place`, which is the photo from now on.
+    /// The names `staying` keep the old file: a plain file if all of them are backups, else a photo of its own. `row`
+    /// describes the new file; `seen` is its classification, if one was needed. If the new file had a moment of its
+    /// own, that is removed.
     func takeOver(
         from old: Inode, to new: Inode, _ row: PhotoRow, besides staying: Set<UInt64>, in place: Inode,
         named name: [UInt8], seen: MediaProbe? = nil, _ space: Space, now: Timestamp
@@ -144,13 +144,13 @@ extension Tree {
             try retarget(directory, entry.id, from: old, to: new, now: now)
             linked(new, now: now)
             try unlinked(old, now: now)
-            // The name that is being saved is the kernel's own doing.
+            // The kernel itself changes the dentry of the name that is being saved.
             if entry.parent != place.ino || entry.name != name { noteLost(entry, in: directory) }
         }
-        // Until the kernel has heard that its names mean another file, it opens this one by them.
-        old.mayHaveStaleDentry = true
-        notices.append(.attributes(new.ino))
-        notices.append(.attributes(old.ino))
+        // Until the kernel is notified that the names belong to another file, it opens this inode by them.
+        old.dentries.mayBeStale = true
+        kernelNames.noteChange(of: new.ino)
+        kernelNames.noteChange(of: old.ino)
         if let link {
             try addMoment(old, day: previous.day, name: link, now: now)
         } else {
@@ -170,8 +170,8 @@ extension Tree {
         try moveMoment(new, to: row.day, now: now)
     }
 
-    /// The photo in this directory that an editor renamed from `name` to a backup's name, so that a new file
-    /// could take `name`: its moment is still called so.
+    /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take
+    /// `name`: its moment still has the old name.
     func backup(
         of name: [UInt8], in directory: Inode, besides inode: Inode
     ) throws(FileError) -> Inode? {
@@ -188,37 +188,37 @@ extension Tree {
         return nil
     }
 
-    /// Takes a photo out of the space: out of moments and of every album, with its copies.
+    /// Removes a photo from the space: from moments and from every album, with its copies.
     func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
-            inode.mayHaveStaleDentry = true
+            inode.dentries.mayBeStale = true
             for name in try names(of: inode) {
                 let directory = try self.inode(name.parent)
                 try removeEntry(directory, name.id, inode, now: now)
                 try unlinked(inode, now: now)
-                // The name in a day is the one that the kernel removes.
+                // The kernel itself removes the dentry of the name in a day.
                 if !directory.isDay { noteLost(name, in: directory) }
             }
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
     }
 
-    /// Tells the kernel to forget a file's name that means another file or nothing now, and the attributes of its
-    /// directory. The kernel asks anew for names in days, but keeps them too: as long as it keeps one it keeps the
-    /// inode, and that its bytes.
+    /// Tells the kernel to forget a file's name that is gone or names another file now, and the attributes of its
+    /// directory. The kernel looks names in days up each time, but keeps their dentries too: a dentry keeps the inode,
+    /// and the inode its bytes.
     func noteLost(_ row: DentryRow, in directory: Inode) {
-        notices.append(.lostEntry(parent: row.parent, name: row.name))
-        if !directory.isDay { notices.append(.attributes(row.parent)) }
+        kernelNames.noteLoss(of: row.name, in: row.parent)
+        if !directory.isDay { kernelNames.noteChange(of: row.parent) }
     }
 
-    /// Removes a file's name that the kernel has not asked to remove. Link counts are the caller's affair.
+    /// Removes a file's name without a request of the kernel. The caller updates the link count.
     func withdraw(_ row: DentryRow, in directory: Inode, _ inode: Inode, now: Timestamp) throws(FileError) {
         try removeEntry(directory, row.id, inode, now: now)
         noteLost(row, in: directory)
     }
 
-    /// Whether a file was made in this session and has no names but this one and its own moment: what a
-    /// program writes to put it in another's place.
+    /// Whether a file was made in this session and has no names except this one and its own moment: a file that a
+    /// program writes in order to replace another.
     func isNewFile(_ inode: Inode, named id: UInt64, in directory: Inode) throws(FileError) -> Bool {
         guard inode.ino >= firstOfSession, inode.row.nlink <= 2 else { return false }
         for row in try names(of: inode) where row.parent != directory.ino || row.id != id {

@@ -1,29 +1,30 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 
-/// What belongs to a photo that got another day and is to follow it there.
+/// A file that belongs to a photo with a new day, and is to follow it there.
 struct CompanionMove {
-    /// The day it lies in, and its name there.
+    /// The day it is in, and its name there.
     var directory: UInt64
     var name: [UInt8]
-    /// The day the photo went to.
+    /// The photo's new day.
     var day: Int64
-    /// The thread that moved the photo. It may be about to move this too, and must find it where it was.
+    /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
-    /// Whether that thread has asked for it since.
-    var isAskedFor = false
+    /// Whether that thread has looked it up since.
+    var wasLookedUp = false
 }
 
 /// Live Photos, a raw file and its JPEG, and sidecars in days: files of one stem that were taken at the same time stay
 /// together when one of them is re-dated or moved between days.
 ///
-/// `mv day/* other/` names every one of them: so they follow not at once but when anybody lists a day, or when somebody
-/// else than the mover asks for one of them.
+/// `mv day/* other/` moves every one of them itself. So companions do not follow at once, but when a directory is
+/// listed, or when a thread other than the mover looks one of them up.
 extension Tree {
     /// Seconds by which the two parts of a Live Photo may differ.
     private static let pairSecondsMax: Int64 = 3
 
-    /// Notes what is to follow a photo that is about to leave, or has just left, its day: `captured` is its time there.
+    /// Notes the companions of a photo that is about to leave, or has just left, its day. `captured` is its time there.
     func noteCompanions(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
     ) throws(FileError) {
@@ -32,7 +33,7 @@ extension Tree {
         let media = try self.photo(photo).media
         let rows = try sql(
             tables.dentries(
-                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: kinListMax))
+                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: siblingNamesMax))
         for row in rows where row.ino != photo.ino {
             let other = try inode(row.ino)
             if other.isPhoto {
@@ -49,23 +50,23 @@ extension Tree {
         }
     }
 
-    /// Whether this question about a name in a day must be answered as if all had followed already.
+    /// Whether a lookup of a name in a day must be answered as if all pending moves had been applied.
     func hasPendingCompanionMove(_ name: [UInt8], in directory: Inode, _ found: Inode?, thread: Int32) -> Bool
     {
         guard !companionMoves.isEmpty, directory.isDay else { return false }
         if let found {
             guard let move = companionMoves[found.ino] else { return false }
             if thread != move.mover { return true }
-            companionMoves[found.ino]?.isAskedFor = true
+            companionMoves[found.ino]?.wasLookedUp = true
             return false
         }
-        // Where it would be by now, unless the mover is just about to move it there.
+        // The companion's new place, unless the mover is about to move it there.
         return companionMoves.values.contains {
-            $0.day == directory.row.day && $0.name == name && !($0.mover == thread && $0.isAskedFor)
+            $0.day == directory.row.day && $0.name == name && !($0.mover == thread && $0.wasLookedUp)
         }
     }
 
-    /// Lets all that waits follow.
+    /// Applies pending companion moves.
     func applyCompanionMoves(now: Timestamp) throws(FileError) {
         let waiting = companionMoves.sorted { $0.key < $1.key }
         companionMoves = [:]
@@ -90,7 +91,7 @@ extension Tree {
 }
 
 extension Library {
-    /// To be called before a day, or moments, is listed.
+    /// Applies pending companion moves. Call before a directory is listed.
     func applyCompanionMoves() throws(FileError) {
         let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
         guard isWaiting, !isReadOnly else { return }

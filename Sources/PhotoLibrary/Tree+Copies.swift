@@ -1,12 +1,13 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// Copies of photos: files of their own in albums that have a photo's very bytes and stand for it. They have no place
-/// in moments, share its content, and go with it.
+/// Copies of photos: inodes of their own in albums with a photo's bytes, which represent it. They have no name in
+/// moments, share the photo's content, and are removed with it.
 extension Tree {
-    /// The photo that a file is or stands for; nil where it is a plain file.
-    func photoStanding(for inode: Inode) throws(FileError) -> Inode? {
+    /// The photo that a file is, or is a copy of; nil if it is a plain file.
+    func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
         if inode.isPhoto { return inode }
         guard inode.isCopy, let photo = try sql(tables.photo(ofCopy: inode.ino)) else { return nil }
         return try self.inode(photo)
@@ -19,9 +20,9 @@ extension Tree {
         return copies
     }
 
-    /// Makes a saved file in an album a copy of the photo that was found to have the same bytes, if that still holds. A
-    /// photo whose own place in moments the user chose stays one, and so does a file that lies in a day too, or whose
-    /// name or sidecar tells of another day. False where nothing was done.
+    /// Makes a saved file in an album a copy of a photo that was found to have the same bytes, if that is still true.
+    /// Excluded are photos that the user pinned to a day, files with a name in a day, and files whose name or sidecar
+    /// dates them to another day. Returns false if nothing was done.
     func becomeCopy(
         _ inode: Inode, _ probe: MediaProbe, named name: [UInt8], in directory: Inode, _ space: Space,
         now: Timestamp
@@ -43,28 +44,28 @@ extension Tree {
         return false
     }
 
-    /// Whether the photo is still there to be stood for, and nothing but its mtime would give the file another day.
+    /// Whether the photo may still have copies, and nothing but its mtime would give the file another day.
     private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
-        guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canStandFor(photo) else {
+        guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canHaveCopies(photo) else {
             return false
         }
         let row = try self.photo(photo)
         return own.day == row.day || own.isUndated || row.isPinned
     }
 
-    /// Lets a file share the content of a photo and stand for it.
+    /// Makes a file a copy of a photo, with the same content.
     func makeCopy(_ inode: Inode, of photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         if inode.isPhoto {
             try removeMoment(inode, now: now)
             try deletePhoto(inode, space)
             try sql(tables.moveCopies(of: inode.ino, to: photo.ino))
         }
-        // A backup of what the photo was copied from has its content already.
+        // A backup of the file that the photo was copied from has its content already.
         if inode.row.content != photo.row.content { try shareContent(of: photo, with: inode, space) }
         inode.row.flags.insert(.copy)
         touch(inode)
         try sql(tables.storeCopy(inode.ino, of: photo.ino))
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
     private func shareContent(of photo: Inode, with inode: Inode, _ space: Space) throws(FileError) {
@@ -80,7 +81,8 @@ extension Tree {
         try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
     }
 
-    /// The file's content is another from now on: what stood for the same photo no longer does.
+    /// Replaces the content of an inode. A copy becomes an ordinary file; the copies of a photo lose it, and the first
+    /// of them becomes the photo.
     func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, now: Timestamp) throws(FileError)
     {
         if inode.isCopy { try forgetCopy(inode) }
@@ -91,17 +93,17 @@ extension Tree {
         touch(inode)
     }
 
-    /// A copy is an ordinary file again.
+    /// Makes a copy an ordinary file.
     func forgetCopy(_ inode: Inode) throws(FileError) {
         try sql(tables.deleteCopy(inode.ino))
         inode.row.flags.remove(.copy)
         touch(inode)
     }
 
-    /// A photo is about to lose its bytes, or to be none any more: its first copy becomes the photo, under the same
-    /// day, and the others stand for that.
+    /// Call before a photo loses its bytes or becomes a plain file: makes its first copy the photo, under the same day,
+    /// with the other copies as its copies.
     func promoteCopy(of photo: Inode, now: Timestamp) throws(FileError) {
-        // In the trash, the copies without a name must have theirs before they can be photos of their own.
+        // In the trash, nameless copies must get their names back before they can be photos of their own.
         if photo.isTrashed, try !copies(of: photo).isEmpty {
             if photo.row.nlink > 0 { try restore(photo, now: now) } else { try leaveTrash(photo) }
         }
@@ -115,8 +117,8 @@ extension Tree {
         if let name { try addMoment(first, day: row.day, name: name, now: now) }
     }
 
-    /// A copy takes the photo's part, and the photo that of a copy: for a copy that is moved into a day. The photo's
-    /// place in moments goes.
+    /// Makes a copy the photo, and the photo its copy: for a copy that is moved into a day. The photo's name in moments
+    /// is removed.
     func exchangeRoles(_ copy: Inode, _ photo: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         var row = try self.photo(photo)
         row.ino = copy.ino
@@ -136,8 +138,8 @@ extension Tree {
         try sql(tables.moveCopies(of: photo.ino, to: copy.ino))
     }
 
-    /// Where a photo is saved with the bytes that it had, its copies stand for the new file, which shares its content.
-    /// False where the bytes are others, or nothing stands for them.
+    /// If a photo is saved with the same bytes, makes its copies those of the new file, which shares its content.
+    /// Returns false if the bytes differ, or there are no copies.
     func handOver(
         _ photo: Inode, toEqual new: Inode, _ seen: MediaProbe?, _ space: Space
     ) throws(FileError) -> Bool {
@@ -150,7 +152,7 @@ extension Tree {
         return true
     }
 
-    /// The inode's content is no longer used by it: its extents go, unless others have them.
+    /// Releases an inode's content. Frees its extents, unless other inodes have the content.
     func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
@@ -158,7 +160,7 @@ extension Tree {
         newlyRetired.add(content: content)
     }
 
-    /// Counts one user of a shared content less; false where the inode is the only one.
+    /// Removes one user of a shared content; false if the inode is the only one.
     func leaveContent(of inode: Inode) throws(FileError) -> Bool {
         guard inode.row.flags.contains(.shared) else { return false }
         let users = try sql(tables.users(of: inode.row.content))

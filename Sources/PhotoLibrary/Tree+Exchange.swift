@@ -2,8 +2,8 @@ import LinuxIO
 import VaultCatalogue
 
 extension Tree {
-    /// RENAME_EXCHANGE: two names change what they mean. Plain POSIX in albums; in a day its files may be
-    /// exchanged. Elsewhere the rules of moments forbid it.
+    /// RENAME_EXCHANGE: two names exchange their inodes. Plain POSIX in albums; also allowed within a day. Elsewhere
+    /// the rules of moments forbid it.
     func exchange(_ request: RenameRequest) throws(FileError) {
         guard let target = request.target else { throw .noEntry }
         let (from, to, now) = (request.from, request.to, request.now)
@@ -11,7 +11,7 @@ extension Tree {
         guard (from.area == .album && to.area == .album) || (from.area == .day && from.ino == to.ino) else {
             throw .notPermitted
         }
-        // Out of the trash a photo comes by the rules of restoring alone.
+        // A photo leaves the trash only by the rules of restoring.
         guard request.isFromTrash == request.isIntoTrash else { throw .notPermitted }
         if first.isDirectory, try isInside(to, first) { throw .invalid }
         if second.isDirectory, try isInside(from, second) { throw .invalid }

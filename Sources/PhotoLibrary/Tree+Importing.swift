@@ -2,24 +2,24 @@ import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// A file on its way into the tree: its bytes are sealed, its name is not there yet.
+/// A file to add to the tree: its bytes are sealed, but it has no name yet.
 struct Arrival {
     var name: [UInt8]
     var details: FileDetails
     var sealed: SealedContent
 }
 
-/// A sidecar on its way in, beside its photo.
+/// A sidecar to add next to its photo.
 struct SidecarArrival {
     var file: Arrival
-    /// A file of exactly these bytes that already lies where the sidecar is to lie, unless its photo is numbered.
+    /// A file with exactly these bytes at the sidecar's place, unless its photo is numbered.
     var equal: UInt64?
 }
 
-/// How files come into the tree without having been open.
+/// Adding files that were never open.
 extension Tree {
-    /// Makes an inode without a name of a file whose bytes are sealed. What throws before the bytes are adopted
-    /// leaves nothing; the inode is to be given a name, or back by `withdraw`.
+    /// Makes an inode without a name for a file whose bytes are sealed. An error before the bytes are adopted leaves
+    /// nothing behind. The caller gives the inode a name, or passes it to `withdraw`.
     func adopt(_ file: Arrival, in directory: Inode, _ space: Space, now: Timestamp) throws(FileError)
         -> Inode
     {
@@ -37,7 +37,7 @@ extension Tree {
         return inode
     }
 
-    /// A regular file without a name, of a content that is there or an empty one.
+    /// A regular file without a name, with an existing content or a new empty one.
     private func makeFile(
         _ details: FileDetails, content: UInt64?, in directory: Inode, now: Timestamp
     ) throws(FileError) -> Inode {
@@ -88,7 +88,7 @@ extension Tree {
         return false
     }
 
-    /// Lets a new inode wait for its end with those that have no name. Without effect where it got one.
+    /// Makes a new inode an orphan, which will be destroyed. Has no effect if it got a name.
     func withdraw(_ inode: Inode, now: Timestamp) {
         guard inode.row.nlink == 0, !orphans.contains(inode.ino) else { return }
         inode.isForgotten = true
@@ -97,8 +97,8 @@ extension Tree {
         orphan(inode)
     }
 
-    /// Gives a photo a name in an album or a day, and its sidecars theirs beside it: numbered where one of the names
-    /// is taken. Returns the inode of each sidecar; nil where its name would be too long.
+    /// Gives a photo a name in an album or a day, and its sidecars names next to it, numbered if one of the names is
+    /// taken. Returns the inode of each sidecar; nil if its name would be too long.
     func place(
         _ photo: Inode, _ name: [UInt8], _ sidecars: [SidecarArrival], in directory: Inode, _ space: Space,
         now: Timestamp
@@ -116,7 +116,7 @@ extension Tree {
         }
     }
 
-    /// Adds a file that is no photo under a name that is free.
+    /// Adds a plain file under a free name.
     func enter(
         _ file: Arrival, as name: [UInt8], in directory: Inode, _ space: Space, now: Timestamp
     ) throws(FileError) -> UInt64 {
@@ -129,7 +129,7 @@ extension Tree {
         return inode.ino
     }
 
-    /// Whether every sidecar's name beside `candidate` is free, or that of the very same bytes.
+    /// Whether every sidecar's name next to `candidate` is free, or belongs to a file with the same bytes.
     private func areFree(
         _ sidecars: [SidecarArrival], of name: [UInt8], for candidate: [UInt8], in directory: Inode
     ) throws(FileError) -> Bool {
@@ -143,9 +143,9 @@ extension Tree {
         return true
     }
 
-    /// Where a sidecar would lie beside each name of a photo, and what lies there.
+    /// The places of a sidecar next to each name of a photo, and the files there.
     ///
-    /// - Parameter name: the photo's name where the sidecar is called `sidecar`.
+    /// - Parameter name: the photo's name next to which the sidecar is called `sidecar`.
     func places(
         of photo: UInt64, beside sidecar: [UInt8], named name: [UInt8]
     ) throws(FileError) -> [(directory: Inode, name: [UInt8], found: UInt64?)] {
@@ -155,8 +155,8 @@ extension Tree {
         }
     }
 
-    /// Sets the day of a photo that lies in `day`: pinned to it only where by its bytes, its names and the sidecars
-    /// beside them it would lie elsewhere.
+    /// Settles a photo in `day`: pins it there only if its bytes, its names and the sidecars next to them give it
+    /// another.
     func settle(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
         throws(FileError)
     {

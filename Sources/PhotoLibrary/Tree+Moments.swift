@@ -1,3 +1,4 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
@@ -5,14 +6,14 @@ import VaultStore
 
 /// Days, and photos' places in them.
 extension Tree {
-    /// The name of a photo in moments. A photo whose links in albums stayed with its old bytes, when it was saved anew,
-    /// has a backup's name beside it; where that is all it has in moments, it counts.
+    /// The name of a photo in moments. A photo whose album links stayed with its old bytes when it was saved anew has a
+    /// backup name next to its own; if that is its only name in moments, it counts.
     func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         let all = try moments(of: inode)
         return all.first { backupOriginal($0.row.name) == nil } ?? all.first
     }
 
-    /// What a photo has in days beside its own name: names of backups that are still it.
+    /// A photo's names in days besides its own: backup names that still belong to it.
     func backupMoments(of inode: Inode) throws(FileError) -> [DentryRow] {
         let own = try moment(of: inode)?.row.id
         return try moments(of: inode).map(\.row).filter { $0.id != own }
@@ -28,7 +29,7 @@ extension Tree {
         return found
     }
 
-    /// The directory of a day, made when there is none.
+    /// The directory of a day; made if there is none.
     func dayDirectory(_ number: Int64, now: Timestamp) throws(FileError) -> Inode {
         let moments = try inode(WellKnownInode.moments)
         let name = dayName(number)
@@ -45,25 +46,25 @@ extension Tree {
         return day
     }
 
-    /// Gives a photo a place under a day, numbering its name where that is taken.
+    /// Gives a photo a name in a day, numbered if it is taken.
     func addMoment(_ inode: Inode, day: Int64, name: [UInt8], now: Timestamp) throws(FileError) {
         let directory = try dayDirectory(day, now: now)
         try addEntry(directory, try freeName(directory, name), inode, now: now)
         linked(inode, now: now)
-        // Also where the file was written just now: after a write the kernel asks again for size and times, but
-        // goes on believing the link count that it was told when the file was made.
-        notices.append(.attributes(inode.ino))
+        // Also if the file was just written: after a write the kernel requests size and times again, but keeps the link
+        // count that it received when the file was made.
+        kernelNames.noteChange(of: inode.ino)
     }
 
-    /// Takes a photo out of moments.
+    /// Removes a photo from moments.
     func removeMoment(_ inode: Inode, now: Timestamp) throws(FileError) {
         guard let moment = try moment(of: inode) else { return }
         try withdraw(moment.row, in: moment.directory, inode, now: now)
         try unlinked(inode, now: now)
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
     }
 
-    /// Puts a photo under another day.
+    /// Moves a photo to another day.
     func moveMoment(_ inode: Inode, to day: Int64, now: Timestamp) throws(FileError) {
         guard let moment = try moment(of: inode), moment.directory.row.day != day else { return }
         let directory = try dayDirectory(day, now: now)
@@ -74,9 +75,9 @@ extension Tree {
         touch(inode)
     }
 
-    /// The name, or a numbered form of it that is free, as `firstFreeName` has it.
+    /// The name, or a free numbered form of it, as by `firstFreeName`.
     ///
-    /// - Parameter suits: what else a free name must be good for.
+    /// - Parameter suits: a further condition on a free name.
     func freeName(
         _ directory: Inode, _ name: [UInt8],
         suits: ([UInt8]) throws(FileError) -> Bool = { _ throws(FileError) in true }
@@ -87,8 +88,8 @@ extension Tree {
         }
     }
 
-    /// The name under which filing would take the file for a photo, with its directory; nil where all its
-    /// names are those of working files.
+    /// The name by which classification may take the file for a photo, with its directory; nil if all names are those
+    /// of working files.
     func classifiableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
@@ -112,7 +113,7 @@ extension Tree {
 
     func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         try sql(tables.store(row))
-        notices.append(.photo)
+        hasNewPhoto = true
         mark(inode)
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)
@@ -120,7 +121,7 @@ extension Tree {
         try noteThumbnailPending(inode.ino)
     }
 
-    /// Makes a photo a plain file, or forgets that it was one.
+    /// Makes a photo a plain file, also before it is destroyed.
     func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
         try leaveTrash(inode)
         try sql(tables.deletePhoto(inode.ino))
@@ -129,7 +130,7 @@ extension Tree {
         try deleteThumbnails(inode, space)
     }
 
-    /// Gives back what is kept of a photo; false where there was nothing.
+    /// Deletes the kept thumbnails of a photo; false if there were none.
     @discardableResult
     func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) -> Bool {
         let kept = try sql(tables.thumbnails(of: inode.ino))
@@ -138,7 +139,7 @@ extension Tree {
             try freeContent(thumbnail.content, space, overwriting: true)
         }
         try sql(tables.deleteThumbnails(of: inode.ino))
-        // Totals that are wrong harm nobody, and check sets them right.
+        // A wrong total does no harm, and a check corrects it.
         counters.pictureBytes -= min(counters.pictureBytes, kept.reduce(0) { $0 + $1.cost })
         return true
     }

@@ -1,10 +1,9 @@
 import VaultCatalogue
 import VaultFormat
 
-/// What is known of names without asking the tables: most questions that filing asks are whether a name is there that
-/// is not.
+/// Names kept in memory: most lookups by classification are for names that do not exist.
 extension Tree {
-    /// Adds a row to the table of names, and to what is known of them.
+    /// Adds a row to the table of names, and to the names in memory.
     func insert(_ row: DentryRow, in directory: Inode, _ child: Inode) throws(FileError) {
         try sql(tables.insert(row))
         counters.dentry += 1
@@ -16,7 +15,7 @@ extension Tree {
         }
     }
 
-    /// False where the directory certainly has nothing of that name.
+    /// False if the directory certainly has no such name.
     func mayHave(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
         if directory.nameHashes == nil && directory.row.size <= UInt64(options.limits.readNames) {
             try readNames(of: directory)
@@ -24,7 +23,7 @@ extension Tree {
         return directory.nameHashes?.contains(name.hashValue) ?? true
     }
 
-    /// Whether the directory has something of that name.
+    /// Whether the directory has that name.
     func has(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
         guard try mayHave(directory, name) else { return false }
         return try sql(tables.dentry(directory.ino, name)) != nil

@@ -1,8 +1,9 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// One rename(2), as the rules see it.
+/// One rename(2), with the facts that its rules depend on.
 struct RenameRequest {
     var from: Inode
     var name: [UInt8]
@@ -10,23 +11,23 @@ struct RenameRequest {
     var newName: [UInt8]
     var sourceID: UInt64
     var source: Inode
-    /// Whether the source's name puts a photo of moments into an album.
+    /// Whether the source's name is a photo's membership in an album.
     var isMember: Bool
     var target: (id: UInt64, inode: Inode)?
-    /// What a look at the source's bytes found, where it was worth one.
+    /// The classification of the source, if it was needed.
     var classification: Classification
     var now: Timestamp
-    /// Whether the directories lie in the trash.
+    /// Whether the directories are in the trash.
     var isFromTrash: Bool
     var isIntoTrash: Bool
     var caller: Caller
-    /// What is to be written where a photo is removed; see `Tree.isForTrash`.
+    /// The `.trashinfo` file for a photo that is removed; see `Tree.isForTrash`.
     var info: TrashInfo?
 }
 
-/// What renaming means. All has been read before anything is changed.
+/// Effects of rename(2). Everything is read before anything is changed.
 extension Tree {
-    /// Finds what a rename is about and refuses what is refused everywhere; nil where nothing is to be done.
+    /// Reads what a rename is about, and refuses renames that are never allowed; nil if there is nothing to do.
     func prepareRename(
         _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
         _ caller: Caller
@@ -47,13 +48,13 @@ extension Tree {
             now: .now(), isFromTrash: try isInTrash(from), isIntoTrash: try isInTrash(to), caller: caller)
     }
 
-    /// Whether the answer may depend on what the source's bytes are.
+    /// Whether the effect may depend on the classification of the source.
     func needsClassification(_ request: RenameRequest) throws(FileError) -> Bool {
         guard request.source.isRegular, !request.source.isCopy, request.to.area != .moments,
             try isClassifiable(request.newName, in: request.to)
         else { return false }
         if !request.source.isPhoto { return true }
-        // Filed already where a program wrote it, in the day itself, and so pinned to it: what is saved is dated anew.
+        // A program wrote it in the day itself, so it was classified there and pinned: the saved photo is dated anew.
         guard request.to.isDay, request.target?.inode.isPhoto == true else { return false }
         guard try photo(request.source).isPinned else { return false }
         return try isNewFile(request.source, named: request.sourceID, in: request.from)
@@ -94,7 +95,7 @@ extension Tree {
         try unlinked(target.inode, now: request.now)
     }
 
-    /// A day gets another date, and all of its photos with it.
+    /// Gives a day, and all of its photos, another date.
     private func renameDay(_ request: RenameRequest) throws(FileError) {
         guard let number = dayNumber(named: request.newName) else { throw .notPermitted }
         let (day, moments, now) = (request.source, request.to, request.now)
@@ -110,8 +111,8 @@ extension Tree {
             tables.redatePhotos(in: day.ino, to: number, midnight: sample.captured, source: sample.source))
     }
 
-    /// A day moved into an album makes an album of it; the day stays. The kernel moves the node it knows, so
-    /// that becomes the album, and the day gets a new number.
+    /// A day that is moved into an album becomes an album; the day stays. The kernel moves the inode that it knows, so
+    /// that becomes the album, and the day gets a new one.
     private func copyDayToAlbum(_ request: RenameRequest) throws(FileError) {
         let (album, now) = (request.source, request.now)
         try replaceDirectory(request)
@@ -144,7 +145,7 @@ extension Tree {
                 DentryRow(parent: day.ino, id: counters.dentry, name: photo.name, ino: photo.ino), in: day,
                 inode)
             linked(inode, now: now)
-            notices.append(.attributes(photo.ino))
+            kernelNames.noteChange(of: photo.ino)
         }
         day.row.size = UInt64(photos.count)
         if wasListed && day.isUnlistedDay { request.from.row.countLinks(by: -1) }
@@ -153,12 +154,12 @@ extension Tree {
         try addEntry(request.to, request.newName, album, now: now)
         album.row.changed = now
         touch(album)
-        notices.append(.attributes(album.ino))
+        kernelNames.noteChange(of: album.ino)
     }
 
     // MARK: Files
 
-    /// From one name in albums to another, plain POSIX but for what becomes of photos.
+    /// Renames within albums: plain POSIX, except for the effects on photos.
     func renameInAlbums(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if let target = request.target {
@@ -166,7 +167,7 @@ extension Tree {
             if try save(request, space) { return }
             try removeEntry(request.to, target.id, target.inode, now: now)
             try unlinked(target.inode, now: now)
-            notices.append(.attributes(target.inode.ino))
+            kernelNames.noteChange(of: target.inode.ino)
         }
         let isNew =
             request.isFromTrash
@@ -181,25 +182,25 @@ extension Tree {
                 from: backup, to: source, try photo(source), besides: staying, in: request.to,
                 named: request.newName, space, now: now)
         } else {
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
         }
     }
 
-    /// From an album into a day: a photo's album link goes, and its moment is this from now on.
+    /// From an album into a day: the photo's album link is removed, and its new name becomes its moment.
     func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isRegular else { throw .notPermitted }
         if try save(request, space) { return }
         var request = request
-        if source.isCopy, let photo = try photoStanding(for: source) {
+        if source.isCopy, let photo = try photo(representedBy: source) {
             try exchangeRoles(source, photo, space, now: now)
-            // The photo's own place in moments is gone, which may have been the target.
+            // The photo's own name in moments is gone; it may have been the target.
             request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
         }
         request = try makeWay(request, space)
         guard source.isPhoto else {
             try move(request)
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
             return
         }
         var row = try photo(source)
@@ -211,7 +212,7 @@ extension Tree {
         }
         try move(request)
         try keepOnlyArrived(request)
-        notices.append(.attributes(source.ino))
+        kernelNames.noteChange(of: source.ino)
         if row.day != request.to.row.day {
             row.pin(to: request.to.row.day)
             try storePhoto(source, row)
@@ -232,7 +233,7 @@ extension Tree {
         companionMoves[source.ino] = nil
         try move(request)
         guard source.isPhoto else {
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
             return
         }
         var row = try photo(source)
@@ -253,8 +254,8 @@ extension Tree {
         try storePhoto(source, row)
     }
 
-    /// A photo that has a backup's name beside its own, because its links in albums stay with the old bytes, leaves it
-    /// behind in no other day.
+    /// Removes the moved photo's names in other days: a photo whose album links stay with its old bytes has a backup
+    /// name next to its own.
     private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
         let own = try names(of: request.source).first {
             $0.parent == request.to.ino && $0.name == request.newName
@@ -262,8 +263,8 @@ extension Tree {
         if let own { try keepOnly(own, amongDaysOf: request.source, now: request.now) }
     }
 
-    /// Makes room for a file moved over another in a day. A photo that comes from elsewhere never replaces one, but is
-    /// numbered; within the day, or by a plain file, one is overwritten as by rm.
+    /// Clears the target of a file moved over another in a day. A photo from elsewhere never replaces a photo, but is
+    /// numbered; within the day, or by a plain file, a photo is overwritten as by rm.
     func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
         var request = request
         guard let target = request.target else { return request }
@@ -296,19 +297,19 @@ extension Tree {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
             try unlinked(target.inode, now: now)
-            notices.append(.attributes(target.inode.ino))
+            kernelNames.noteChange(of: target.inode.ino)
         }
         if source.isPhoto {
             try addEntry(request.to, request.newName, source, isMember: true, now: now)
             linked(source, now: now)
-            notices.append(.attributes(source.ino))
+            kernelNames.noteChange(of: source.ino)
         } else {
             try move(request)
-            try file(source, request.classification, space, now: now)
+            try apply(request.classification, to: source, space, now: now)
         }
     }
 
-    /// Where the rename saves a new version of a photo, does so: its moment and memberships follow. False where it does
+    /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
     /// not.
     private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request),
@@ -320,7 +321,7 @@ extension Tree {
         try takeOver(
             from: target.inode, to: request.source, row, besides: staying, in: request.to,
             named: request.newName, seen: probe, space, now: request.now)
-        // Saved as what another photo is.
+        // The saved bytes may be those of another photo.
         if let probe {
             _ = try becomeCopy(
                 request.source, probe, named: request.newName, in: request.to, space, now: request.now)
@@ -328,19 +329,19 @@ extension Tree {
         return true
     }
 
-    /// What the source is as a photo, where the rename means saving it over one: it is new and lay beside it, or had a
-    /// working name, and gets a name that photos have.
+    /// The source's row as a photo, if the rename saves it over one: it is new and in the same directory, or has a
+    /// working name, and gets a name that photos may have.
     private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         let source = request.source
         guard source.isRegular, !request.isFromTrash, try isClassifiable(request.newName, in: request.to)
         else {
             return nil
         }
-        // rsync links what it has to a working name, to rename that over another.
+        // rsync links a file that it has to a working name, and renames that over another.
         let isWorking = try !isClassifiable(request.name, in: request.from)
         if !source.isPhoto || !isWorking {
             guard try isNewFile(source, named: request.sourceID, in: request.from) else { return nil }
-            // Programs write beside what they replace: a photo that comes from elsewhere is another one.
+            // Programs write next to the file that they replace: a photo from elsewhere is a different one.
             guard isWorking || request.from.ino == request.to.ino else { return nil }
         }
         if case .media(let probe) = request.classification {
@@ -349,20 +350,19 @@ extension Tree {
         return source.isPhoto ? try photo(source) : nil
     }
 
-    /// Notes a name that was moved, where it came into a day: also from another where the kernel had not heard yet that
-    /// it came into that, and what it will hear is about a name that is gone.
+    /// Notifies the kernel of a name that was moved into a day. Also for a move from one day to another while the
+    /// notification about the first is pending: by then its name is gone.
     func noteArrival(_ request: RenameRequest) {
         let (source, isInDay) = (request.source, request.to.area == .day || request.to.area == .moments)
-        guard isInDay, request.from.area == .album || source.mayHaveStaleDentry || source.hasUnconfirmedDentry
+        guard isInDay, request.from.area == .album || source.dentries.isDoubtful
         else { return }
         noteArrival(of: source, as: request.newName, in: request.to)
     }
 
-    /// The kernel keeps the node of a name that it moved for as long as it was told where that lay before; of what
-    /// comes into a day, perhaps under another name, it must keep nothing.
+    /// The kernel caches the dentry of a moved name for as long as its old place allowed. In a day, where the name may
+    /// also be a different one, it must cache nothing.
     func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
-        notices.append(.entry(parent: directory.ino, name: name))
-        inode.mayHaveStaleDentry = true
+        kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
     }
 
     /// Moves the name itself.

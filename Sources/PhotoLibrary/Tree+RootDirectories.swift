@@ -24,7 +24,7 @@ extension Tree {
         hasMadeRootDirectories = true
     }
 
-    /// At the end: no handle counts any more.
+    /// Ends all uses of orphans, at the end of the session.
     func releaseAll() {
         for ino in orphans {
             guard let inode = cached(ino) else { continue }

@@ -1,8 +1,8 @@
 import VaultCatalogue
 
-/// XMP files beside photos: `NAME.EXT.xmp`, else `NAME.xmp`. Their dates come before all others.
+/// XMP files next to photos: `NAME.EXT.xmp`, else `NAME.xmp`. Their dates take precedence over all others.
 extension Tree {
-    /// The sidecar of a photo beside a place, else beside the first of its names that has one.
+    /// The sidecar of a photo: next to `place`, if given, else next to the first of its names that has one.
     func sidecar(of inode: Inode, at place: (parent: UInt64, name: [UInt8])?) throws(FileError) -> UInt64? {
         if let place { return try sidecar(beside: place.name, in: place.parent) }
         for row in try names(of: inode) {
@@ -20,14 +20,15 @@ extension Tree {
         return nil
     }
 
-    /// The photos that a file is the sidecar of, by one of its names. Few: a raw file and its JPEG.
+    /// The photos whose sidecar a file is, by any of its names. Few: a raw file and its JPEG.
     func photos(besideSidecar inode: Inode) throws(FileError) -> [UInt64] {
         var photos: [UInt64] = []
         for row in try names(of: inode) {
             guard let stem = sidecarStem(row.name) else { continue }
             let directory = try self.inode(row.parent)
             if let found = try find(directory, stem), found.inode.isPhoto { photos.append(found.inode.ino) }
-            for other in try sql(tables.dentries(in: row.parent, beginning: stem + [dot], limit: kinListMax))
+            for other in try sql(
+                tables.dentries(in: row.parent, beginning: stem + [dot], limit: siblingNamesMax))
             where stemOf(other.name) == stem {
                 if try self.inode(other.ino).isPhoto { photos.append(other.ino) }
             }
@@ -36,10 +37,10 @@ extension Tree {
     }
 }
 
-/// Whether a name is one that sidecars have.
+/// Whether the name is that of a sidecar.
 func isSidecarName(_ name: [UInt8]) -> Bool { sidecarStem(name) != nil }
 
-/// The names that a photo's sidecar may have, the one that counts first.
+/// The possible names of a photo's sidecar, in order of precedence.
 func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     let stem = stemOf(name)
     var names: [[UInt8]] = []
@@ -51,7 +52,7 @@ func sidecarNames(_ name: [UInt8]) -> [[UInt8]] {
     return names
 }
 
-/// What a sidecar beside `shown` is called, if beside `name` it is called `sidecar`.
+/// The name of a sidecar next to `shown`, if next to `name` it is called `sidecar`.
 func sidecarName(_ sidecar: [UInt8], of name: [UInt8], for shown: [UInt8]) -> [UInt8] {
     if shown == name { return sidecar }
     if sidecar.starts(with: name) { return shown + sidecar.dropFirst(name.count) }
@@ -71,7 +72,8 @@ func stemOf(_ name: [UInt8]) -> [UInt8] {
     return Array(name[..<last])
 }
 
-/// Names that begin with a stem and a dot which are asked whether they belong to it: `IMG.jpg`, but not `IMG.001.jpg`.
-let kinListMax = 1024
+/// Maximum number of names that begin with a stem and a dot and are examined: `IMG.jpg`, but also `IMG.001.jpg`, which
+/// does not belong to `IMG`.
+let siblingNamesMax = 1024
 private let dot = UInt8(ascii: ".")
 private let sidecarSuffixes: [[UInt8]] = [".xmp", ".XMP"].map { Array($0.utf8) }

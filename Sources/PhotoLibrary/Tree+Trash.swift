@@ -1,18 +1,20 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// The trash: `.Trash-UID` at the root, as the freedesktop specification has it. What lies there is plain POSIX;
-/// a photo that was taken out of moments has its only names there, and a row that knows what it was.
+/// The trash: `.Trash-UID` at the root, as in the freedesktop specification. Its entries are plain POSIX. A photo that
+/// was taken out of moments has its only names there, and a row that records its former names.
 extension Tree {
     // MARK: Out of moments, and back
 
-    /// Takes a photo out of moments, where it was called `name`, and out of every album, its copies too, restorably. It
-    /// must have a name in the trash already; those there stay. A copy that has none stays without any name.
+    /// Takes a photo, which was called `name` in moments, and its copies out of moments and of every album, restorably.
+    /// The photo must already have a name in the trash; names there stay. A copy that has none there is left without
+    /// any.
     func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
-            inode.mayHaveStaleDentry = true
+            inode.dentries.mayBeStale = true
             for row in try sql(tables.dentries(of: inode.ino)) {
                 let directory = try self.inode(row.parent)
                 if !directory.isDay {
@@ -20,34 +22,34 @@ extension Tree {
                     try sql(tables.addTrashName(row, of: photo.ino))
                 }
                 try removeEntry(directory, row.id, inode, now: now)
-                // Not `unlinked`: a copy without a name waits for its photo, and for nobody else.
+                // Not `unlinked`: a nameless copy waits for its photo, not for its last user.
                 inode.row.countLinks(by: -1)
-                // That name in a day is the one that the kernel removes.
+                // The kernel itself removes the dentry of that name in a day.
                 if !directory.isDay || row.name != name { noteLost(row, in: directory) }
             }
             inode.row.changed = now
             touch(inode)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
         try sql(tables.store(TrashRow(ino: photo.ino, id: 0, since: options.clocks.wall(), name: name)))
         photo.row.flags.insert(.trashed)
     }
 
-    /// The photo in the trash that a file there is, or stands for.
+    /// The photo in the trash that a file there is, or is a copy of.
     func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
-        guard let photo = try photoStanding(for: inode), photo.isTrashed else { return nil }
+        guard let photo = try photo(representedBy: inode), photo.isTrashed else { return nil }
         return photo
     }
 
-    /// Whether an inode without a name is a copy that its photo, in the trash, brings back into an album.
+    /// Whether a nameless inode is a copy that will be restored into an album with its photo in the trash.
     func waitsForPhoto(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isCopy, let photo = try trashedPhoto(behind: inode) else { return false }
         return try sql(tables.trashNames(of: photo.ino)).contains { $0.ino == inode.ino }
     }
 
-    /// Makes a photo of one that was taken out: under its own day, unless it has been given a name in one, and
-    /// in the albums that are still there. One whose last name is gone, because somebody has it open, is none any more:
-    /// a copy of it that has a name is restored instead.
+    /// Restores a photo that was taken out: to its own day, unless it was given a name in one, and to the albums that
+    /// still exist. An open photo whose last name is gone is not restored: a copy of it that has a name is restored
+    /// instead.
     func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
         guard photo.row.nlink > 0 else {
             let successor = try self.successor(of: photo)
@@ -58,30 +60,30 @@ extension Tree {
         guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { throw .damaged }
         let names = try sql(tables.trashNames(of: photo.ino))
         try forgetTrashed(photo)
-        photo.mayHaveStaleDentry = false
+        photo.dentries.mayBeStale = false
         if try moment(of: photo) == nil {
             try addMoment(photo, day: try self.photo(photo).day, name: kept.name, now: now)
         }
         for row in names { try giveBack(row, now: now) }
         try giveUpNameless(names)
-        notices.append(.attributes(photo.ino))
+        kernelNames.noteChange(of: photo.ino)
     }
 
     private func giveBack(_ row: DentryRow, now: Timestamp) throws(FileError) {
         guard let inode = try existing(row.ino), let album = try existing(row.parent), album.isDirectory,
             !album.isDay, album.row.nlink > 0
         else { return }
-        inode.mayHaveStaleDentry = false
+        inode.dentries.mayBeStale = false
         // It may have been restored to this very place.
         if let there = try find(album, row.name), there.inode.ino == inode.ino { return }
         let name = try freeName(album, row.name)
         try addEntry(album, name, inode, isMember: row.isMember, now: now)
         linked(inode, now: now)
-        notices.append(.attributes(album.ino))
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: album.ino)
+        kernelNames.noteChange(of: inode.ino)
     }
 
-    /// Copies that got no name back are nobody's any more.
+    /// Makes copies that got no name back orphans.
     private func giveUpNameless(_ names: [DentryRow]) throws(FileError) {
         for ino in Set(names.map(\.ino)) {
             guard let inode = try existing(ino), inode.row.nlink == 0, !orphans.contains(ino) else {
@@ -92,7 +94,7 @@ extension Tree {
         }
     }
 
-    /// Forgets what a photo was before it was taken out.
+    /// Deletes the record of a photo's names before it was taken out.
     private func forgetTrashed(_ inode: Inode) throws(FileError) {
         try sql(tables.deleteTrash(inode.ino, 0))
         try sql(tables.deleteTrashNames(of: inode.ino))
@@ -100,8 +102,8 @@ extension Tree {
         touch(inode)
     }
 
-    /// A photo of the trash is about to be none any more. A copy of it that has a name there is the photo from now on;
-    /// copies without a name go with it.
+    /// Call before a photo in the trash becomes a plain file or is destroyed. A copy of it that has a name there
+    /// becomes the photo; without such a copy, nameless copies become orphans.
     func leaveTrash(_ photo: Inode) throws(FileError) {
         guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
         let names = try sql(tables.trashNames(of: photo.ino))
@@ -121,12 +123,12 @@ extension Tree {
         successor.row.flags.insert(.trashed)
     }
 
-    /// The copy that is the photo when the photo itself is none any more.
+    /// The copy that becomes the photo after the photo itself.
     private func successor(of photo: Inode) throws(FileError) -> Inode? {
         try copies(of: photo).first { $0.row.nlink > 0 }
     }
 
-    /// The inode of that number; nil if there is none.
+    /// The inode with that number; nil if there is none.
     func existing(_ ino: UInt64) throws(FileError) -> Inode? {
         do throws(FileError) { return try inode(ino) } catch {
             if error == .stale { return nil }
@@ -134,17 +136,17 @@ extension Tree {
         }
     }
 
-    // MARK: Removal by a program that knows of no trash
+    // MARK: Removal by programs without trash support
 
-    /// Whether removing that name is removing a photo from moments, which a trash is to keep.
+    /// Whether removing that name removes a photo from moments, so that the trash must keep it.
     func isForTrash(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
         guard options.trashDays > 0, directory.isDay else { return false }
         return try find(directory, name)?.inode.isPhoto ?? false
     }
 
-    /// Removes a photo from its day and from all albums: into the trash of the caller with what lets a file
-    /// manager restore it, or for good where nothing is kept. Of a photo that has a backup's name beside its own only
-    /// the name goes: an editor tidies up.
+    /// Removes a photo from its day and from all albums: into the caller's trash, with a `.trashinfo` file from which a
+    /// file manager restores it, or for good if no trash is kept. If the photo has a backup name next to its own, only
+    /// this name is removed: an editor tidies up.
     func removePhoto(
         _ inode: Inode, named name: [UInt8], in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
         _ space: Space,
@@ -156,7 +158,7 @@ extension Tree {
         {
             try removeEntry(directory, one.row.id, inode, now: now)
             try unlinked(inode, now: now)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
             return
         }
         guard options.trashDays > 0 else {
@@ -169,10 +171,10 @@ extension Tree {
         linked(inode, now: now)
         try takeOut(inode, named: name, now: now)
         if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
-        for directory in [files, infos] { notices.append(.attributes(directory.ino)) }
+        for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
     }
 
-    /// `files` and `info` of the caller's trash, made where there is none.
+    /// `files` and `info` of the caller's trash, made if missing.
     private func trashPlace(
         _ caller: Caller, now: Timestamp
     ) throws(FileError) -> (files: Inode, infos: Inode) {
@@ -191,7 +193,7 @@ extension Tree {
         if let found = try find(parent, name) {
             if found.inode.isDirectory { return found.inode }
             guard parent.ino != WellKnownInode.root else { throw .notDirectory }
-            // A file that somebody called so keeps nobody from removing photos: it makes way.
+            // A user's file of this name must not prevent the removal of photos: it is renamed.
             let row = DentryRow(parent: parent.ino, id: found.id, name: name, ino: found.inode.ino)
             let other = try freeName(parent, name)
             try withdraw(row, in: parent, found.inode, now: now)
@@ -200,11 +202,11 @@ extension Tree {
         let made = makeInode(mode: directoryType | 0o700, in: parent, caller, now: now)
         made.row.nlink = 2
         try addEntry(parent, name, made, now: now)
-        notices.append(.attributes(parent.ino))
+        kernelNames.noteChange(of: parent.ino)
         return made
     }
 
-    /// The name, or a numbered form of it, that neither directory has yet.
+    /// The name, or a numbered form of it, that is free in both directories.
     private func freeTrashName(
         _ name: [UInt8], _ files: Inode, _ infos: Inode
     ) throws(FileError) -> [UInt8] {
@@ -230,9 +232,9 @@ extension Tree {
         info.isAdopted = true
     }
 
-    // MARK: Names that go behind the kernel's back
+    // MARK: Removal without a request of the kernel
 
-    /// Removes a name in the trash, and what says how to restore it. Adds to `pendingErase` what has no name left.
+    /// Removes a name in the trash, and its `.trashinfo` file. Appends inodes that have no name left to `pendingErase`.
     func discard(_ row: DentryRow, now: Timestamp, _ pendingErase: inout [UInt64]) throws(FileError) {
         let directory = try inode(row.parent)
         try drop(row, in: directory, now: now, &pendingErase)
@@ -252,20 +254,20 @@ extension Tree {
         let inode = try self.inode(row.ino)
         try withdraw(row, in: directory, inode, now: now)
         try unlinked(inode, now: now)
-        notices.append(.attributes(inode.ino))
+        kernelNames.noteChange(of: inode.ino)
         guard inode.row.nlink == 0 else { return }
-        inode.mayHaveStaleDentry = true
+        inode.dentries.mayBeStale = true
         pendingErase.append(inode.ino)
     }
 }
 
-/// What says where a photo was removed from, sealed before the catalogue is locked. Empty where there was no room
-/// for it: the photo is kept all the same.
+/// A `.trashinfo` file of a photo, sealed before the catalogue is locked. Empty if there was no room for it: the photo
+/// is kept all the same.
 final class TrashInfo {
     let content: UInt64
     let runs: [ExtentRun]
     let byteCount: Int
-    /// Whether it is in the tree, so that its sectors are not to be given back.
+    /// Whether it is in the tree, so that its sectors must not be freed.
     var isAdopted = false
 
     init(content: UInt64, runs: [ExtentRun], byteCount: Int) {

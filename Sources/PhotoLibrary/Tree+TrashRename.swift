@@ -1,10 +1,11 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultStore
 
-/// What renaming means where the source or the target lies in the trash.
+/// Effects of rename(2) if the source or the target is in the trash.
 extension Tree {
-    /// False where it has nothing to do with the trash.
+    /// Returns false if neither is in the trash.
     func renameInTrash(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         guard request.isFromTrash || request.isIntoTrash else { return false }
         switch (request.from.area, request.to.area) {
@@ -20,11 +21,11 @@ extension Tree {
 
     // MARK: Into the trash
 
-    /// Between albums and the trash, or within it, names are moved as everywhere; a photo that was taken out of
-    /// moments is one again where it comes into an album. What lies below a directory is looked at afterwards.
+    /// Between albums and the trash, or within it, names are moved as everywhere. A photo that was taken out of moments
+    /// is restored when it comes into an album. `Library.classifyBelow` handles files below a directory afterwards.
     private func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
         var request = request
-        // As when it is moved there from moments: where it was put in at first it has a name of its own again.
+        // As for a move from moments: at its original place the photo gets a name of its own again.
         if request.source.isTrashed && !request.isIntoTrash { request.isMember = true }
         if request.source.isDirectory {
             try renameDirectory(request)
@@ -37,7 +38,7 @@ extension Tree {
         }
     }
 
-    /// Keeps since when a name has been in the trash.
+    /// Records since when a name has been in the trash.
     private func noteAge(_ request: RenameRequest) throws(FileError) {
         let ino = request.source.ino
         guard request.isIntoTrash else {
@@ -52,14 +53,14 @@ extension Tree {
         }
     }
 
-    /// A photo goes from its day and from all albums; any other file is moved.
+    /// Takes a photo out of its day and of all albums; moves any other file.
     private func trashFromDay(_ request: RenameRequest) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
             try removeEntry(request.to, target.id, target.inode, now: now)
             try unlinked(target.inode, now: now)
-            notices.append(.attributes(target.inode.ino))
+            kernelNames.noteChange(of: target.inode.ino)
         }
         guard source.isPhoto else {
             try move(request)
@@ -71,7 +72,7 @@ extension Tree {
         try takeOut(source, named: request.name, now: now)
     }
 
-    /// A whole day: the directory that the kernel knows is moved, its photos in it.
+    /// A whole day: moves the directory that the kernel knows, with its photos.
     private func trashDay(_ request: RenameRequest) throws(FileError) {
         let (day, now) = (request.source, request.now)
         try replaceDirectory(request)
@@ -82,7 +83,7 @@ extension Tree {
         day.row.changed = now
         try addEntry(request.to, request.newName, day, now: now)
         try noteAge(request)
-        // Of a photo with a backup's name beside its own, the own one is kept in mind.
+        // Own names first: they are recorded, not the backup names next to them.
         let (own, backups) = (
             rows.filter { backupOriginal($0.name) == nil }, rows.filter { backupOriginal($0.name) != nil }
         )
@@ -90,12 +91,12 @@ extension Tree {
             let inode = try self.inode(row.ino)
             if inode.isPhoto && !inode.isTrashed { try takeOut(inode, named: row.name, now: now) }
         }
-        notices.append(.attributes(day.ino))
+        kernelNames.noteChange(of: day.ino)
     }
 
     // MARK: Out of the trash
 
-    /// From the trash into a day, which is the file's from now on.
+    /// From the trash into a day, which becomes the file's own.
     private func restoreIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         try sql(tables.deleteTrash(source.ino, request.sourceID))
@@ -109,7 +110,7 @@ extension Tree {
         try pin(source, to: request.to.row.day)
     }
 
-    /// A directory of the trash becomes a day of moments, if nothing but files lies in it.
+    /// Makes a directory of the trash a day of moments, if it contains only regular files.
     private func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
@@ -128,28 +129,28 @@ extension Tree {
             noteArrival(of: try inode(row.ino), as: row.name, in: source)
             try settle(row, in: source, space, now: now)
         }
-        notices.append(.attributes(source.ino))
+        kernelNames.noteChange(of: source.ino)
     }
 
-    /// Makes the name of a file its place in the day that its directory has become.
+    /// Makes a file's name its moment, in the day that its directory has become.
     private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         let inode = try self.inode(row.ino)
         if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
-        if inode.isCopy, let photo = try photoStanding(for: inode) {
+        if inode.isCopy, let photo = try photo(representedBy: inode) {
             try exchangeRoles(inode, photo, space, now: now)
         }
         guard inode.isPhoto else { return }
         if inode.isTrashed {
             try restore(inode, now: now)
         } else {
-            // It stands elsewhere, or here by another name.
+            // It has a name in another day, or another name in this one.
             try keepOnly(row, amongDaysOf: inode, now: now)
-            notices.append(.attributes(inode.ino))
+            kernelNames.noteChange(of: inode.ino)
         }
         try pin(inode, to: day.row.day)
     }
 
-    /// Pins a photo to a day, unless that is its own.
+    /// Pins a photo to a day, unless it is its own.
     private func pin(_ inode: Inode, to day: Int64) throws(FileError) {
         var row = try photo(inode)
         guard row.day != day else { return }

@@ -1,9 +1,10 @@
+import KernelNames
 import LinuxIO
 import VaultCatalogue
 import VaultFormat
 
-/// The inodes and names, above the tables and below the rules. Only under the catalogue's lock, in whose
-/// transaction all of its changes are.
+/// The inodes and names: above the tables, below the rules. Only under the catalogue's lock; all changes belong to its
+/// transaction.
 final class Tree {
     let tables: Tables
     let options: LibraryOptions
@@ -13,49 +14,39 @@ final class Tree {
     private var dirty: [Inode] = []
     /// Inodes without a name.
     private(set) var orphans: Set<UInt64> = []
-    /// Those of them that became so in this transaction, and those that the table has.
+    /// Those that became orphans in this transaction, and those in the table.
     private var newOrphans: [UInt64] = []
     private var storedOrphans: Set<UInt64> = []
     /// Inodes with this number and above were made since the library was opened.
     let firstOfSession: UInt64
-    /// What the observer is to be told when the lock is given up.
-    var notices: [Notice] = []
-    /// What is to follow a photo to another day, by inode; see `CompanionMove`.
+    /// Names in the kernel's cache, and notices for it, sent when the lock is released.
+    var kernelNames: KernelNames
+    /// Whether a photo has new bytes, so that it needs a thumbnail.
+    var hasNewPhoto = false
+    /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
     var companionMoves: [UInt64: CompanionMove] = [:]
-    var dayLookups: DayLookups
-    /// Threads that were told that what they use is stale.
-    var retries: [Int32: Library.Retry] = [:]
-    /// The thread whose request is served; -1 where it is nobody's.
+    /// The thread whose request is served; -1 if none.
     var actor: Int32 = -1
-    /// Orphans that the kernel may not know of, so that it will not say that it forgot them.
+    /// Orphans that the kernel may not know, and then sends no FORGET for.
     var abandoned: [UInt64] = []
-    /// Whether somebody makes pictures of a batch, and photos that lost theirs meanwhile.
-    var isBatchOut = false
+    /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
+    var isBatchActive = false
     var lateThumbnailPending: [UInt64] = []
-    /// Inodes whose records are out of date, where no table says so yet, and numbers that came to their end.
+    /// Inodes with outdated identity records that no table lists yet, and newly retired ids.
     var unrecorded: Set<UInt64> = []
     var newlyRetired = NewlyRetired()
-    /// The newest records there were when the library was opened.
+    /// The newest identity records when the library was opened.
     let recorder: (epoch: UInt64, generation: UInt64)
     /// Files that changed since the newest durable root.
     var unwritten: UnwrittenFiles
-    /// Whether this session made the space's first directories.
+    /// Whether this session made the space's root directories.
     var hasMadeRootDirectories = false
-
-    enum Notice {
-        case entry(parent: UInt64, name: [UInt8])
-        /// A file's name went or means another: the kernel is to forget it at once.
-        case lostEntry(parent: UInt64, name: [UInt8])
-        case attributes(UInt64)
-        case inode(UInt64)
-        /// There is a photo whose bytes are new.
-        case photo
-    }
 
     init(_ tables: Tables, _ options: LibraryOptions) throws(FileError) {
         self.tables = tables
         self.options = options
-        dayLookups = DayLookups(threadsMax: options.limits.dayLookups)
+        kernelNames = KernelNames(
+            threadsMax: options.limits.retries, lookupsMax: options.limits.dayLookups)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters
@@ -65,7 +56,7 @@ final class Tree {
 
     // MARK: Inodes
 
-    /// The inode of that number; `stale` if there is none.
+    /// The inode with that number. Throws `.stale` if there is none.
     func inode(_ ino: UInt64) throws(FileError) -> Inode {
         if let known = inodes[ino] { return known }
         guard let row = try sql(tables.inode(ino)) else { throw .stale }
@@ -74,7 +65,7 @@ final class Tree {
         return inode
     }
 
-    /// As `inode`, where it must be a directory.
+    /// As `inode`. Throws `.notDirectory` if it is not a directory.
     func directory(_ ino: UInt64) throws(FileError) -> Inode {
         let inode = try inode(ino)
         guard inode.isDirectory else { throw .notDirectory }
@@ -86,27 +77,27 @@ final class Tree {
 
     private func remember(_ inode: Inode) { inodes[inode.ino] = inode }
 
-    /// Lets go of inodes nobody uses, where there are many. Called between operations, never within one: an
-    /// operation must not come to hold an inode twice. Those that the kernel may believe by a wrong name stay.
+    /// Drops unused inodes from memory if there are many. Called between operations, never within one: an operation
+    /// must not hold an inode twice. Inodes with dentries that may be outdated in the kernel stay.
     @inline(__always)
-    func trim(isKernelTold: @autoclosure () -> Bool) {
-        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelTold()) }
+    func trim(isKernelNotified: @autoclosure () -> Bool) {
+        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelNotified()) }
     }
 
-    private func dropHalf(_ isKernelTold: Bool) {
-        // Half goes, whichever: a cache that misses now and then, rather than a list to keep in order.
+    private func dropHalf(_ isKernelNotified: Bool) {
+        // Half of them, in no order: a cache miss now and then is cheaper than an ordered list.
         var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
-            if !isKernelTold && (inode.mayHaveStaleDentry || inode.hasUnconfirmedDentry) { return true }
+            if !isKernelNotified && inode.dentries.isDoubtful { return true }
             spare -= 1
             return false
         }
     }
 
-    /// A new inode without a name, owned as `caller` and the directory it will lie in ask.
+    /// A new inode without a name. Its owner depends on `caller` and the directory that it will be in.
     ///
-    /// - Parameter content: what a regular file's bytes are already sealed as; nil: a new one.
+    /// - Parameter content: the sealed content of a regular file; nil for a new one.
     func makeInode(
         mode: UInt32, in directory: Inode, _ caller: Caller, now: Timestamp, content: UInt64? = nil
     ) -> Inode {
@@ -131,7 +122,7 @@ final class Tree {
         return counters.content
     }
 
-    /// Notes that the inode's row is to be written.
+    /// Notes that the inode's row must be written.
     @inline(__always)
     func touch(_ inode: Inode) {
         guard !inode.isDirty else { return }
@@ -139,15 +130,15 @@ final class Tree {
         dirty.append(inode)
     }
 
-    /// Whether something is still only in memory.
+    /// Whether changes are still only in memory.
     var hasChanges: Bool { !dirty.isEmpty || counters != storedCounters }
 
-    /// Files that changed since the newest durable root, those in memory among them.
+    /// Files that changed since the newest durable root, including those changed only in memory.
     var unwrittenInodes: Set<UInt64> {
         unwritten.inodes.union(dirty.filter { $0.isDirty && $0.isRegular }.map(\.ino))
     }
 
-    /// Drops an inode that is no more.
+    /// Drops a destroyed inode.
     func forgetDestroyed(_ inode: Inode) throws(FileError) {
         inode.isDirty = false
         count(inode, asPhotoOf: 0)
@@ -156,14 +147,14 @@ final class Tree {
         if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
     }
 
-    /// Takes up an inode that an earlier session left without a name.
+    /// Adopts an inode that an earlier session left without a name.
     func adoptOrphan(_ ino: UInt64) {
         orphans.insert(ino)
         storedOrphans.insert(ino)
     }
 
-    /// Writes rows and counters that are still only in memory: before the transaction ends, and before a
-    /// query that reads the rows of inodes by other things than their number.
+    /// Writes rows and counters that are still only in memory: before the transaction ends, and before a query that
+    /// selects inode rows by anything but their number.
     func storeChanges() throws(CatalogueError) {
         for inode in dirty where inode.isDirty {
             if inode.isRegular { unwritten.note(inode.ino) }
@@ -185,7 +176,7 @@ final class Tree {
         try storeMarks()
     }
 
-    /// Keeps the total of all photos' bytes.
+    /// Maintains the total bytes of all photos.
     private func count(_ inode: Inode, asPhotoOf bytes: UInt64) {
         counters.photoBytes = counters.photoBytes &- inode.countedBytes &+ bytes
         inode.countedBytes = bytes
@@ -193,7 +184,7 @@ final class Tree {
 
     // MARK: Entries
 
-    /// What the directory has under that name.
+    /// The directory's entry with that name.
     func find(
         _ directory: Inode, _ name: [UInt8]
     ) throws(FileError) -> (id: UInt64, inode: Inode, isMember: Bool)? {
@@ -202,8 +193,7 @@ final class Tree {
         return (found.id, try inode(found.ino), found.isMember)
     }
 
-    /// Adds a name. Link counts of what it names are the caller's affair, but for those of directories:
-    /// theirs and their parent's are kept here.
+    /// Adds a name. Maintains the link counts of directories and their parents; the caller maintains all others.
     func addEntry(
         _ directory: Inode, _ name: [UInt8], _ child: Inode, isMember: Bool = false, now: Timestamp
     ) throws(FileError) {
@@ -241,7 +231,7 @@ final class Tree {
         if directory.isUnlistedDay { try listingChanged(by: -1, now) }
     }
 
-    /// Lets a name mean another file, not a directory.
+    /// Retargets a name to another file, not a directory.
     func retarget(
         _ directory: Inode, _ id: UInt64, from old: Inode, to child: Inode, now: Timestamp
     ) throws(FileError) {
@@ -255,18 +245,18 @@ final class Tree {
         touch(directory)
     }
 
-    /// A day has come into the listing of moments, or gone from it.
+    /// Notes that a day was added to the listing of moments, or removed from it.
     private func listingChanged(by difference: Int, _ now: Timestamp) throws(FileError) {
         let moments = try inode(WellKnownInode.moments)
         moments.row.countLinks(by: difference)
         moments.row.modified = now
         moments.row.changed = now
         touch(moments)
-        notices.append(.attributes(WellKnownInode.moments))
+        kernelNames.noteChange(of: WellKnownInode.moments)
     }
 
-    /// A name of this inode has gone. Without any, it waits in `orphan` for its last user, or for its photo to come
-    /// back.
+    /// Notes that a name of this inode was removed. Without any, it is an orphan that waits for its last user, or a
+    /// copy that waits for its photo to be restored.
     func unlinked(_ inode: Inode, now: Timestamp) throws(FileError) {
         inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
         inode.row.changed = now
@@ -274,29 +264,29 @@ final class Tree {
         if inode.row.nlink == 0, try !waitsForPhoto(inode) { orphan(inode) }
     }
 
-    /// An inode without a name waits for its last user.
+    /// Makes a nameless inode an orphan, which waits for its last user.
     func orphan(_ inode: Inode) {
         orphans.insert(inode.ino)
         newOrphans.append(inode.ino)
     }
 
-    /// A name of this inode, not a directory, has come.
+    /// Notes a new name of this inode, which is not a directory.
     func linked(_ inode: Inode, now: Timestamp) {
         inode.row.countLinks(by: 1)
         inode.row.changed = now
         touch(inode)
     }
 
-    // MARK: What is shown
+    // MARK: Attributes
 
-    /// The attributes as stat(2) is to see them.
+    /// The attributes for stat(2), including unsaved ones.
     func attributes(_ inode: Inode) -> Attributes {
         var shown = attributes(of: inode.row)
         inode.state?.overlay(&shown)
         return shown
     }
 
-    /// The attributes of a row that is up to date.
+    /// The attributes of an up-to-date row.
     func attributes(of row: InodeRow) -> Attributes {
         var mode = row.mode
         if let umask = options.umask { mode &= ~(umask & permissionMask) }
@@ -310,7 +300,7 @@ final class Tree {
             changed: row.changed)
     }
 
-    /// The answer to a lookup of `inode` in a directory of that kind.
+    /// The reply to a lookup of `inode` in a directory of that kind.
     func entry(_ inode: Inode, in area: Area) -> Entry {
         Entry(
             attributes: attributes(inode), entryTimeout: Self.entryTimeout(in: area),
@@ -318,12 +308,12 @@ final class Tree {
     }
 
     static func entryTimeout(in area: Area) -> Double {
-        area == .moments || area == .day ? Timeout.none : Timeout.long
+        area == .moments || area == .day ? KernelTimeout.none : KernelTimeout.long
     }
 
-    /// Days, and moments itself, change by filing, so often that telling the kernel each time would cost
+    /// Days, and moments itself, change with classification so often that notifying the kernel each time would cost
     /// more.
     static func attributeTimeout(of row: InodeRow) -> Double {
-        row.day != 0 || row.ino == WellKnownInode.moments ? Timeout.none : Timeout.long
+        row.day != 0 || row.ino == WellKnownInode.moments ? KernelTimeout.none : KernelTimeout.long
     }
 }

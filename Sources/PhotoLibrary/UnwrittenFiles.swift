@@ -1,21 +1,21 @@
-/// The files whose rows changed since the newest durable root, up to a bound: named where they cannot be written.
-/// Under the catalogue's lock.
+/// The files whose rows changed since the newest durable root, up to a limit: listed to the user if they cannot be
+/// written. Under the catalogue's lock.
 struct UnwrittenFiles {
     /// Changed since the last commit was frozen.
     private var changed: Set<UInt64> = []
-    /// Those before, of commits that are not durable.
+    /// Changed before, in commits that are not durable.
     private var frozen: Set<UInt64> = []
     private var isChangedMore = false
     private var isFrozenMore = false
 
-    /// More of each kind are not counted.
+    /// A set of this size takes no more files.
     private let countMax: Int
 
     init(countMax: Int) { self.countMax = countMax }
 
-    /// Some of them may be gone by now.
+    /// Some may have been destroyed since.
     var inodes: Set<UInt64> { changed.union(frozen) }
-    /// Whether there are others.
+    /// Whether other files changed too.
     var isMore: Bool { isChangedMore || isFrozenMore }
 
     @inline(__always)
@@ -23,7 +23,7 @@ struct UnwrittenFiles {
         if changed.count < countMax { changed.insert(ino) } else { isChangedMore = true }
     }
 
-    /// A commit is being made of all there is.
+    /// Notes that a commit takes all changes so far.
     mutating func freeze() {
         if changed.isEmpty { return }
         isFrozenMore = isFrozenMore || isChangedMore || frozen.count + changed.count > countMax
@@ -32,7 +32,7 @@ struct UnwrittenFiles {
         isChangedMore = false
     }
 
-    /// What was frozen is durable.
+    /// Notes that the frozen changes are durable.
     mutating func noteDurable() {
         frozen.removeAll(keepingCapacity: true)
         isFrozenMore = false

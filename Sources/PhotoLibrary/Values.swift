@@ -19,7 +19,7 @@ public struct Name: Hashable, Sendable, ExpressibleByStringLiteral, CustomString
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// What stat(2) tells.
+/// The attributes of stat(2).
 public struct Attributes: Sendable, Equatable {
     public var ino: UInt64
     /// Type and permission bits.
@@ -39,14 +39,14 @@ public struct Attributes: Sendable, Equatable {
     public var isRegular: Bool { mode & fileTypeMask == regularType }
 }
 
-/// The answer to a lookup: attributes, and how many seconds the kernel may keep the name and them.
+/// The reply to a lookup: attributes, and how many seconds the kernel may cache the name and them.
 public struct Entry: Sendable {
     public var attributes: Attributes
     public var entryTimeout: Double
     public var attributeTimeout: Double
 }
 
-/// Who asks. `umask` is the caller's; modes arrive with it applied already.
+/// The client of a request. `umask` is the client's; modes arrive with it already applied.
 public struct Caller: Sendable {
     public var uid: UInt32
     public var gid: UInt32
@@ -61,7 +61,7 @@ public struct Caller: Sendable {
     }
 }
 
-/// A time to set: a given one (utimensat's), or the present (UTIME_NOW).
+/// A time to set, as by utimensat(2): a given one, or the present (UTIME_NOW).
 public enum TimeChange: Sendable, Equatable {
     case set(Timestamp)
     case now
@@ -74,7 +74,7 @@ public enum TimeChange: Sendable, Equatable {
     }
 }
 
-/// What SETATTR asks to change; nil leaves as it is.
+/// The changes of a SETATTR request; nil leaves an attribute as it is.
 public struct AttributeChanges: Sendable, Equatable {
     /// Permission bits; type bits are ignored.
     public var mode: UInt32?
@@ -99,14 +99,14 @@ public struct AttributeChanges: Sendable, Equatable {
     }
 }
 
-/// One line of a directory.
+/// One entry of a directory.
 public struct DirectoryEntry: Sendable {
     public var name: Name
-    /// Where to go on after this entry; never recurs.
+    /// The listing resumes after this entry; never recurs.
     public var cookie: UInt64
     public var ino: UInt64
     public var mode: UInt32
-    /// With readdirplus; nil for "." and "..", and where the name is to be looked up.
+    /// With readdirplus; nil for "." and "..", and if the kernel must look the name up.
     public var entry: Entry?
 }
 
@@ -119,9 +119,9 @@ public struct RenameFlags: OptionSet, Sendable {
     public static let exchange = RenameFlags(rawValue: 2)
 }
 
-/// What setxattr(2)'s flags ask for.
+/// The flags of setxattr(2).
 public enum AttributePolicy: Sendable {
-    /// Replaces or makes.
+    /// Replaces or creates.
     case any
     /// XATTR_CREATE: it must not exist.
     case create
@@ -132,7 +132,7 @@ public enum AttributePolicy: Sendable {
 /// lseek(2)'s SEEK_DATA and SEEK_HOLE.
 public enum SeekTarget: Sendable { case data, hole }
 
-/// What statvfs(3) tells.
+/// The result of statvfs(3).
 public struct FilesystemStatistics: Sendable {
     public var blockBytes: UInt64
     public var blocks: UInt64
@@ -143,7 +143,7 @@ public struct FilesystemStatistics: Sendable {
     public var nameBytesMax: UInt64
 }
 
-/// Whether there is a `.thumbs` beside photos.
+/// Whether there is a `.thumbs` directory next to photos.
 public enum ThumbnailOption: String, Sendable {
     /// It can be entered, but is not listed.
     case on
@@ -151,41 +151,41 @@ public enum ThumbnailOption: String, Sendable {
     case off
 }
 
-/// How a library is opened.
+/// Options for opening a library.
 public struct LibraryOptions: Sendable {
     public var readOnly = false
-    /// Where the space cannot be written, open it read-only; else opening it fails.
+    /// Whether a space that cannot be written is opened read-only; else opening it fails.
     public var allowsReadOnly = false
-    /// How long a commit that fails is tried again.
+    /// Limits of retries of failed commits.
     public var commitRetries = RetryBounds()
-    /// The mounting user: owner of all that has no owner of its own.
+    /// The mounting user: owner of everything without an owner of its own.
     public var owner: (uid: UInt32, gid: UInt32)
     /// Whether owners are kept and can be set.
     public var mountedByRoot: Bool
-    /// Shown in place of the owners, where given.
+    /// Shown instead of the owners, if given.
     public var uid: UInt32?
     public var gid: UInt32?
-    /// Permission bits never shown.
+    /// Permission bits that are never shown.
     public var umask: UInt32?
     public var thumbnails = ThumbnailOption.on
     /// The worker executable; nil: no thumbnails can be made.
     public var workerPath: String?
-    /// Worker processes at most.
+    /// Maximum number of worker processes.
     public var workerCount = 2
-    /// Where thumbnailers for what the workers do not decode are registered: the data directories of the XDG Base
-    /// Directory Specification, most important first.
+    /// Data directories of the XDG Base Directory Specification, most important first, where thumbnailers for formats
+    /// that the workers do not decode are registered.
     public var dataDirectories: [String] = []
-    /// What makes thumbnails in place of the worker, in tests.
+    /// Makes thumbnails instead of the worker, in tests.
     var pictureMaker: (any PictureMaking)?
-    /// How long writes must have stopped before thumbnails of new photos are made, though nobody asked.
+    /// Milliseconds without writes after which thumbnails of new photos are made without a request.
     var settleMilliseconds = BackgroundThumbnailer.settleMilliseconds
-    /// Nothing is committed but by fsync(2), close and `Committer.commitByHand`, in tests that choose the moments.
+    /// Commits only by fsync(2), close and `Committer.commitByHand`, for tests that choose the moments.
     var commitsByHand = false
-    /// How many days what was removed stays in the trash; 0: a photo removed from moments is destroyed at once.
+    /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
     public var trashDays = 30
-    /// By which the age of what lies in the trash is told.
+    /// For the age of trash entries and for retries.
     public var clocks = Clocks()
-    /// What `Library.open` opens the space with.
+    /// The limits with which `Library.open` opens the space.
     public var limits = Limits.ofProcess
 
     public init(owner: (uid: UInt32, gid: UInt32), mountedByRoot: Bool) {
@@ -194,16 +194,16 @@ public struct LibraryOptions: Sendable {
     }
 }
 
-/// Told of changes that the kernel did not ask for itself. Called from any thread; must only enqueue.
+/// Receives changes that the kernel did not request. Called from any thread; must only enqueue.
 public protocol LibraryObserver: AnyObject, Sendable {
-    /// The name may be kept no longer: it went, or means another inode.
+    /// The dentry must not be cached any longer: the name is gone, or names another inode.
     func invalidateEntry(parent: UInt64, name: Name)
-    /// The name of a file that is no more: nothing of it may be kept, so that `forget` follows.
+    /// The name of a file that is gone: the kernel must drop the dentry, so that `forget` follows.
     func dropEntry(parent: UInt64, name: Name)
     /// Attributes and cached pages.
     func invalidateInode(_ ino: UInt64)
     func invalidateAttributes(_ ino: UInt64)
-    /// Whether it was told of something that it has not passed on.
+    /// Whether some notifications are still unsent.
     var hasUnsent: Bool { get }
 }
 
@@ -214,22 +214,16 @@ let linkType: UInt32 = 0o120000
 let setUserID: UInt32 = 0o4000
 let setGroupID: UInt32 = 0o2000
 let groupExecute: UInt32 = 0o0010
-/// What `setUserID`, `setGroupID` and the sticky bit are among.
+/// All permission bits, including `setUserID`, `setGroupID` and the sticky bit.
 let permissionMask: UInt32 = 0o7777
 
-/// Well-known inodes.
+/// Inode numbers that are the same in every space.
 enum WellKnownInode {
     static let root: UInt64 = 1
     static let moments: UInt64 = 2
     static let albums: UInt64 = 3
-    /// What is made by others than `Tree.makeRootDirectories` has this number or a higher one.
+    /// Inodes other than those of `Tree.makeRootDirectories` have this number or a higher one.
     static let firstOfUsers: UInt64 = 16
-}
-
-/// How long the kernel may believe what it was told, in seconds: ever, unless the observer says otherwise.
-enum Timeout {
-    static let long = 3600.0
-    static let none = 0.0
 }
 
 let nameBytesMax = 255

@@ -4,7 +4,7 @@ public import VaultStore
 
 /// The catalogue of one space: a SQLite connection, its lock and one long-lived transaction.
 ///
-/// All that changes between two calls of `commitTransaction` becomes one SQLite transaction, and so one root.
+/// All changes between two calls of `commitTransaction` become one SQLite transaction, and so one root.
 public final class Catalogue: @unchecked Sendable {
     /// Bytes at the end of each page that belong to the store: nonce and tag.
     public static let reservedBytesPerPage = 40
@@ -15,7 +15,7 @@ public final class Catalogue: @unchecked Sendable {
     private let connection: Connection
     private let tables: Tables
 
-    /// Opens the catalogue that lives in the pages of `storage`, and makes its tables where it is empty.
+    /// Opens the catalogue in the pages of `storage`, and creates its tables if it is empty.
     public convenience init(
         storage: any PageStorage, readOnly: Bool = false,
         cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes
@@ -25,8 +25,8 @@ public final class Catalogue: @unchecked Sendable {
             cacheKibibytes: cacheKibibytes, pageCount: { storage.pageCount })
     }
 
-    /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path
-    /// may then be ":memory:"), and makes its tables where it is empty.
+    /// Opens the database `path` through the SQLite VFS named `vfs` (nil: the system's, for tests; the path may then be
+    /// ":memory:"), and creates its tables if it is empty.
     public init(
         path: String, vfs: String? = nil, readOnly: Bool = false,
         cacheKibibytes: Int = Limits.production.catalogueCacheKibibytes,
@@ -39,7 +39,7 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("PRAGMA temp_store=MEMORY")
         try connection.execute("PRAGMA page_size=\(Self.pageBytes)")
         try connection.execute("PRAGMA cache_size=-\(cacheKibibytes)")
-        // Whoever knows the password may have written it.
+        // Untrusted: anyone who knows the password may have written it.
         try connection.execute("PRAGMA cell_size_check=ON")
         try connection.execute("PRAGMA trusted_schema=OFF")
         if !readOnly { try connection.reserveBytes(Int32(Self.reservedBytesPerPage)) }
@@ -48,8 +48,8 @@ public final class Catalogue: @unchecked Sendable {
         try connection.execute("BEGIN")
     }
 
-    /// Runs `body` on the tables, with the lock held and inside the transaction. Without it the tables must not be
-    /// used.
+    /// Runs `body` on the tables, with the lock held and inside the transaction. The tables must not be used without
+    /// the lock.
     @inline(__always)
     public func locked<R, E: Error>(_ body: (Tables) throws(E) -> R) throws(E) -> R {
         lock.lock()
@@ -57,8 +57,8 @@ public final class Catalogue: @unchecked Sendable {
         return try body(tables)
     }
 
-    /// Ends the transaction and begins the next, in one critical section with `before` (which writes what is
-    /// still only in memory) and `freeze` (which takes the store's state of this very moment).
+    /// Ends the transaction and begins the next, in one critical section with `before`, which writes changes that are
+    /// still in memory, and `freeze`, which takes the store's state of this very moment.
     public func commitTransaction<F>(
         before: (Tables) throws(CatalogueError) -> Void, freeze: () -> F
     ) throws(CatalogueError) -> F {
@@ -78,12 +78,12 @@ public final class Catalogue: @unchecked Sendable {
         } catch { throw .damaged }
     }
 
-    /// False after an error so grave that SQLite threw the transaction away: what is in memory then no longer
-    /// fits the tables, and nothing more may be written.
+    /// False after an error so grave that SQLite rolled the transaction back: memory then no longer matches the tables,
+    /// and nothing more may be written.
     public var isIntact: Bool { lock.withLock { connection.isInTransaction } }
 }
 
-/// Typed queries on the tables. Handed out by `Catalogue.locked`, and to be used under its lock only.
+/// Typed queries on the tables. Handed out by `Catalogue.locked`: use them under its lock only.
 public final class Tables {
     let inodes: InodeStatements
     let dentries: DentryStatements
@@ -96,7 +96,7 @@ public final class Tables {
     let thumbnailPending: ThumbnailPendingStatements
     let identities: IdentityStatements
     let connection: Connection
-    /// Whether the indexes by sector say what the tables say. Where not, a check reads whole tables.
+    /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
     public var trustsSectorIndexes = true
 
     init(_ connection: Connection) throws(CatalogueError) {
@@ -113,7 +113,7 @@ public final class Tables {
         identities = try IdentityStatements(connection)
     }
 
-    /// Rows changed since the connection was opened: whether a call changed anything.
+    /// Count of row changes since the connection was opened, which shows whether a call changed anything.
     public var changeCount: Int64 { connection.changeCount }
 
     /// See `Catalogue.isIntact`.

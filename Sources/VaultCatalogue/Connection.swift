@@ -1,19 +1,19 @@
 import CSQLite
 
-/// What can go wrong with the catalogue.
+/// Errors of the catalogue.
 public enum CatalogueError: Error, Sendable, Equatable {
-    /// A page could not be read, or what it holds makes no sense.
+    /// A page cannot be read, or its contents are invalid.
     case damaged
     /// The database cannot grow.
     case noRoom
-    /// The catalogue is of a version this program does not know.
+    /// The catalogue's version is not known to this program.
     case unsupportedVersion(Int)
-    /// SQLite refused, with its result code: a bug, or a machine without memory.
+    /// SQLite failed, with its result code: a bug, or a machine without memory.
     case failed(Int32)
 
     init(code: Int32) {
         switch code & 0xFF {
-        // Interrupted is what takes more work than any sound database can.
+        // Interrupted by `WorkLimit`: no sound database takes so much work.
         case SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_NOTADB, SQLITE_CANTOPEN, SQLITE_INTERRUPT: self = .damaged
         case SQLITE_FULL: self = .noRoom
         default: self = .failed(code)
@@ -26,9 +26,9 @@ final class Connection {
     let handle: OpaquePointer
     let limit: WorkLimit
 
-    /// Opens the database file `path` (":memory:" for one that is nowhere) through the VFS of that name.
+    /// Opens the database file `path` (":memory:" for none) through the VFS of that name.
     ///
-    /// - Parameter pageCount: how many pages the database has now, by which the work of a statement is limited.
+    /// - Parameter pageCount: the present number of pages, which limits the work of a statement.
     init(
         path: String, vfs: String?, readOnly: Bool, pageCount: @escaping () -> UInt32 = { 0 }
     ) throws(CatalogueError) {
@@ -63,8 +63,7 @@ final class Connection {
         try Statement(self, sql)
     }
 
-    /// Keeps `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first
-    /// write.
+    /// Reserves `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first write.
     func reserveBytes(_ count: Int32) throws(CatalogueError) {
         var count = count
         let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
@@ -78,7 +77,7 @@ final class Connection {
     var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 }
 
-/// Whether a name can stand in a directory.
+/// Whether a name is valid for a directory entry.
 public func isEntryName(_ name: [UInt8]) -> Bool {
     (1...255).contains(name.count) && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
         && name != Array(".".utf8) && name != Array("..".utf8)
@@ -86,8 +85,8 @@ public func isEntryName(_ name: [UInt8]) -> Bool {
 
 /// A prepared statement. Values bound as bytes are copied, so nothing outlives the call.
 ///
-/// Rows may be anybody's who knows the password. What a number or a name cannot be is read as something harmless, and
-/// the query throws `damaged` once its row was read.
+/// Rows are untrusted: anyone who knows the password can write them. Invalid numbers and names are read as harmless
+/// ones, and the query throws `damaged` once that row was read.
 final class Statement {
     private let handle: OpaquePointer
     private let limit: WorkLimit
@@ -163,7 +162,7 @@ final class Statement {
         return try judged(row)
     }
 
-    /// Runs a query and gathers its rows.
+    /// Runs a query and returns its rows.
     func all<R>(_ row: (Statement) -> R) throws(CatalogueError) -> [R] {
         var rows: [R] = []
         defer { reset() }
@@ -192,7 +191,8 @@ final class Statement {
     @inline(__always)
     func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(handle, column)) }
 
-    /// A number that must lie in `range`; the nearest one there where it does not.
+    /// A number that must lie in `range`; if it does not, the row is damaged, and the nearest number in `range` is
+    /// returned.
     @inline(__always)
     func integer(_ column: Int32, in range: ClosedRange<Int64>) -> Int64 {
         let value = integer(column)
@@ -201,18 +201,18 @@ final class Statement {
         return value < range.lowerBound ? range.lowerBound : range.upperBound
     }
 
-    /// An id, or a count of bytes: far from where sums overflow.
+    /// An ID, or a count of bytes: limited so that sums do not overflow.
     @inline(__always)
     func count(_ column: Int32) -> UInt64 { UInt64(integer(column, in: 0...Self.countMax)) }
 
-    /// Notes whether a row lies behind the last one that was seen, in the order that was asked for. In a damaged table
-    /// it may not, and who goes on behind it would never come to an end.
+    /// Requires that a row comes after the last one in the query's order; otherwise it is damaged. A caller that
+    /// continues after such a row would never come to an end.
     @inline(__always)
     func require(_ isBehind: Bool) {
         if !isBehind { isPlausible = false }
     }
 
-    /// An id that must be above the last one that was seen; see `require`.
+    /// An ID that must be above the last one; see `require`.
     @inline(__always)
     func count(_ column: Int32, above last: UInt64) -> UInt64 {
         let value = count(column)
@@ -220,7 +220,7 @@ final class Statement {
         return value
     }
 
-    /// As `count`, of numbers of any size.
+    /// As `count`, for numbers of any size.
     @inline(__always)
     func unsigned(_ column: Int32, above last: UInt64) -> UInt64 {
         let value = unsigned(column)
@@ -228,10 +228,10 @@ final class Statement {
         return value
     }
 
-    /// Ids from here on are those of what is in no table, and no vault has so many bytes.
+    /// Higher IDs are those of virtual inodes, and no vault has so many bytes.
     private static let countMax: Int64 = 1 << 62 - 1
 
-    /// A name as it can stand in a directory.
+    /// A valid entry name; if it is invalid, the row is damaged, and `?` is returned.
     func name(_ column: Int32) -> [UInt8] {
         let name = bytes(column)
         let isOne = isEntryName(name)

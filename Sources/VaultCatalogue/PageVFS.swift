@@ -7,8 +7,8 @@ import VaultStore
 /// SQLite's file system for databases that live in a `PageStorage` (sqlite.org/vfs.html).
 ///
 /// A database is opened under a name registered here. Writes are staged in the storage and cannot fail; nothing is
-/// synced, as the committer publishes what is staged. There is no journal file: a transaction exists only once
-/// its root does.
+/// synced, because the committer publishes staged pages. There is no journal file: a transaction exists only once its
+/// root does.
 enum PageVFS {
     static let name = "obscura"
 
@@ -33,7 +33,7 @@ enum PageVFS {
 
     private static let registry = Registry()
 
-    /// Makes `storage` openable, once, under the name returned.
+    /// Registers `storage`, which can be opened once, under the name returned.
     static func register(_ storage: any PageStorage) -> String {
         precondition(isRegistered)
         return registry.add(storage)
@@ -50,7 +50,7 @@ enum PageVFS {
         var storage: Unmanaged<Holder>?
     }
 
-    /// A class for Unmanaged to hold on to an existential.
+    /// `Unmanaged` holds a class, but no existential.
     private final class Holder {
         let storage: any PageStorage
         init(_ storage: any PageStorage) { self.storage = storage }
@@ -136,7 +136,7 @@ enum PageVFS {
             guard let source, Int(count) == Geometry.pageBytes, Int(offset) % Geometry.pageBytes == 0 else {
                 return PageVFS.ioErrorWrite
             }
-            // More than a map holds.
+            // Larger than a map allows.
             guard Int(offset) / Geometry.pageBytes < MapLayout.pagesMax else { return SQLITE_FULL }
             let bytes = UnsafeRawBufferPointer(start: source, count: Int(count))
             PageVFS.storage(file).stagePage(UInt32(Int(offset) / Geometry.pageBytes), bytes)
@@ -163,7 +163,7 @@ enum PageVFS {
         return methods
     }()
 
-    /// Reads any range within one page; SQLite asks for less than a page only of the first one.
+    /// Reads any range within one page; SQLite reads less than a page only of the first one.
     private static func read(
         _ storage: any PageStorage, _ bytes: UnsafeMutableRawBufferPointer, _ offset: Int
     ) -> Int32 {

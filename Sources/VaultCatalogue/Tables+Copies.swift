@@ -22,7 +22,7 @@ struct CopyStatements {
 }
 
 extension Tables {
-    /// The photo that an inode stands for; nil where it is no copy.
+    /// The photo that an inode stands for; nil if it is no copy.
     public func photo(ofCopy ino: UInt64) throws(CatalogueError) -> UInt64? {
         copies.photo.bind(1, ino)
         return try copies.photo.one { $0.count(0) }
@@ -45,7 +45,7 @@ extension Tables {
         return try copies.list.all { $0.count(0) }
     }
 
-    /// Lets all copies of one photo stand for another.
+    /// Makes all copies of one photo copies of another.
     public func moveCopies(of photo: UInt64, to other: UInt64) throws(CatalogueError) {
         copies.move.bind(1, photo)
         copies.move.bind(2, other)

@@ -89,7 +89,7 @@ extension Tables {
         try dentries.delete.run()
     }
 
-    /// Lets the entry name another inode.
+    /// Makes the entry name another inode.
     public func retargetDentry(_ parent: UInt64, _ id: UInt64, to ino: UInt64) throws(CatalogueError) {
         dentries.retarget.bind(1, parent)
         dentries.retarget.bind(2, id)
@@ -97,7 +97,7 @@ extension Tables {
         try dentries.retarget.run()
     }
 
-    /// Makes memberships of all photos' names in a directory.
+    /// Makes all photos' names in a directory memberships.
     public func makeMembers(in parent: UInt64) throws(CatalogueError) {
         dentries.enrol.bind(1, parent)
         try dentries.enrol.run()
@@ -126,7 +126,7 @@ extension Tables {
         DentryRow(parent: parent, id: row.count(0, above: cookie), name: row.name(1), ino: row.count(2))
     }
 
-    /// As `eachDentry`, with the inodes' rows. A row is nil where the inode is not stored yet.
+    /// As `eachDentry`, with the inodes' rows. A row is nil if the inode is not stored yet.
     public func eachDentryWithInode(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow, InodeRow?) -> Bool
     ) throws(CatalogueError) {
@@ -137,7 +137,7 @@ extension Tables {
         }
     }
 
-    /// As `eachDentry`, photos and copies of photos alone.
+    /// As `eachDentry`, but only photos and copies of photos.
     public func eachPhoto(
         in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
     ) throws(CatalogueError) {
@@ -146,13 +146,13 @@ extension Tables {
         try dentries.listPhotos.each { visit(listed($0, in: parent, after: cookie)) }
     }
 
-    /// Whether a photo lies in the directory.
+    /// Whether the directory has a photo, or a copy of one.
     public func hasPhotos(_ parent: UInt64) throws(CatalogueError) -> Bool {
         dentries.anyPhoto.bind(1, parent)
         return try dentries.anyPhoto.one { _ in true } ?? false
     }
 
-    /// The entries whose names begin so, at most `limit`. The beginning must not be empty or end in 0xFF.
+    /// The entries whose names have this prefix, at most `limit`. The prefix must not be empty or end in 0xFF.
     public func dentries(
         in parent: UInt64, beginning prefix: [UInt8], limit: Int
     ) throws(CatalogueError) -> [DentryRow] {
@@ -167,7 +167,7 @@ extension Tables {
         }
     }
 
-    /// Days below `moments` in which nothing lies and which nobody made by hand. Reads stored rows only.
+    /// Empty days in `moments` that were not made by mkdir. Reads stored rows only.
     public func emptyDays(in moments: UInt64, limit: Int) throws(CatalogueError) -> [DentryRow] {
         dentries.emptyDays.bind(1, moments)
         dentries.emptyDays.bind(2, Int64(limit))

@@ -60,8 +60,8 @@ extension Tables {
         try extents.deleteRange.run()
     }
 
-    /// Whether a run lies in these sectors, wholly or in part. Where runs overlap each other, of those that begin
-    /// before the end only the last is looked at.
+    /// Whether a run lies in these sectors, wholly or in part. If runs overlap each other, only the last one that
+    /// begins before the end is checked.
     public func isAnyNamed(_ sectors: Range<UInt64>) throws(CatalogueError) -> Bool {
         for statement in [extents.lastBefore, extents.lastRecordBefore] {
             statement.bind(1, sectors.upperBound)

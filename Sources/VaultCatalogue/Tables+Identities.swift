@@ -1,6 +1,6 @@
 public import VaultFormat
 
-/// Identity records: where they lie, and whose are to be written.
+/// Identity records: their locations, and the marks of those to be written.
 struct IdentityStatements {
     let find: Statement
     let list: Statement
@@ -9,8 +9,8 @@ struct IdentityStatements {
     let mark: Statement
     let unmark: Statement
     let marked: Statement
-    let dead: Statement
-    let storeDead: Statement
+    let retired: Statement
+    let storeRetired: Statement
     let recorder: Statement
     let storeRecorder: Statement
 
@@ -23,21 +23,21 @@ struct IdentityStatements {
         mark = try connection.prepare("INSERT OR IGNORE INTO unrecorded VALUES(?)")
         unmark = try connection.prepare("DELETE FROM unrecorded WHERE id=?")
         marked = try connection.prepare("SELECT id FROM unrecorded WHERE id>? ORDER BY id LIMIT ?")
-        dead = try connection.prepare("SELECT bits FROM dead WHERE block=?")
-        storeDead = try connection.prepare("REPLACE INTO dead VALUES(?,?)")
+        retired = try connection.prepare("SELECT bits FROM retired WHERE block=?")
+        storeRetired = try connection.prepare("REPLACE INTO retired VALUES(?,?)")
         recorder = try connection.prepare("SELECT epoch, generation FROM recorder WHERE id=1")
         storeRecorder = try connection.prepare("REPLACE INTO recorder VALUES(1,?,?)")
     }
 }
 
 extension Tables {
-    /// Where the record of that number lies, as a run of one extent; nil where none was written.
+    /// The location of the record with that number, as a run of one extent; nil if none was written.
     public func identity(_ id: UInt64) throws(CatalogueError) -> ExtentRun? {
         identities.find.bind(1, id)
         return try identities.find.one(Self.identityRun)
     }
 
-    /// Records with numbers above `last`, in order, at most `limit`, and where they lie.
+    /// Records with numbers above `last`, in order, at most `limit`, and their locations.
     public func identities(
         after last: UInt64, limit: Int
     ) throws(CatalogueError) -> [(id: UInt64, run: ExtentRun)] {
@@ -53,7 +53,7 @@ extension Tables {
             epoch: row.unsigned(3))
     }
 
-    /// Inserts or replaces where a record lies.
+    /// Inserts or replaces the location of a record.
     public func storeIdentity(_ id: UInt64, _ run: ExtentRun) throws(CatalogueError) {
         identities.store.bind(1, id)
         identities.store.bind(2, run.length)
@@ -68,7 +68,7 @@ extension Tables {
         try identities.delete.run()
     }
 
-    /// Notes that the record of that number is to be written anew.
+    /// Marks the record with that number to be written again.
     public func markUnrecorded(_ id: UInt64) throws(CatalogueError) {
         identities.mark.bind(1, id)
         try identities.mark.run()
@@ -86,7 +86,7 @@ extension Tables {
         return try identities.marked.all { $0.unsigned(0, above: last) }
     }
 
-    /// Epoch and generation of the newest records; zeros where there are none.
+    /// Epoch and generation of the newest records; zeros if there are none.
     public func recorder() throws(CatalogueError) -> (epoch: UInt64, generation: UInt64) {
         try identities.recorder.one { ($0.unsigned(0), $0.unsigned(1)) } ?? (0, 0)
     }
@@ -97,15 +97,15 @@ extension Tables {
         try identities.storeRecorder.run()
     }
 
-    /// The bits of a block of numbers that are no more in use; nil where all of them may be.
-    public func dead(block: UInt64) throws(CatalogueError) -> [UInt8]? {
-        identities.dead.bind(1, block)
-        return try identities.dead.one { $0.bytes(0) }
+    /// The bits of the retired numbers in a block; nil if none are retired.
+    public func retired(block: UInt64) throws(CatalogueError) -> [UInt8]? {
+        identities.retired.bind(1, block)
+        return try identities.retired.one { $0.bytes(0) }
     }
 
-    public func storeDead(block: UInt64, _ bits: [UInt8]) throws(CatalogueError) {
-        identities.storeDead.bind(1, block)
-        identities.storeDead.bind(2, bits)
-        try identities.storeDead.run()
+    public func storeRetired(block: UInt64, _ bits: [UInt8]) throws(CatalogueError) {
+        identities.storeRetired.bind(1, block)
+        identities.storeRetired.bind(2, bits)
+        try identities.storeRetired.run()
     }
 }

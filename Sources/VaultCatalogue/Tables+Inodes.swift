@@ -53,7 +53,7 @@ public struct InodeRow: Sendable, Equatable {
         changed = Self.time(row, column + 17)
     }
 
-    /// Whether type and day are some that the table takes.
+    /// Whether type and day are valid in the table.
     public var isPlausible: Bool {
         let types: [UInt32] = [0o010000, 0o020000, 0o040000, 0o060000, 0o100000, 0o120000, 0o140000]
         return mode <= 0o177777 && types.contains(mode & 0o170000) && dayNumbers.contains(day)
@@ -64,12 +64,12 @@ public struct InodeRow: Sendable, Equatable {
             seconds: row.integer(column), nanoseconds: UInt32(row.integer(column + 1, in: 0...999_999_999)))
     }
 
-    /// What a photo adds to the bytes of all photos. Of a sparse one that says to be larger than any is, no more: so
-    /// the sum stays one.
+    /// Bytes that a photo adds to the total of all photos. Limited, so that sparse photos of impossible sizes do not
+    /// overflow the sum.
     public var countedBytes: UInt64 { min(size, Self.countedBytesMax) }
     public static let countedBytesMax: UInt64 = 1 << 40
 
-    /// Links come or go. In a vault whose counts are wrong they stop at their ends, and end no process.
+    /// Changes the link count. It is clamped, because wrong counts in a damaged vault must not crash the process.
     public mutating func countLinks(by difference: Int) {
         nlink = UInt32(clamping: Int(nlink) + difference)
     }
@@ -87,14 +87,14 @@ public struct InodeRow: Sendable, Equatable {
 /// Dates as YYYYMMDD, and 0 for none.
 let dayNumbers: ClosedRange<Int64> = 0...9999_12_31
 
-/// What else is kept of an inode.
+/// Flags of an inode.
 public struct InodeFlags: OptionSet, Sendable {
     public let rawValue: Int64
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
-    /// A day of moments that was made by mkdir: listed even when nothing is in it.
+    /// A day of moments that was made by mkdir: listed even if it is empty.
     public static let madeByHand = InodeFlags(rawValue: 1)
-    /// A directory whose own name is that of some program's working files.
+    /// A directory whose own name is that of a program's working files.
     public static let working = InodeFlags(rawValue: 2)
     /// A regular file that is a photo: it has a row in `photo`.
     public static let photo = InodeFlags(rawValue: 4)
@@ -102,18 +102,18 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let hasAttributes = InodeFlags(rawValue: 8)
     /// A regular file that stands for another inode's photo: it has a row in `copy`.
     public static let copy = InodeFlags(rawValue: 16)
-    /// Other inodes have, or have had, the same content: `share` knows.
+    /// Other inodes have, or have had, the same content; see `share`.
     public static let shared = InodeFlags(rawValue: 32)
-    /// A photo that was taken out of moments and lies in the trash: it has a row in `trash`.
+    /// A photo that was removed from moments and is in the trash: it has a row in `trash`.
     public static let trashed = InodeFlags(rawValue: 64)
 }
 
-/// The ids to be given next, and totals. One row, written with each transaction that changes one of them.
+/// The next IDs, and totals. One row, written with each transaction that changes one of them.
 public struct Counters: Sendable, Equatable {
     public var ino: UInt64
     public var content: UInt64
     public var dentry: UInt64
-    /// Photos whose inodes have this number or a higher one may still be without a standard picture.
+    /// Photos with this inode number or a higher one may lack a standard picture.
     public var pictured: UInt64
     /// Bytes of all photos.
     public var photoBytes: UInt64 = 0
@@ -131,7 +131,7 @@ public struct Counters: Sendable, Equatable {
         self.init(
             ino: row.count(0), content: row.count(1), dentry: row.count(2), pictured: row.count(3)
         )
-        // Totals that are wrong harm nobody, and check sets them right.
+        // Wrong totals are harmless, and a repair counts them again.
         photoBytes = UInt64(clamping: row.integer(4))
         pictureBytes = UInt64(clamping: row.integer(5))
     }

@@ -16,7 +16,7 @@ public struct PhotoRow: Sendable, Equatable {
     public var height: Int64
     /// EXIF orientation, 1–8.
     public var orientation: Int64
-    /// Dated by its mtime alone, which it follows.
+    /// Whether its only date is its mtime, which it follows.
     public var isUndated: Bool
     /// The name it had in its day before it was renamed as an editor's backup.
     public var former: [UInt8]?
@@ -36,7 +36,7 @@ public struct PhotoRow: Sendable, Equatable {
     private static let lengths: ClosedRange<Int64> = 0...1 << 32
     private static let orientations: ClosedRange<Int64> = 1...8
 
-    /// Whether its numbers are some that the table takes.
+    /// Whether its numbers are valid in the table.
     public var isPlausible: Bool {
         dayNumbers.contains(day) && Self.times.contains(captured)
             && (0...999_999_999).contains(capturedNanoseconds) && Self.lengths.contains(width)

@@ -1,7 +1,7 @@
 /// A row of table `thumbnail_pending`; see `Schema`.
 public struct InodeRange: Sendable, Equatable {
     public var first: UInt64
-    /// Behind the last number.
+    /// Exclusive.
     public var end: UInt64
 
     public init(first: UInt64, end: UInt64) {
@@ -31,15 +31,15 @@ struct ThumbnailPendingStatements {
     }
 }
 
-/// Photos that are still to be given a picture.
+/// Photos that may lack a picture.
 extension Tables {
-    /// The stretch of the highest numbers.
+    /// The range of the highest numbers.
     public func highestPendingRange() throws(CatalogueError) -> InodeRange? {
         try thumbnailPending.highest.one { InodeRange($0) }
     }
 
-    /// Whether the number lies in a stretch.
-    public func isInStretch(_ ino: UInt64) throws(CatalogueError) -> Bool {
+    /// Whether the number lies in a range.
+    public func isInPendingRange(_ ino: UInt64) throws(CatalogueError) -> Bool {
         thumbnailPending.below.bind(1, ino)
         return try thumbnailPending.below.one { InodeRange($0).end > ino } ?? false
     }
@@ -51,12 +51,12 @@ extension Tables {
         try thumbnailPending.store.run()
     }
 
-    public func deleteStretch(from first: UInt64) throws(CatalogueError) {
+    public func deleteRange(from first: UInt64) throws(CatalogueError) {
         thumbnailPending.delete.bind(1, first)
         try thumbnailPending.delete.run()
     }
 
-    /// Photos of a stretch, the highest numbers first, at most `limit`, and whether something is kept of each.
+    /// Photos of a range, the highest numbers first, at most `limit`, and whether each has a row in `thumbnail`.
     public func photos(
         in stretch: InodeRange, limit: Int
     ) throws(CatalogueError) -> [(ino: UInt64, hasPicture: Bool)] {

@@ -10,9 +10,9 @@ public struct ThumbnailRow: Sendable, Equatable {
     /// 0: JPEG, 1: PNG.
     public var format: Int64
     public var content: UInt64
-    /// Bytes, or -1 where the photo cannot be decoded.
+    /// Bytes, or -1 if the photo cannot be decoded.
     public var length: Int64
-    /// The photo's version it was made of.
+    /// The photo's version that it was made from.
     public var version: UInt64
 
     public init(
@@ -103,15 +103,15 @@ extension Tables {
         try thumbnails.delete.run()
     }
 
-    /// Photos of which something is kept, behind one, by number; at most `limit`.
+    /// Photos that have rows here and numbers above `ino`, in order; at most `limit`.
     public func photosWithThumbnails(after ino: UInt64, limit: Int) throws(CatalogueError) -> [UInt64] {
         thumbnails.owners.bind(1, ino)
         thumbnails.owners.bind(2, Int64(limit))
         return try thumbnails.owners.all { $0.count(0, above: ino) }
     }
 
-    /// The photos of a directory that were taken last, at most `limit` of them, the newest first. Only the
-    /// `among` names that came last into the directory are looked at.
+    /// The photos of a directory that were taken last, the newest first, at most `limit`. Only the `among` names that
+    /// were added to the directory last are examined.
     public func newestPhotos(
         in parent: UInt64, among: Int, limit: Int
     ) throws(CatalogueError) -> [PlacedPhoto] {

@@ -1,14 +1,14 @@
 /// A row of table `trash`; see `Schema`.
 public struct TrashRow: Sendable, Equatable {
     public var ino: UInt64
-    /// The entry in the trash that was moved there, or 0: the inode is a photo that was taken out of moments,
-    /// whatever its names in the trash are.
+    /// The ID of the entry that was moved to the trash; or 0 for a photo that was removed from moments, whatever its
+    /// names in the trash are.
     public var id: UInt64
-    /// When, by the wall clock: seconds since 1970.
+    /// Time of the removal, by the wall clock: seconds since 1970.
     public var since: Int64
-    /// When it was first seen to be older than what lies in the trash may get; nil while it is not.
+    /// When it was first seen to be older than the trash's limit; nil until then.
     public var noted: Int64?
-    /// What a photo was called in its day.
+    /// The photo's name in its day.
     public var name: [UInt8]
 
     public init(ino: UInt64, id: UInt64, since: Int64, name: [UInt8] = []) {
@@ -24,7 +24,7 @@ public struct TrashRow: Sendable, Equatable {
     }
 }
 
-/// Seconds since 1970 that sums of do not overflow.
+/// Seconds since 1970 whose sums do not overflow.
 private let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
 
 struct TrashStatements {
@@ -71,7 +71,7 @@ struct TrashStatements {
     }
 }
 
-/// What lies in the trash, and since when.
+/// The contents of the trash, and their age.
 extension Tables {
     public func trashRow(_ ino: UInt64, _ id: UInt64) throws(CatalogueError) -> TrashRow? {
         trash.find.bind(1, ino)
@@ -79,7 +79,7 @@ extension Tables {
         return try trash.find.one { TrashRow($0) }
     }
 
-    /// Inserts or replaces the row; nothing is noted of it yet.
+    /// Inserts or replaces the row, with `noted` unset.
     public func store(_ row: TrashRow) throws(CatalogueError) {
         trash.store.bind(1, row.ino)
         trash.store.bind(2, row.id)
@@ -94,7 +94,7 @@ extension Tables {
         try trash.delete.run()
     }
 
-    /// An entry got another id by a rename within the trash: its age stays.
+    /// Gives a row the new ID of an entry that was renamed within the trash: its age stays.
     public func moveTrash(_ ino: UInt64, _ id: UInt64, to newID: UInt64) throws(CatalogueError) {
         trash.move.bind(1, ino)
         trash.move.bind(2, id)
@@ -102,17 +102,17 @@ extension Tables {
         try trash.move.run()
     }
 
-    /// How many photos were taken out of moments and lie in the trash.
+    /// The number of photos in the trash that were removed from moments.
     public func trashedPhotoCount() throws(CatalogueError) -> Int64 {
         try trash.photoCount.one { $0.integer(0) } ?? 0
     }
 
-    /// Plaintext bytes that these have. Walks them all. Reads stored rows only.
+    /// Plaintext bytes of these photos. Walks them all. Reads stored rows only.
     public func trashedPhotoBytes() throws(CatalogueError) -> UInt64 {
         try trash.photoBytes.one { $0.unsigned(0) } ?? 0
     }
 
-    /// Photos that were taken out of moments, the oldest first, behind a row; at most `limit`.
+    /// Photos that were removed from moments, the oldest first, after a row; at most `limit`.
     public func oldestTrashedPhotos(after last: TrashRow?, limit: Int) throws(CatalogueError) -> [TrashRow] {
         trash.oldestPhotos.bind(1, last?.since ?? Int64.min)
         trash.oldestPhotos.bind(2, last?.ino ?? 0)
@@ -126,21 +126,21 @@ extension Tables {
 
     // MARK: Age
 
-    /// Notes what has been in the trash since `limit` or longer as seen at `now`, where nothing is noted yet.
+    /// Notes, as of `now`, all rows that are in the trash since `limit` or longer and are not noted yet.
     public func noteTrash(since limit: Int64, now: Int64) throws(CatalogueError) {
         trash.note.bind(1, limit)
         trash.note.bind(2, now)
         try trash.note.run()
     }
 
-    /// Takes notes back that were made later than `now`, or of what has come after `limit`.
-    public func takeTrashNotesBack(now: Int64, since limit: Int64) throws(CatalogueError) {
+    /// Removes notes that were made later than `now`, or of rows that came after `limit`.
+    public func clearTrashNotes(now: Int64, since limit: Int64) throws(CatalogueError) {
         trash.takeBack.bind(1, now)
         trash.takeBack.bind(2, limit)
         try trash.takeBack.run()
     }
 
-    /// What was noted at `time` or before, behind a row; at most `limit`.
+    /// Rows that were noted at `time` or before, after a row; at most `limit`.
     public func dueTrash(
         notedBy time: Int64, after last: TrashRow?, limit: Int
     ) throws(CatalogueError) -> [TrashRow] {
@@ -155,7 +155,7 @@ extension Tables {
         }
     }
 
-    /// Gives all that came between two times, by a clock that was wrong, another age.
+    /// Gives all rows between two times, which are from a clock that was wrong, another time.
     public func redateTrash(from first: Int64, through last: Int64, to now: Int64) throws(CatalogueError) {
         trash.markDated.bind(1, first)
         trash.markDated.bind(2, last)
@@ -166,9 +166,9 @@ extension Tables {
         try trash.redate.run()
     }
 
-    // MARK: Names that were taken
+    // MARK: Former names in albums
 
-    /// Keeps a name that a photo, or a copy of it, had in an album.
+    /// Stores a name that a photo, or a copy of it, had in an album.
     public func addTrashName(_ row: DentryRow, of photo: UInt64) throws(CatalogueError) {
         trash.addName.bind(1, photo)
         trash.addName.bind(2, row.id)
@@ -179,7 +179,7 @@ extension Tables {
         try trash.addName.run()
     }
 
-    /// The names that were kept of a photo and its copies, oldest first.
+    /// The stored names of a photo and its copies, oldest first.
     public func trashNames(of photo: UInt64) throws(CatalogueError) -> [DentryRow] {
         trash.names.bind(1, photo)
         return try trash.names.all {

@@ -1,19 +1,19 @@
 import CSQLite
 
-/// Ends statements that take more work than any sound database of so many pages can: who knows the password can make
-/// pages that refer to each other so that a walk over a few of them never ends.
+/// Interrupts statements that take more work than any sound database with that number of pages. Anyone who knows the
+/// password can write pages that refer to each other, so that a walk over a few of them never ends.
 ///
-/// Used like its connection, by one thread at a time.
+/// Used by one thread at a time, like its connection.
 final class WorkLimit {
     private let pageCount: () -> UInt32
-    /// Statements under way: those that others run meanwhile count with the first.
+    /// Running statements. Those that run inside another count as part of the first.
     private var depth = 0
     private var steps = 0
 
-    /// Instructions of SQLite's machine between two looks.
+    /// Instructions of SQLite's virtual machine between two checks.
     private static let instructionsPerStep: Int32 = 100_000
-    /// A hundred million instructions, which takes seconds, and 50,000 more for each page, of which the row that takes
-    /// the fewest bytes has a hundred.
+    /// A hundred million instructions, which take seconds, and 50,000 more for each page: a hundred for each row of the
+    /// smallest kind.
     private static let stepsMin = 1000
     private static let pagesPerStep = 2
 
@@ -35,7 +35,7 @@ final class WorkLimit {
 
     func end() { depth -= 1 }
 
-    /// Before the object goes.
+    /// Call before this object is released.
     func end(_ connection: OpaquePointer) { sqlite3_progress_handler(connection, 0, nil, nil) }
 
     private func isExceeded() -> Bool {

@@ -11,7 +11,7 @@ public struct KDFParameters: Sendable, Hashable {
         self.passes = passes
     }
 
-    /// What a vault may ask for.
+    /// Values that a vault's header may name.
     public static let memoryBytesRange = KDFLimits.memoryBytes
     public static let passesRange = KDFLimits.passes
 
@@ -19,7 +19,7 @@ public struct KDFParameters: Sendable, Hashable {
     public static let standard = KDFParameters(memoryBytes: 256 << 20, passes: 3)
 }
 
-/// A password stretched by Argon2id to `count` bytes; nil where the memory cannot be had.
+/// Stretches a password with Argon2id to `count` bytes; nil if the memory cannot be allocated.
 public func stretch(
     password: SecretBytes, salt: UnsafeRawBufferPointer, parameters: KDFParameters, count: Int
 ) -> SecretBytes? {
@@ -37,7 +37,7 @@ public func stretch(
     return status == 0 ? result : nil
 }
 
-/// BLAKE2b of `parts`, one after the other, into `out` (16 to 64 bytes), keyed where `key` is given.
+/// BLAKE2b of `parts`, concatenated, into `out` (16 to 64 bytes); keyed if `key` is given.
 public func hash(
     _ parts: [UnsafeRawBufferPointer], key: SecretBytes? = nil, into out: UnsafeMutableRawBufferPointer
 ) {
@@ -53,7 +53,7 @@ public func hash(
     if key != nil { sodium_stackzero(hashStackBytes) }
 }
 
-/// More than the frames of libsodium's BLAKE2b, which has the key on the stack as its first block.
+/// More stack than libsodium's BLAKE2b uses, which holds the key on the stack as its first block.
 private let hashStackBytes = 4096
 
 /// A key of `count` bytes for one purpose, derived from `key`: keyed BLAKE2b of the purpose's name.
@@ -64,15 +64,15 @@ public func deriveKey(_ key: SecretBytes, purpose: StaticString, count: Int = 32
     return result
 }
 
-/// Fills memory with a keyed ChaCha20 stream: as random as `fillRandom` to whoever does not know the key, and an
-/// order of magnitude faster. The key lives only as long as this object.
+/// Fills memory with a keyed ChaCha20 stream: without the key indistinguishable from `fillRandom`, and an order of
+/// magnitude faster. The key lives only as long as this object.
 public final class RandomStream: @unchecked Sendable {
     private let key = SecretBytes.random(count: 32)
     private var block: UInt64 = 0
 
     public init() { Sodium.prepare() }
 
-    /// Not for several threads at once. `bytes.count` must be a multiple of 64.
+    /// Not thread-safe. `bytes.count` must be a multiple of 64.
     public func fill(_ bytes: UnsafeMutableRawBufferPointer) {
         precondition(bytes.count % 64 == 0)
         let base = bytes.octets

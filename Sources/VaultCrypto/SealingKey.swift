@@ -3,11 +3,10 @@ import CSodium
 import Synchronization
 import VaultFormat
 
-/// A key for XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03, the same bytes as libsodium's
-/// `xchacha20poly1305_ietf`).
+/// A key for XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03, the same bytes as libsodium's `xchacha20poly1305_ietf`).
 ///
 /// Nonces are 24 bytes, tags 16. Ciphertext is as long as plaintext and may lie in the same memory. The subkey of a
-/// nonce is libsodium's HChaCha20; ChaCha20-Poly1305 under it is OpenSSL's, which does 2.5 times what libsodium does.
+/// nonce is libsodium's HChaCha20; ChaCha20-Poly1305 under it is OpenSSL's, which is 2.5 times as fast as libsodium's.
 public final class SealingKey: Sendable {
     private let bytes: SecretBytes
 
@@ -33,11 +32,11 @@ public final class SealingKey: Sendable {
                 && EVP_CIPHER_CTX_ctrl(
                     context, EVP_CTRL_AEAD_GET_TAG, Int32(Geometry.tagBytes), tag.baseAddress) == 1
         }
-        // It cannot fail for bad input; going on with what is not sealed would leak it.
+        // Bad input cannot make it fail. Continuing with unsealed bytes would leak them.
         precondition(isSealed, "ChaCha20-Poly1305 is not to be had")
     }
 
-    /// Opens `ciphertext` into `plaintext` (as long, may be the same memory). False where the tag does not fit:
+    /// Opens `ciphertext` into `plaintext` (as long, may be the same memory). Returns false if the tag does not match:
     /// then `plaintext` is zeros and must not be served.
     public func open(
         _ ciphertext: UnsafeRawBufferPointer, into plaintext: UnsafeMutableRawBufferPointer,
@@ -65,7 +64,7 @@ public final class SealingKey: Sendable {
         crypto_core_hchacha20(subkey.octets, nonce.octets, bytes.pointer, nil)
     }
 
-    /// Lends a context that is ready for one message under the nonce's subkey.
+    /// Calls `body` with a context initialized for one message under the nonce's subkey.
     @inline(__always)
     private func withContext(
         _ nonce: UnsafeRawBufferPointer, isSealing: Bool, _ body: (OpaquePointer) -> Bool
@@ -87,12 +86,12 @@ public final class SealingKey: Sendable {
     }
 }
 
-/// OpenSSL's contexts, made once and lent out.
+/// A pool of OpenSSL's contexts.
 ///
-/// They lie in ordinary memory, and what they are given is the subkey of a single message, never a key; once given back
-/// they hold zeros in its place. A process that is looked at between two messages has no subkey to show.
+/// They lie in ordinary memory, so they get only the subkey of a single message, never a key. When a context is
+/// returned, zeros replace the subkey: a memory dump between two messages contains none.
 ///
-/// Unchecked Sendable: the list is guarded by its lock, a context belongs to whoever took it.
+/// Unchecked Sendable: `lock` guards the list; a taken context belongs to its taker alone.
 private final class CipherContexts: @unchecked Sendable {
     static let shared = CipherContexts()
 
@@ -109,7 +108,7 @@ private final class CipherContexts: @unchecked Sendable {
     }
 
     func give(_ context: OpaquePointer) {
-        // Resetting the context would wipe it too, and then cost a search for the cipher at the next message.
+        // Resetting the context would wipe the key too, but the next message would have to look the cipher up again.
         let isForgotten = EVP_CipherInit_ex(context, nil, nil, Self.noKey, nil, 1) == 1
         precondition(isForgotten, "a context keeps its key")
         lock.withLock { $0.append(Box(context: context)) }

@@ -1,6 +1,6 @@
 import CSodium
 
-/// Bytes in locked, guarded, undumpable memory (`sodium_malloc`), wiped when the last reference goes.
+/// Bytes in locked, guarded, undumpable memory (`sodium_malloc`), wiped when the last reference is released.
 ///
 /// Unchecked Sendable: the memory is written only between creation and sharing, or by one owner under its lock.
 public final class SecretBytes: @unchecked Sendable, Equatable {
@@ -17,7 +17,7 @@ public final class SecretBytes: @unchecked Sendable, Equatable {
         sodium_memzero(base, count)
     }
 
-    /// A copy; the caller wipes its own.
+    /// A copy. The caller wipes the original.
     public convenience init(copying bytes: UnsafeRawBufferPointer) {
         self.init(count: bytes.count)
         memory.copyMemory(from: bytes)
@@ -44,7 +44,7 @@ public final class SecretBytes: @unchecked Sendable, Equatable {
         try body(memory)
     }
 
-    /// In constant time for equal lengths.
+    /// Compares in constant time for equal lengths.
     public static func == (a: SecretBytes, b: SecretBytes) -> Bool {
         constantTimeEqual(UnsafeRawBufferPointer(a.memory), UnsafeRawBufferPointer(b.memory))
     }

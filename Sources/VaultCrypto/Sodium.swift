@@ -1,12 +1,12 @@
 import CSodium
 
-/// libsodium, made ready before its first use: `sodium_malloc` before `sodium_init` aborts the process.
+/// Initializes libsodium before its first use: `sodium_malloc` before `sodium_init` aborts the process.
 enum Sodium {
     private static let isReady: Bool = sodium_init() >= 0
 
     @inline(__always)
     static func prepare() {
-        // Without a working random source nothing this program does would be safe.
+        // Without a working random source nothing in this program is safe.
         precondition(isReady, "libsodium cannot start")
     }
 }
@@ -30,12 +30,12 @@ public func randomNumber(below bound: UInt32) -> UInt32 {
     return randombytes_uniform(bound)
 }
 
-/// Overwrites `bytes` with zeros in a way the compiler cannot leave out.
+/// Overwrites `bytes` with zeros in a way that the compiler cannot optimize away.
 public func wipe(_ bytes: UnsafeMutableRawBufferPointer) {
     if let base = bytes.baseAddress { sodium_memzero(base, bytes.count) }
 }
 
-/// Compares without telling by its time where the bytes differ. Lengths are public.
+/// Compares in a time that does not depend on where the bytes differ. Lengths are public.
 public func constantTimeEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     guard a.count == b.count else { return false }
     guard a.count > 0, let first = a.baseAddress, let second = b.baseAddress else { return true }
@@ -43,7 +43,8 @@ public func constantTimeEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferP
 }
 
 extension UnsafeRawBufferPointer {
-    /// The first byte's address as libsodium takes it; of an empty buffer some address that is not read.
+    /// The first byte's address, typed as libsodium expects it; for an empty buffer an arbitrary address, which is
+    /// never read.
     @inline(__always)
     var octets: UnsafePointer<UInt8> {
         (baseAddress ?? UnsafeRawPointer(bitPattern: 16).unsafelyUnwrapped).assumingMemoryBound(

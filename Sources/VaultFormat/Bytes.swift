@@ -1,12 +1,12 @@
-/// Little-endian numbers in raw memory: every number of the format is stored so. Offsets are bytes; reading or
-/// writing past the end is a programmer's error and traps, as the layouts are fixed.
+/// Little-endian numbers in raw memory: the format stores every number so. Offsets are in bytes. Layouts are fixed, so
+/// access past the end is a programmer's error and traps.
 extension UnsafeRawBufferPointer {
     @inlinable
     public func number<T: FixedWidthInteger>(_ offset: Int, as type: T.Type = T.self) -> T {
         T(littleEndian: loadUnaligned(fromByteOffset: offset, as: T.self))
     }
 
-    /// The bytes `offset ..< offset + count` as a buffer of their own.
+    /// The bytes `offset ..< offset + count`, rebased to start at 0.
     @inlinable
     public func slice(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: self[offset..<offset + count])

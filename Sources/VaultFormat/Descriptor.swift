@@ -1,13 +1,13 @@
-/// What an extent says of itself: its sealed descriptor, and the associated data of its payload.
+/// An extent's self-description: sealed in front of its payload, and part of the payload's associated data.
 public struct Descriptor: Sendable, Hashable {
     public var role: ExtentRole
-    /// The content this is a piece of.
+    /// Number of the content that the extent belongs to.
     public var content: UInt64
     /// First plaintext byte of the content in this extent.
     public var offset: UInt64
     /// Plaintext bytes.
     public var length: UInt32
-    /// The commit that was to publish it.
+    /// Generation of the commit that was to publish it.
     public var generation: UInt64
     /// Random number of the mount that wrote it.
     public var epoch: UInt64
@@ -34,12 +34,12 @@ public struct Descriptor: Sendable, Hashable {
         bytes.setNumber(epoch, 32)
     }
 
-    /// Nil where the bytes name an unknown role, an impossible length, or a number that no content or commit can have.
+    /// Nil if the role is unknown, or the length or a number is out of range.
     public init?(decoding bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Geometry.descriptorBytes, bytes.number(0, as: UInt32.self) <= 255,
             let role = ExtentRole(rawValue: UInt8(truncatingIfNeeded: bytes.number(0, as: UInt32.self))),
             (1...UInt32(Geometry.chunkBytes)).contains(bytes.number(4)),
-            // Blocks of dead numbers are numbered from 2^62 on.
+            // Records of retired IDs are numbered from 2^62 on.
             bytes.number(8, as: UInt64.self) < 2 * Geometry.numberMax,
             bytes.number(16, as: UInt64.self) <= Geometry.numberMax,
             bytes.number(24, as: UInt64.self) <= Geometry.numberMax
@@ -61,8 +61,8 @@ public struct Descriptor: Sendable, Hashable {
 
 /// Consecutive extents that hold consecutive chunks of one content.
 ///
-/// `length` exceeds a chunk only where `offset` is a whole number of chunks: then every chunk but the last is
-/// full, and each begins `Geometry.sectorsPerChunk` sectors after the one before.
+/// `length` exceeds a chunk only if `offset` is a multiple of a chunk: then every chunk but the last is full, and each
+/// begins `Geometry.sectorsPerChunk` sectors after the one before.
 public struct ExtentRun: Sendable, Hashable {
     /// First plaintext byte in the content.
     public var offset: UInt64
@@ -81,7 +81,7 @@ public struct ExtentRun: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    /// Bytes of a content that are lost, as runs that have no sectors: reading them is an error, and giving them back
+    /// Runs that stand for lost bytes of a content. They have no sectors: reading them is an error, and freeing them
     /// frees nothing.
     ///
     /// - Parameter range: ends at `Geometry.numberMax` at most.
@@ -90,10 +90,10 @@ public struct ExtentRun: Sendable, Hashable {
         var runs: [ExtentRun] = []
         var offset = range.lowerBound
         while offset < range.upperBound {
-            // What is left of a chunk, then whole ones.
+            // First the rest of a chunk, then whole chunks.
             let most = offset % chunk == 0 ? Geometry.lostBytesMax : chunk - offset % chunk
             let length = min(range.upperBound - offset, most)
-            // Numbered so that neighbours are one run where they can be.
+            // Sectors are numbered so that neighbouring runs can be joined.
             let sector = Geometry.lostSector + offset / chunk * UInt64(Geometry.sectorsPerChunk)
             runs.append(ExtentRun(offset: offset, length: length, sector: sector, generation: 0, epoch: 0))
             offset += length
@@ -101,14 +101,14 @@ public struct ExtentRun: Sendable, Hashable {
         return runs
     }
 
-    /// Whether its bytes are lost; see `lost(_:)`.
+    /// Whether the run stands for lost bytes; see `lost(_:)`.
     public var isLost: Bool {
         sector >= Geometry.lostSector && sector < Geometry.numberMax && offset < Geometry.numberMax
             && length > 0 && length <= Geometry.lostBytesMax
             && (length <= UInt64(Geometry.chunkBytes) || offset % UInt64(Geometry.chunkBytes) == 0)
     }
 
-    /// The offset behind it; farther on than its own, whatever a row says that makes no sense.
+    /// The offset after the run. Always greater than `offset`, even for an invalid row.
     public var following: UInt64 { min(offset, 1 << 62) + min(max(length, 1), 1 << 62) }
 
     public var chunkCount: Int {
@@ -116,22 +116,22 @@ public struct ExtentRun: Sendable, Hashable {
         return Int(whole) + (rest > 0 ? 1 : 0)
     }
 
-    /// Plaintext bytes of the chunk with this number within the run.
+    /// Plaintext bytes of chunk `index` of the run.
     public func plainBytes(ofChunk index: Int) -> Int {
         Int(min(length - UInt64(index) * UInt64(Geometry.chunkBytes), UInt64(Geometry.chunkBytes)))
     }
 
-    /// First sector of the chunk with this number within the run.
+    /// First sector of chunk `index` of the run.
     public func sector(ofChunk index: Int) -> UInt64 { sector + UInt64(index * Geometry.sectorsPerChunk) }
 
-    /// Sectors the whole run takes.
+    /// Sectors of the whole run.
     public var sectorCount: Int {
         let count = chunkCount
         return (count - 1) * Geometry.sectorsPerChunk
             + Geometry.sectors(forPlaintext: plainBytes(ofChunk: count - 1))
     }
 
-    /// True where `next` continues this run, so that both are one row.
+    /// Whether `next` continues this run, so that one row can hold both.
     public func isContinued(by next: ExtentRun) -> Bool {
         next.generation == generation && next.epoch == epoch && offset + length == next.offset
             && length % UInt64(Geometry.chunkBytes) == 0 && offset % UInt64(Geometry.chunkBytes) == 0

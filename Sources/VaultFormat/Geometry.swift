@@ -1,15 +1,15 @@
-/// The version of the format this program writes, and the newest it reads.
+/// The format version that this program writes, and the newest that it reads.
 public let formatVersion: UInt16 = 1
 
 /// Sizes that every vault of this format version shares. See the format specification, *Space*.
 public enum Geometry {
-    /// The unit in which a segment is given out.
+    /// The unit of allocation within a segment.
     public static let sectorBytes = 512
     /// File content is sealed in pieces of this many plaintext bytes: the kernel's read-ahead unit.
     public static let chunkBytes = 128 * 1024
-    /// A catalogue page as it is stored.
+    /// A stored catalogue page.
     public static let pageBytes = 4096
-    /// What a page holds: the rest is its nonce (24) and tag (16).
+    /// Plaintext bytes of a page: the rest is its nonce (24) and tag (16).
     public static let pagePlainBytes = pageBytes - nonceBytes - tagBytes
     public static let sectorsPerPage = pageBytes / sectorBytes
 
@@ -17,7 +17,7 @@ public enum Geometry {
     public static let tagBytes = 16
     public static let keyBytes = 32
 
-    /// What an extent carries before its payload: nonce, sealed descriptor, descriptor's tag.
+    /// Bytes before an extent's payload: nonce, sealed descriptor, the descriptor's tag.
     public static let extentHeaderBytes = nonceBytes + descriptorBytes + tagBytes
     public static let descriptorBytes = 40
     public static let extentOverheadBytes = extentHeaderBytes + tagBytes
@@ -28,38 +28,38 @@ public enum Geometry {
         (plainBytes + extentOverheadBytes + sectorBytes - 1) / sectorBytes
     }
 
-    /// A whole chunk's sectors: chunks of a run follow each other at this distance.
+    /// Sectors of a whole chunk: the distance between chunks of a run.
     public static let sectorsPerChunk = sectors(forPlaintext: chunkBytes)
 
-    /// A chunk that finds no run of free sectors is split into at most this many extents.
+    /// If no free run holds a chunk, the chunk is split into at most this many extents.
     public static let chunkPiecesMax = 8
 
     public static let segmentBytesMin: UInt64 = 4 << 20
-    /// The least that a header may name: what tests make, so that a small vault has hundreds of segments.
+    /// The smallest size that a header may name. Tests use it, so that a small vault has hundreds of segments.
     public static let segmentBytesLeast: UInt64 = 512 << 10
     public static let segmentBytesUsual: UInt64 = 16 << 20
     public static let segmentBytesMax: UInt64 = 4 << 30
-    /// Up to here larger spaces have larger segments rather than more.
+    /// Segment sizes are chosen so that a space has at most this many, up to `segmentBytesMax`.
     public static let segmentsPerSpaceMax: UInt64 = 16_384
-    /// Segments are numbered below this, so that their counts take 16 MiB of memory at most.
+    /// Segment numbers are below this, so that the usage counts take at most 16 MiB of memory.
     public static let segmentsMax = 1 << 22
-    /// No number that counts commits, contents or bytes exceeds this: far from where sums overflow.
+    /// No count of commits, contents or bytes exceeds this, so that sums cannot overflow.
     public static let numberMax: UInt64 = 1 << 62
-    /// Numbers of inodes, contents and names go up to here: what reads them takes more, so that the next one is one. In
-    /// `dead` the blocks of inodes are numbered below 2^40, and those of contents from there on.
+    /// The largest number of an inode, content or name. Readers accept larger ones, so that the next number is valid
+    /// too. In the table `retired` the blocks of inodes are numbered below 2^40, those of contents from 2^40 on.
     public static let idMax: UInt64 = 1 << 50 - 1
-    /// No file is larger: a sparse one neither. An exbibyte.
+    /// The largest file, sparse ones included: an exbibyte.
     public static let fileBytesMax: UInt64 = 1 << 60
-    /// Runs from this sector on stand for bytes that are lost. Far behind all sectors that there can be.
+    /// Runs from this sector on stand for lost bytes. Far beyond every real sector.
     public static let lostSector: UInt64 = 1 << 61
-    /// Bytes that one such run stands for at most: far from where their count of sectors overflows.
+    /// The most bytes of one such run: its count of sectors cannot overflow.
     public static let lostBytesMax: UInt64 = 1 << 40
     public static let spacesMax = 8
-    /// A space smaller than this cannot hold its catalogue twice and a photo.
+    /// A smaller space could not hold two copies of its catalogue and a photo.
     public static let spaceBytesMin: UInt64 = 16 << 20
 
-    /// Segments of this many bytes serve a space of `spaceBytes`: at most 16,384 of them, 16 MiB where that
-    /// suffices, less only for spaces under 64 MiB.
+    /// The segment size for a space of `spaceBytes`: 16 MiB, less only for spaces under 64 MiB, more if there would be
+    /// over 16,384 segments.
     public static func segmentBytes(forSpace spaceBytes: UInt64) -> UInt64 {
         var bytes = spaceBytes < 4 * segmentBytesUsual ? segmentBytesMin : segmentBytesUsual
         while bytes < segmentBytesMax && bytes * segmentsPerSpaceMax < spaceBytes { bytes *= 2 }
@@ -72,14 +72,14 @@ public enum Geometry {
     }
 }
 
-/// What an extent holds.
+/// The kind of an extent's payload.
 public enum ExtentRole: UInt8, Sendable {
     case content = 1
     case thumbnail = 2
     case identity = 3
 }
 
-/// What a sealed 4 KiB page holds.
+/// The kind of a sealed 4 KiB page.
 public enum PageRole: UInt8, Sendable {
     case catalogue = 17
     case sectorBitmap = 18

@@ -12,7 +12,7 @@ public enum HeaderLayout {
     public static let kdfPassesOffset = 32
     public static let saltOffset = 40
     public static let saltBytes = 16
-    /// The bytes before the slots, every slot's associated data.
+    /// Bytes before the slots. They are part of every slot's associated data.
     public static let clearBytes = 64
     public static let slotsOffset = clearBytes
     public static let checksumOffset = copyBytes - checksumBytes
@@ -31,8 +31,8 @@ public enum HeaderLayout {
     public static func slotOffset(_ index: Int) -> Int { slotsOffset + index * slotBytes }
 }
 
-/// Bounds of what a header may ask of the machine that opens it: nothing tells whose it is before that is done. With
-/// what the program itself takes a password costs less than 512 MB and, here, 20 s.
+/// Bounds of the cost that a header may impose on the machine: a header cannot be authenticated before the password is
+/// stretched. Including the program's own memory a password costs less than 512 MB and, on our machine, 20 s.
 public enum KDFLimits {
     public static let memoryBytes: ClosedRange<UInt64> = 8 << 20...448 << 20
     public static let passes: ClosedRange<UInt32> = 1...64

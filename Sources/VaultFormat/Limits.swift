@@ -1,26 +1,26 @@
-/// Bounds of what an open space keeps in memory or does at once: caches, pools, batches and backlogs.
+/// Bounds of an open space's caches, pools, batches and backlogs.
 ///
-/// No byte and no result depends on them. They are passed in when a space is opened, so that tests run with `least` as
-/// well: a bound that no test reaches hides mistakes.
+/// No stored byte and no result depends on them. They are passed in when a space is opened, so that tests can use
+/// `least`: a bound that no test reaches hides bugs.
 public struct Limits: Sendable, Hashable {
     // VaultStore.
 
-    /// Segments whose sector bits are kept in memory, besides those that an unpublished commit or a write holds.
+    /// Segments whose sector bits are cached, in addition to those that an unpublished commit or a write needs.
     public var bitmapSegments = 64
-    /// Bytes that these may take: fewer segments where segments are large, but four.
+    /// Bytes of that cache: large segments reduce the number of cached ones, but not below four.
     public var bitmapBytes = 16 << 20
-    /// Nodes of each page map, besides changed ones.
+    /// Cached nodes of each page map, in addition to dirty ones.
     public var mapNodes = 512
     /// Open segment files.
     public var openSegments = 400
-    /// Catalogue pages that are written by one call.
+    /// Catalogue pages written by one call.
     public var pagesPerWrite = 64
-    /// Page slots that are given disk blocks at a time in a vault that grows: 2 MiB of each copy.
+    /// Page slots that get disk blocks at a time in a vault that grows: 2 MiB of each copy.
     public var slotsPerStep = 512
-    /// Buffers for sealed chunks that are kept for the next write.
+    /// Buffers for sealed chunks that are pooled for the next write.
     public var chunkBuffers = 6
-    /// Bytes given back and not yet reusable at which writers wait; more only where this is less than an eighth of
-    /// what is in use.
+    /// Writers wait while more freed bytes than this are not reusable yet; the bound is an eighth of the bytes in use
+    /// if that is more.
     public var backlogBytes: UInt64 = 16 << 20
     /// Bytes overwritten in one step.
     public var overwriteStepBytes: UInt64 = 4 << 20
@@ -32,55 +32,57 @@ public struct Limits: Sendable, Hashable {
 
     // PhotoLibrary.
 
-    /// Inodes kept in memory that nobody uses.
+    /// Cached inodes that nothing uses.
     public var cachedInodes = 16_384
-    /// Chunks of all files that are not sealed yet.
+    /// Dirty chunks of all files.
     public var dirtyChunks = 128
-    /// Buffers of such chunks, and of replies, that are kept for the next request.
+    /// Buffers of chunks and of replies that are pooled for the next request.
     public var keptChunks = 16
     public var keptReplies = 4
-    /// Entries up to which a directory's names are read to remember their hashes, and hashes remembered of one.
+    /// Largest directory whose names are read to cache their hashes, in entries; most hashes cached of one directory.
     public var readNames = 256
     public var nameHashes = 1 << 18
-    /// Threads remembered that received ESTALE and may retry.
+    /// Threads that received ESTALE and may retry.
     public var retries = 1024
-    /// Threads remembered that found a file in a day and may link it; twice as many at most.
+    /// Threads that looked a file up in a day and may link it; at most twice as many are remembered.
     public var dayLookups = 1024
-    /// Identity records that one durable commit writes, and one that a program waits for.
+    /// Identity records that one durable commit writes; the same of a commit that a program waits for.
     public var records = 8192
     public var awaitedRecords = 64
-    /// Identity records read with the catalogue's lock held once, and sealed by one call.
+    /// Identity records read per acquisition of the catalogue's lock; sealed by one call.
     public var recordsPerLock = 64
     public var recordsPerWrite = 512
     /// Extent rows deleted in one transaction.
     public var reapedRows = 1000
-    /// Trash rows looked at in one query.
+    /// Trash rows read by one query.
     public var trashRows = 100
-    /// Files that changed since the newest durable root and are remembered, to be named where they cannot be written;
-    /// twice as many at most.
+    /// Remembered files that changed since the newest durable root, to be named if they cannot be written; at most
+    /// twice as many.
     public var unwrittenFiles = 4096
-    /// Runs, and segments, whose allocation a check compares at a time.
+    /// Runs and segments whose allocation a check compares at a time.
     public var checkedRuns = 1 << 18
     public var checkedSegments = 1024
-    /// Bytes of a file that are compared with photos while others wait for the file, or for its directory: some 50 ms.
+    /// Bytes of a file that may be compared with photos while other requests wait for the file or its directory: some
+    /// 50 ms.
     public var briefComparisonBytes: UInt64 = 32 << 20
-    /// Requests that compare more at the same time; each occupies a thread that serves others.
+    /// Concurrent requests that compare more; each occupies a thread that could serve others.
     public var longComparisons = 8
-    /// Files that wait for the follow-up in memory; the others are taken up by the next session.
+    /// Files in memory that wait for classification; the next session classifies the others.
     public var waitingFiles = 65_536
-    /// Bytes of pictures kept in memory that the vault does not keep: a screen full of large ones.
+    /// Bytes of pictures held in memory because the vault does not keep them: a screenful of large ones.
     public var heldPictureBytes = 16 << 20
-    /// Pictures remembered that cannot be made; of others that is found out again.
+    /// Remembered pictures that cannot be made; others are attempted again.
     public var impossiblePictures = 4096
-    /// Photos looked at in one go: whose pictures are made ahead, and whose are dropped.
+    /// Photos per query: of those that need thumbnails, and of those whose thumbnails are dropped.
     public var backgroundThumbnails = 64
     public var thinnedPhotos = 64
-    /// Bytes that one copy_file_range(2) copies: between two it can be interrupted.
+    /// Bytes that one copy_file_range(2) copies: the copying program can be interrupted between two.
     public var copiedBytes = 16 << 20
 
     // FuseBridge.
 
-    /// Notifications that wait for the kernel. It takes hundreds of thousands a second; of more it is told all at once.
+    /// Notifications queued for the kernel, which takes hundreds of thousands a second. On overflow one notification
+    /// covers all.
     public var waitingNotices = 65_536
 
     public init() {}
@@ -106,7 +108,7 @@ public struct Limits: Sendable, Hashable {
         limits.keptReplies = 0
         limits.readNames = 1
         limits.nameHashes = 1
-        // Fewer would not do: each thread that works at once may be told to retry, or link what it found.
+        // Fewer do not work: every concurrent thread may have to retry, or link a file it looked up.
         limits.retries = 64
         limits.dayLookups = 64
         limits.records = 1
@@ -126,7 +128,8 @@ public struct Limits: Sendable, Hashable {
         limits.backgroundThumbnails = 1
         limits.thinnedPhotos = 1
         limits.copiedBytes = 64 << 10
-        // Kernels before 6.16 cannot be told all at once: there an overflow leaves names to their timeouts.
+        // `waitingNotices` stays: kernels before 6.16 have no such notification, and an overflow leaves dentries to
+        // their timeouts.
         return limits
     }()
 }

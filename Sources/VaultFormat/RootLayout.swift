@@ -7,28 +7,28 @@ public enum RootLayout {
     public static let epochOffset = 16
     public static let bootHashOffset = 24
     public static let bootHashBytes = 32
-    /// Generation of the durable root a soft one builds on; of the one before, in a durable root.
+    /// Generation of the previous durable root: in a soft root, of the one that it builds on.
     public static let baseOffset = 56
     public static let releasedOffset = 64
     public static let pairCountOffset = 72
-    // Where mounts put what they write since the space was taken over from one that may still be writing.
-    /// 1 more than the slot of the durable ring that is left out, 0 for none.
+    // Placement of writes after a takeover from a mount that may still be writing.
+    /// 1 more than the avoided slot of the durable ring, 0 for none.
     public static let avoidedRootOffset = 9
-    /// Number of the first pair whose slots are the ones above, 0 where no side is preferred (2 bytes).
+    /// Number of the first pair above the split, 0 if no side is preferred (2 bytes).
     public static let splitPairOffset = 10
-    /// 1: slots are given out from those above; 0: from those below.
+    /// 1: slots are allocated above the split; 0: below.
     public static let isAboveOffset = 12
-    /// Segment from which on free sectors are given out.
+    /// Segment where the allocation of sectors starts.
     public static let startSegmentOffset = deltaOffset + MapLayout.referenceBytes
     public static let objectsOffset = 80
     public static let objectBytes = 48
     public static let deltaOffset = objectsOffset + MapObject.allCases.count * objectBytes
-    /// Most sectors that were ever in use at once: what a vault of one space takes on its host.
+    /// Most sectors ever in use at once: the disk that a vault of one space takes on its host.
     public static let peakSectorsOffset = deltaOffset + 40
     public static let pairsOffset = peakSectorsOffset + 8
     public static let pairBytes = 8
     public static let pairsMax = (Geometry.pagePlainBytes - pairsOffset) / pairBytes
-    /// Slots that all pairs together have at most: 256 GiB of pages, whose bits take 8 MiB.
+    /// Most slots of all pairs together: 256 GiB of pages, whose bits take 8 MiB.
     public static let slotsMax = 1 << 26
 
     // An object: its pages and the root of its map.
@@ -36,7 +36,7 @@ public enum RootLayout {
     public static let objectLevelsOffset = 4
     public static let objectReferenceOffset = 8
 
-    /// The first slots of the first pair of page segments are roots and nothing else.
+    /// The first slots of the first pair of page segments hold roots and the claim, never other pages.
     public static let rootSlots = 16
     public static let durableSlots = 0..<4
     public static let softSlots = 4..<12
@@ -44,26 +44,26 @@ public enum RootLayout {
     public static let claimSlot = 12
 }
 
-/// Byte layout of a claim's plaintext: the page by which a mount that writes says that nobody else may. See the format
-/// specification, *Claims*.
+/// Byte layout of a claim's plaintext. A claim is the page by which a writing mount excludes other writers. See the
+/// format specification, *Claims*.
 public enum ClaimLayout {
-    /// Random, of each mount that writes.
+    /// Random number of the writing mount.
     public static let ownerOffset = 0
     public static let ownerBytes = 16
-    /// Keyed hash of what tells the computer from others.
+    /// Keyed hash of the computer's identity.
     public static let machineOffset = 16
     /// Keyed hash of its boot id.
     public static let bootOffset = 48
     public static let markBytes = 32
     /// Inode number of the pid namespace.
     public static let namespaceOffset = 80
-    /// Start time of the process, in clock ticks since the kernel's.
+    /// Start time of the process, in clock ticks since boot.
     public static let startOffset = 88
-    /// Number of the process in its namespace.
+    /// ID of the process in its namespace.
     public static let processOffset = 96
 }
 
-/// The paged objects of a space. Each has a map of its own.
+/// The paged objects of a space. Each has its own map.
 public enum MapObject: Int, CaseIterable, Sendable {
     /// SQLite's database.
     case catalogue = 0
@@ -86,13 +86,13 @@ public enum MapObject: Int, CaseIterable, Sendable {
 
 /// Layout of map nodes and of the pages that carry bits and counts.
 public enum MapLayout {
-    /// References a node holds.
+    /// References in a node.
     public static let fanout = 112
     /// Slot (4), tag of copy A (16), tag of copy B (16).
     public static let referenceBytes = 36
     public static let absentSlot: UInt32 = .max
     public static let levelsMax = 4
-    /// Pages that a tree of `levelsMax` levels holds.
+    /// Most pages of a tree of `levelsMax` levels.
     public static let pagesMax = fanout * fanout * fanout * fanout
 
     public static let bitsPerPage = 16_384
@@ -100,7 +100,7 @@ public enum MapLayout {
     public static let countsPerPage = 1_000
 }
 
-/// Layout of delta pages: what one commit took and gave back. See the format specification, *Deltas*.
+/// Layout of delta pages: a commit's allocated and freed sectors and slots. See the format specification, *Deltas*.
 public enum DeltaLayout {
     public static let generationOffset = 0
     public static let countOffset = 8

@@ -1,61 +1,61 @@
 public import LinuxIO
 
-/// What can go wrong with a vault as a whole. Exit codes are the command's.
+/// Errors of a vault as a whole. The command maps them to exit codes.
 public enum VaultError: Error, Sendable, Equatable {
-    /// No such vault, or not one: the path.
+    /// There is no vault at this path.
     case notAVault(String)
     /// A format version this program does not know.
     case unsupportedVersion(Int)
     /// Both copies of the header fail their checksum.
     case headerDamaged
-    /// Wrong password, unused space, damaged slot: nothing tells them apart.
+    /// Wrong password, unused space or damaged slot: they are indistinguishable.
     case noSpaceOpens
     /// Another process has the vault open.
     case inUse
-    /// Another computer has the space open for writing, or had and did not close it.
+    /// Another computer has the space open for writing, or did not close it.
     case claimed
-    /// A new password that already opens a space.
+    /// The new password already opens a space.
     case passwordTaken
     /// Every space opens with one of the given passwords.
     case noUnusedSpace
-    /// Another space was asked for in a vault that has one.
+    /// Another space was requested in a vault of one space.
     case singleSpace
-    /// A header that is put back is not this vault's: why, in words without a secret.
+    /// The header to restore is not this vault's: the reason, without secrets.
     case foreignHeader(String)
-    /// This machine cannot give the memory, in bytes, that stretching a password takes.
+    /// This machine lacks the memory, in bytes, for stretching a password.
     case kdfMemory(UInt64)
     case noRoom
-    /// The file system takes no file of the size of all spaces: FAT, of more than 4 GiB.
+    /// The file of all spaces is too large for the host file system: FAT ends at 4 GiB.
     case fileTooLarge
-    /// `create` into a directory that has something in it: the path.
+    /// The directory for `create` or a backup is not empty: the path.
     case notEmpty(String)
-    /// A copy that a backup has begun and not finished.
+    /// The vault is a copy whose first backup was interrupted.
     case unfinishedCopy
-    /// The destination of a backup is a vault of its own.
+    /// The destination of a backup is another vault.
     case otherVault
-    /// What is damaged, in words without a secret.
+    /// The damaged part, described without secrets.
     case damaged(String)
-    /// Why a size cannot be.
+    /// The size is invalid: the reason.
     case invalidSize(String)
-    /// The space, or the vault, cannot be written: why.
+    /// The space or the vault cannot be written: the reason.
     case notWritable(WriteStop)
-    /// Whoever asked for it wants it no more: what `progress` throws to end a long piece of work.
+    /// Cancelled: `progress` throws this to end a long operation.
     case interrupted
-    /// A failed system call and what was being done, in words without a photo's name.
+    /// A failed system call and the operation, described without a photo's name.
     case system(Errno, String)
 }
 
-/// What can go wrong inside an open space.
+/// Errors of an open space.
 public enum StoreError: Error, Sendable, Equatable {
     /// The space, or the disk under it, is full.
     case noRoom
-    /// Bytes that do not open with the key.
+    /// Bytes are missing, cannot be authenticated, or contradict each other.
     case damaged
     case io(Errno)
     case readOnly
-    /// A segment that is to be written has no file, or another has its name: its number.
+    /// A segment to be written has no file, or another file has its name: its number.
     case segmentMissing(Int)
-    /// The file of a segment that is to be written ends too early: its number.
+    /// The file of a segment to be written is too short: its number.
     case segmentShort(Int)
 
     init(_ error: Errno) { self = error.meansNoRoom ? .noRoom : .io(error) }

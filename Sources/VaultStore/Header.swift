@@ -3,11 +3,11 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// The header of a vault as it stands in one copy: 4096 bytes. See the format specification, *Header*.
+/// One copy of a vault's header: 4096 bytes. See the format specification, *Header*.
 struct Header: Sendable {
     private(set) var bytes: [UInt8]
 
-    /// A new header: random where nothing else is said, every slot random.
+    /// Makes a header with a random salt. Its slots and the bytes behind them are random.
     init(spaces: Int, segmentBytes: UInt64, kdf: KDFParameters) {
         bytes = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
         bytes.withUnsafeMutableBytes { bytes in
@@ -30,9 +30,9 @@ struct Header: Sendable {
         case damaged
     }
 
-    /// Reads the first valid copy of an open `obscura.vault`; repairs the other when `mayRepair`.
+    /// Reads the first valid copy of an open `obscura.vault`; repairs the other if `mayRepair`.
     ///
-    /// Sizes and versions are judged before any cryptography: a header cannot ask for absurd memory.
+    /// Sizes and versions are validated before any cryptography: a header cannot demand absurd memory.
     static func read(
         _ descriptor: Int32, calls: any FileSystemCalls, mayRepair: Bool
     ) throws(VaultError) -> Header {
@@ -55,7 +55,7 @@ struct Header: Sendable {
         throw .headerDamaged
     }
 
-    /// Of copy A and copy B, whether it is valid and, if it is the second valid one, like the first.
+    /// Whether copy A and copy B are valid. If both are and they differ, B counts as invalid.
     static func copyStates(_ descriptor: Int32, calls: any FileSystemCalls) -> [Bool] {
         let copies = readCopies(descriptor, calls: calls)
         var states = copies.map { copy in
@@ -66,7 +66,7 @@ struct Header: Sendable {
         return states
     }
 
-    /// Both copies; one that cannot be read is empty.
+    /// Reads both copies; an unreadable one is empty.
     private static func readCopies(_ descriptor: Int32, calls: any FileSystemCalls) -> [[UInt8]] {
         HeaderLayout.copyOffsets.map { offset in
             var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
@@ -115,7 +115,7 @@ struct Header: Sendable {
         throw .headerDamaged
     }
 
-    /// The bytes of an `obscura.vault` with this header: both copies, in random bytes.
+    /// The bytes of an `obscura.vault` with this header: both copies, surrounded by random bytes.
     func image() -> [UInt8] {
         var image = [UInt8](repeating: 0, count: Int(HeaderLayout.fileBytes))
         image.withUnsafeMutableBytes { fillRandom($0) }
@@ -125,15 +125,15 @@ struct Header: Sendable {
         return image
     }
 
-    /// What a vault keeps for life: number of spaces, segment size, key derivation and its random salt.
+    /// The fields that never change: number of spaces, segment size, key derivation and its random salt.
     var clearBytes: ArraySlice<UInt8> { bytes[0..<HeaderLayout.clearBytes] }
 
     var spaceCount: Int { Int(number(HeaderLayout.spaceCountOffset, as: UInt8.self)) }
     var segmentBytes: UInt64 { number(HeaderLayout.segmentBytesOffset) }
     var layout: SegmentLayout { Self.layout(ofClearFields: clearFields) }
-    /// What stands before the slots: the same, and no other vault's, as long as the vault lives.
+    /// The bytes before the slots. They identify the vault and never change.
     var clearFields: [UInt8] { Array(bytes[0..<HeaderLayout.clearBytes]) }
-    /// - Parameter fields: those of a valid header, or of what was made from one.
+    /// - Parameter fields: the clear fields of a valid header, or a copy of them.
     static func layout(ofClearFields fields: [UInt8]) -> SegmentLayout {
         fields.withUnsafeBytes { bytes in
             SegmentLayout(
@@ -150,7 +150,7 @@ struct Header: Sendable {
         bytes.withUnsafeBytes { $0.number(offset) }
     }
 
-    /// Computes the checksum anew.
+    /// Recomputes the checksum.
     private mutating func seal() {
         bytes.withUnsafeMutableBytes { bytes in
             hash(
@@ -159,7 +159,7 @@ struct Header: Sendable {
         }
     }
 
-    /// Writes copy A, syncs, writes copy B, syncs: one of them is whole at any moment.
+    /// Writes copy A, syncs, writes copy B, syncs: at any moment one of them is whole.
     func write(_ descriptor: Int32, calls: any FileSystemCalls) throws(VaultError) {
         for copy in 0..<2 { try write(descriptor, calls: calls, copy: copy) }
     }
@@ -173,7 +173,7 @@ struct Header: Sendable {
 
     // MARK: Slots
 
-    /// The password, stretched: what opens and seals slots. One Argon2id run.
+    /// Stretches the password to the secret that opens and seals slots. One Argon2id run.
     func stretched(
         _ password: SecretBytes, by stretcher: any PasswordStretcher
     ) throws(VaultError) -> SecretBytes {
@@ -182,9 +182,9 @@ struct Header: Sendable {
         return try stretcher.stretch(password, salt: salt, parameters: kdf)
     }
 
-    /// Tries every slot, always, in constant work; the space key and number of the one that opens.
+    /// Tries every slot, in constant work. Returns the key and number of the space whose slot opens.
     ///
-    /// - Parameter willTry: told of each slot before it is tried.
+    /// - Parameter willTry: called with each slot before it is tried.
     func openSlots(
         _ stretched: SecretBytes, willTry: (_ slot: Int) -> Void = { _ in }
     ) -> (key: SecretBytes, space: Int)? {
@@ -252,7 +252,7 @@ struct Header: Sendable {
         seal()
     }
 
-    /// Fills a slot with random bytes: what its key sealed is gone for good.
+    /// Fills a slot with random bytes: everything sealed with its key is lost for good.
     mutating func clearSlot(_ space: Int) {
         bytes.withUnsafeMutableBytes {
             fillRandom($0.slice(HeaderLayout.slotOffset(space), HeaderLayout.slotBytes))
@@ -263,7 +263,8 @@ struct Header: Sendable {
     /// A slot's associated data: the clear fields and the slot's number.
     private func associated(_ slot: Int) -> [UInt8] { clearBytes + [UInt8(slot)] }
 
-    /// AEADs do not commit to their key; this does: BLAKE2b under the stretched password of number and nonce.
+    /// Computes the slot's commitment to its key, as AEADs do not commit: BLAKE2b of slot number and nonce, keyed with
+    /// a key derived from the stretched password.
     private func commit(
         _ stretched: SecretBytes, _ slot: Int, _ nonce: UnsafeRawBufferPointer,
         into out: UnsafeMutableRawBufferPointer

@@ -5,8 +5,8 @@ public import VaultFormat
 #endif
 
 extension Limits {
-    /// The limits with which this process opens spaces: those of production. In a debug build whose environment has
-    /// `OBSCURA_LIMITS=least`, the least; the vaults that it makes have the smallest segments then.
+    /// The limits with which this process opens spaces: `production`; `least` in a debug build with
+    /// `OBSCURA_LIMITS=least` in its environment, whose new vaults then have the smallest segments.
     public static let ofProcess: Limits = {
         #if DEBUG
             if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }

@@ -1,7 +1,7 @@
 import VaultCrypto
 import VaultFormat
 
-/// What a sealed page is, bound into its associated data. See the format specification, *Pages*.
+/// The identity of a sealed page, bound into its associated data. See the format specification, *Pages*.
 struct PageIdentity: Sendable, Hashable {
     var role: PageRole
     var object: UInt8 = 0
@@ -54,8 +54,8 @@ struct PageCodec: Sendable {
         return Tag(UnsafeRawBufferPointer(tag))
     }
 
-    /// Opens `page` into `plain` (4056 bytes at least). False where it is not what `identity` says, or its tag is
-    /// not `expected`.
+    /// Opens `page` into `plain` (4056 bytes at least). Returns false if it is not the page of `identity`, or its tag
+    /// is not `expected`.
     func open(
         _ page: UnsafeRawBufferPointer, as identity: PageIdentity, copy: UInt8, expected: Tag?,
         into plain: UnsafeMutableRawBufferPointer

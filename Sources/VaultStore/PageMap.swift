@@ -1,6 +1,6 @@
 import VaultFormat
 
-/// Where a page or map node lies, and the tags with which its two copies must open.
+/// Slot of a page or map node, and the tags of its two copies.
 struct Reference: Sendable, Equatable {
     var slot: UInt32
     var tagA: Tag
@@ -46,13 +46,13 @@ struct Tag: Sendable, Equatable {
     }
 }
 
-/// A node of a page map, opened.
+/// A decoded node of a page map.
 final class MapNode {
     var references = [Reference](repeating: .absent, count: MapLayout.fanout)
     var isDirty = false
 }
 
-/// Number of a node: level 0 refers to pages, level n to nodes of level n - 1.
+/// Position of a node: level 0 refers to pages, level n to nodes of level n - 1.
 struct NodeKey: Hashable, Sendable {
     var level: Int
     var index: Int
@@ -61,7 +61,7 @@ struct NodeKey: Hashable, Sendable {
     var place: Int { index % MapLayout.fanout }
 }
 
-/// The copy-on-write tree that says where the pages of one object lie. Everything happens under the space's lock.
+/// The copy-on-write tree from the pages of one object to their slots. Under the space's lock.
 struct PageMap {
     let object: MapObject
     var pageCount: UInt32
@@ -88,7 +88,7 @@ struct PageMap {
         return levels == 0 ? 0 : pages
     }
 
-    /// Opens a node from where its parent says it lies.
+    /// Opens a node by its parent's reference.
     typealias NodeLoader = (_ key: NodeKey, _ reference: Reference) throws(StoreError) -> MapNode
 
     mutating func node(_ key: NodeKey, load: NodeLoader) throws(StoreError) -> MapNode? {
@@ -101,21 +101,21 @@ struct PageMap {
         return loaded
     }
 
-    /// Where a node lies, as its parent or the root record says.
+    /// Reference to a node, from its parent or the root record.
     mutating func reference(ofNode key: NodeKey, load: NodeLoader) throws(StoreError) -> Reference {
         if key.level == levels - 1 { return key.index == 0 ? root : .absent }
         guard key.level < levels else { return .absent }
         return try node(key.parent, load: load)?.references[key.place] ?? .absent
     }
 
-    /// Where a page lies; absent when it was never written.
+    /// Reference to a page; absent if it was never written.
     mutating func reference(ofPage page: Int, load: NodeLoader) throws(StoreError) -> Reference {
         guard page < capacity(levels) else { return .absent }
         let leaf = NodeKey(level: 0, index: page / MapLayout.fanout)
         return try node(leaf, load: load)?.references[page % MapLayout.fanout] ?? .absent
     }
 
-    /// The node to change, made where there is none, with all its ancestors; all marked dirty.
+    /// Returns a node for changing; creates it if it is missing. Marks it and its ancestors dirty.
     private mutating func dirtyNode(_ key: NodeKey, load: NodeLoader) throws(StoreError) -> MapNode {
         let found: MapNode
         if let loaded = try node(key, load: load) {
@@ -129,7 +129,7 @@ struct PageMap {
         return found
     }
 
-    /// Makes the path to a page dirty, so that a new place can be entered; grows the tree where needed.
+    /// Marks the path to a page dirty, so that a new reference can be set; adds levels if needed.
     mutating func makeDirty(page: Int, load: NodeLoader) throws(StoreError) {
         while page >= capacity(levels) {
             levels += 1
@@ -144,7 +144,7 @@ struct PageMap {
         _ = try dirtyNode(NodeKey(level: 0, index: page / MapLayout.fanout), load: load)
     }
 
-    /// Enters a page's new place. The path is dirty already.
+    /// Sets a page's new reference. The path must be dirty already.
     mutating func set(page: Int, _ reference: Reference) {
         guard let leaf = nodes[NodeKey(level: 0, index: page / MapLayout.fanout)], leaf.isDirty else {
             preconditionFailure("the path of a changed page is dirty")
@@ -152,7 +152,7 @@ struct PageMap {
         leaf.references[page % MapLayout.fanout] = reference
     }
 
-    /// Enters a node's new place in its parent or as the root.
+    /// Sets a node's new reference in its parent or as the root.
     mutating func set(node key: NodeKey, _ reference: Reference) {
         if key.level == levels - 1 {
             root = reference
@@ -170,7 +170,7 @@ struct PageMap {
             .sorted { ($0.key.level, $0.key.index) < ($1.key.level, $1.key.index) }
     }
 
-    /// Goes back to the tree of a published root, after a commit failed.
+    /// Reverts to the tree of a published root after a failed commit.
     mutating func restore(levels: Int, root: Reference) {
         self.levels = levels
         self.root = root

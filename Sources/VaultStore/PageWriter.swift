@@ -7,7 +7,7 @@ struct SlotPlace: Sendable, Equatable {
     var sectorB: UInt64
 }
 
-/// Seals pages one after the other and writes those that lie side by side in one go, both copies.
+/// Seals pages in sequence and writes adjacent ones by one call for each copy.
 struct PageWriter: ~Copyable {
     private let files: SegmentFiles
     private let codec: PageCodec
@@ -32,7 +32,7 @@ struct PageWriter: ~Copyable {
         copyB.deallocate()
     }
 
-    /// Seals `plain` for `slot` at `place`. It is on its way to the disk once `flush` returns.
+    /// Seals `plain` for `slot` at `place`. The page is written, but not synced, once `flush` returns.
     mutating func add(
         _ plain: UnsafeRawBufferPointer, as identity: PageIdentity, slot: UInt32, at place: SlotPlace
     ) throws(StoreError) -> Reference {

@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 public import VaultCrypto
 
-/// Where passwords are stretched, which leaves traces of them in the memory of the process that does it.
+/// Stretches passwords, possibly in another process, because stretching leaves traces in the process's memory.
 public protocol PasswordStretcher: Sendable {
     /// One run of Argon2id: 32 bytes.
     ///
@@ -28,11 +28,11 @@ public struct LocalStretcher: PasswordStretcher {
 }
 
 extension KDFParameters {
-    /// Refuses what this machine can only do by swapping.
+    /// Throws `kdfMemory` if the machine has less memory than stretching takes, so that it would have to swap.
     func checkMachine() throws(VaultError) {
         let bytes =
             UInt64(max(0, sysconf(Int32(_SC_PHYS_PAGES)))) * UInt64(max(0, sysconf(Int32(_SC_PAGESIZE))))
-        // 0: the kernel does not tell.
+        // 0: unknown.
         if bytes > 0, memoryBytes > bytes { throw .kdfMemory(memoryBytes) }
     }
 }

@@ -1,28 +1,28 @@
 import VaultFormat
 
-/// A pair of segments set aside for pages: slot s of the pair lies at the same place of both.
+/// A pair of segments for pages: slot s of the pair lies at the same offset in both.
 struct SegmentPair: Sendable, Hashable {
     var a: UInt32
     var b: UInt32
 }
 
-/// Where mounts put what they write, since the space was taken over from a mount that may still be writing. See the
-/// article on claims.
+/// Placement of writes after the space was taken over from a mount that may still be writing. See the article on
+/// claims.
 struct Evasion: Sendable, Hashable {
-    /// Slot of the durable ring that the other's next root would take: it is left out.
+    /// Slot of the durable ring that the other mount's next root would use: it is avoided.
     var root: Int?
-    /// The other had slots of the pairs from this one on, or of those before it; 0: it had all.
+    /// The first pair above the split: the other mount uses slots on one side of it; 0: on both.
     var splitPair: UInt16 = 0
-    /// Pages go into the pairs from `splitPair` on, else into those before it.
+    /// Whether pages go to the pairs from `splitPair` on, else to those before it.
     var isAbove = false
-    /// Content goes into free sectors from this segment on; into those from the first on where there is no such.
+    /// Content is allocated from this segment on; from the first on if there is no such segment.
     var segment: UInt32 = 0
 
-    /// Of a space that was never taken over.
+    /// For a space that was never taken over.
     static let none = Evasion()
 }
 
-/// What publishes a commit. See the format specification, *Roots*.
+/// The record that publishes a commit. See the format specification, *Roots*.
 struct RootRecord: Sendable {
     struct Object: Sendable {
         var pageCount: UInt32 = 0
@@ -35,9 +35,9 @@ struct RootRecord: Sendable {
     var epoch: UInt64
     /// Keyed hash of the boot id, in a soft root; zeros in a durable one.
     var bootHash: [UInt8]
-    /// The durable root before this one.
+    /// Generation of the previous durable root.
     var base: UInt64
-    /// What commits up to this one gave back is marked free in this root's bitmaps.
+    /// Sectors and slots freed by commits up to this generation are free in this root's bitmaps.
     var released: UInt64
     var peakSectors: UInt64
     var objects: [Object]
@@ -75,7 +75,7 @@ struct RootRecord: Sendable {
         }
     }
 
-    /// Nil where the bytes, though authentic, say what this version cannot mean.
+    /// Nil if the bytes, though authentic, are no valid root of this format version.
     init?(decoding bytes: UnsafeRawBufferPointer) {
         let kind: UInt8 = bytes.number(RootLayout.kindOffset)
         let pairCount = Int(bytes.number(RootLayout.pairCountOffset, as: UInt32.self))
@@ -116,8 +116,8 @@ struct RootRecord: Sendable {
         guard isPlausible else { return nil }
     }
 
-    /// Whether its numbers can be those of a state that some version of this program has written. Who knows the key
-    /// may have written others; what follows counts with them.
+    /// Whether its numbers are in the range that any version of this program writes. An author who knows the key can
+    /// write others, and later arithmetic relies on the range.
     private var isPlausible: Bool {
         let segments = pairs.flatMap { [Int($0.a), Int($0.b)] }
         let countPages = Geometry.segmentsMax / MapLayout.countsPerPage + 1
@@ -150,13 +150,13 @@ struct RootRecord: Sendable {
     }
 }
 
-/// One line of a delta: what a commit took or gave back.
+/// One entry of a delta: sectors or slots that a commit allocated or freed.
 struct DeltaEntry: Sendable, Hashable {
     var kind: UInt8
     var count: UInt32
     /// First linear sector, or slot.
     var start: UInt64
-    /// Whether sectors given back are to be overwritten first. Only in memory.
+    /// Whether freed sectors are to be overwritten first. Only in memory.
     var isDestroyed = false
 
     func encode(into bytes: UnsafeMutableRawBufferPointer) {
@@ -176,7 +176,7 @@ struct DeltaEntry: Sendable, Hashable {
         self.init(kind: bytes.number(0), count: bytes.number(4), start: bytes.number(8))
     }
 
-    /// Whether it can be about sectors of one segment, or about slots.
+    /// Whether it lies within one segment, or within the slots.
     func isPlausible(sectorsPerSegment: Int, slotCount: Int) -> Bool {
         guard count > 0, start < UInt64(Geometry.segmentsMax * sectorsPerSegment) else { return false }
         switch kind {

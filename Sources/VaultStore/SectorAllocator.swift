@@ -1,14 +1,14 @@
 import VaultFormat
 
-/// The bits of one segment in memory: sectors that a root refers to or may still refer to, and sectors taken by writes
-/// that no commit has adopted.
+/// The bits of one segment in memory: sectors that a root refers to or may still refer to, and sectors reserved by
+/// writes that were not adopted yet.
 final class SegmentBits {
     var used: BitRow
     var reserved: BitRow
     var reservedCount = 0
     /// Bitmap pages within the segment that changed since the last freeze.
     var dirtyPages: Set<Int> = []
-    /// Bitmap pages of a commit that was frozen and is not published: on disk they are older than here.
+    /// Bitmap pages of a frozen, unpublished commit: the disk has older ones.
     var frozenPages: Set<Int> = []
 
     init(sectors: Int) {
@@ -16,39 +16,39 @@ final class SegmentBits {
         reserved = BitRow(count: sectors)
     }
 
-    /// Whether the disk has all that is here.
+    /// Whether the disk has the same bits.
     var isClean: Bool { dirtyPages.isEmpty && frozenPages.isEmpty && reservedCount == 0 }
 }
 
-/// Gives out sectors of a space. Everything here happens under the space's lock; not Sendable for that reason.
+/// Allocates sectors of a space. Everything happens under the space's lock, so it is not Sendable.
 ///
-/// A sector is *reserved* from `take` to `adopt`, *used* from `adopt` until its release. Counts and longest free runs
-/// of every segment are in memory (8 bytes a segment), bits of a bounded number of segments, and those that the disk
-/// does not have yet.
+/// A sector is *reserved* from `take` to `adopt`, *used* from `adopt` until its release. In memory are the counts and
+/// longest free runs of every segment (8 bytes a segment), the bits of a bounded number of segments, and all bits that
+/// the disk does not have yet.
 final class SectorAllocator {
     let sectorsPerSegment: Int
     /// Sectors in use in each segment, as `MapObject.usage` stores it.
     private(set) var usedCounts: [UInt32]
     private var dirtyCountPages: Set<Int> = []
     private var frozenCountPages: Set<Int> = []
-    /// Segments that hold pages, and those kept for pages to come: no content goes there.
+    /// Segments without content: those of pages, those reserved for more pages, and lost ones.
     var excluded: Set<Int> = []
     private(set) var usedSectors: UInt64 = 0
     private(set) var reservedSectors: UInt64 = 0
-    /// Sectors that were in use and have come free since the space was opened.
+    /// Sectors released since the space was opened.
     private(set) var freedCount: UInt64 = 0
 
     private var bits: [Int: SegmentBits] = [:]
-    /// Length of no segment's longest free run exceeds this; `unknown` where nothing is known.
+    /// Upper bound of each segment's longest free run, in sectors; `unknown` if there is none.
     private var longestRuns: [UInt32]
     private static let unknown = UInt32.max
-    /// Segments whose bits contradict their counts, or cannot be read: nothing is given out there.
+    /// Segments whose bits contradict their counts or cannot be read: nothing is allocated there.
     private(set) var distrusted: Set<Int> = []
-    /// Of segments that left memory since the space was opened: a hash of the bits that they must come back with.
+    /// For evicted segments, a hash of their bits, to be checked when they are loaded again.
     private var evictedHashes: [Int: Int] = [:]
     private var cursor: (segment: Int, index: Int) = (0, 0)
     private var smallCursor: (segment: Int, index: Int) = (0, 0)
-    /// Reads page p of the sector bitmap: 256 words, zeros where it was never written.
+    /// Reads page p of the sector bitmap: 256 words, zeros if it was never written.
     var loadPage: (Int) throws(StoreError) -> [UInt64] = { (_: Int) throws(StoreError) in throw .damaged }
 
     private let loadedMax: Int
@@ -66,7 +66,7 @@ final class SectorAllocator {
     var segmentCount: Int { usedCounts.count }
     var pagesPerSegment: Int { (sectorsPerSegment + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage }
 
-    /// Takes the counts as stored.
+    /// Replaces the counts by the stored ones.
     func load(counts: [UInt32]) {
         usedCounts = counts
         longestRuns = [UInt32](repeating: Self.unknown, count: counts.count)
@@ -80,7 +80,7 @@ final class SectorAllocator {
         }
     }
 
-    /// The last segment, where nothing is in it and the published bitmaps say so; else nil.
+    /// The last segment if it is empty, also by the published bitmaps; else nil.
     var lastRemovable: Int? {
         let last = segmentCount - 1
         guard last >= 0, isUnused(last), bits[last]?.isClean ?? true else { return nil }
@@ -88,7 +88,7 @@ final class SectorAllocator {
         return dirtyCountPages.contains(countPage) || frozenCountPages.contains(countPage) ? nil : last
     }
 
-    /// Forgets the last segment, in which nothing is. A segment of that number that is made later begins with zeros.
+    /// Removes the last segment, which is empty. If it is created again, its bits start as zeros.
     func removeLast() {
         let last = usedCounts.count - 1
         precondition(lastRemovable == last)
@@ -116,7 +116,7 @@ final class SectorAllocator {
         if distrusted.contains(segment) { throw .damaged }
         do throws(StoreError) {
             let loaded = try read(segment)
-            // What is there must be what this mount left there, or at its opening what the counts say.
+            // The bits must be those that this mount evicted, and agree with the count.
             let isSame = evictedHashes[segment].map { $0 == loaded.used.words.hashValue } ?? true
             guard isSame, loaded.used.setCount == Int(usedCounts[segment]) else { throw .damaged }
             evict()
@@ -141,7 +141,7 @@ final class SectorAllocator {
         return loaded
     }
 
-    /// Makes place for one more segment. What the disk does not have yet stays, however many that are.
+    /// Makes room for one more segment. Bits that the disk does not have yet stay, whatever their number.
     private func evict() {
         guard bits.count >= loadedMax else { return }
         var spare = bits.count - loadedMax / 2
@@ -154,11 +154,11 @@ final class SectorAllocator {
 
     private func noteRelease(_ segment: Int) { longestRuns[segment] = Self.unknown }
 
-    // MARK: Giving out
+    // MARK: Allocating
 
-    /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` where that is free; nil
-    /// where no segment has them.
-    /// - Parameter end: how many sectors of a segment, from its first, may be given out; nil: all.
+    /// Reserves between `least` and `most` consecutive sectors of one segment, at `near` if it is free; nil if no
+    /// segment has them.
+    /// - Parameter end: returns how many sectors of a segment, from its first, may be allocated; nil: all.
     func take(
         least: Int, most: Int, near: UInt64?, end: ((_ segment: Int) throws(StoreError) -> Int)? = nil
     ) throws(StoreError) -> (sector: UInt64, count: Int)? {
@@ -171,7 +171,7 @@ final class SectorAllocator {
             let segment = (start.segment + step) % count
             guard mayHave(least, segment) else { continue }
             guard let entry = try trusted(segment) else { continue }
-            // Comes back to the first segment at last, to look before the cursor too.
+            // The last step returns to the first segment, to search before the cursor too.
             let from = step == 0 ? min(start.index, sectorsPerSegment) : 0
             guard var run = entry.used.freeRun(from: from, least: least, most: most, also: entry.reserved)
             else {
@@ -195,7 +195,7 @@ final class SectorAllocator {
             && longestRuns[segment] >= UInt32(least)
     }
 
-    /// The bits of a segment; nil where they cannot be believed, so that nothing is given out there.
+    /// The bits of a segment; nil if it is distrusted, so that nothing is allocated there.
     private func trusted(_ segment: Int) throws(StoreError) -> SegmentBits? {
         do throws(StoreError) { return try load(segment) } catch {
             if error == .damaged { return nil }
@@ -203,17 +203,17 @@ final class SectorAllocator {
         }
     }
 
-    /// Looks from the first sector on again.
+    /// Restarts the search at the first sector.
     func rewind() { begin(atSegment: 0) }
 
-    /// Goes on in a segment; in the first where there is no such.
+    /// Continues the search in a segment; in the first if there is no such segment.
     func begin(atSegment segment: Int) {
         let segment = segment < segmentCount ? segment : 0
         cursor = (segment, 0)
         smallCursor = (segment, 0)
     }
 
-    /// The segment that is farthest from all of `segments` on the way through free sectors; nil where there are none.
+    /// The segment farthest from all of `segments`, measured in free sectors between; nil if no sector is free.
     func farthest(from segments: [Int]) -> Int? {
         let room = usedCounts.indices.map {
             excluded.contains($0) ? 0 : sectorsPerSegment - Int(usedCounts[$0])
@@ -247,7 +247,7 @@ final class SectorAllocator {
         reservedSectors -= UInt64(range.count)
     }
 
-    /// Gives reserved sectors back.
+    /// Releases reserved sectors.
     func abandon(_ sector: UInt64, _ count: Int) throws(StoreError) {
         let (entry, segment, range) = try locate(sector, count)
         unreserve(entry, range)
@@ -262,7 +262,7 @@ final class SectorAllocator {
         changeUse(entry, segment, range, by: count)
     }
 
-    /// Takes given sectors as used, if nobody has any of them; false, and nothing taken, otherwise.
+    /// Marks given sectors as used if all of them are free; otherwise changes nothing and returns false.
     func claim(_ sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
         let (entry, segment, range) = try locate(sector, count)
         guard
@@ -274,10 +274,10 @@ final class SectorAllocator {
         return true
     }
 
-    /// Makes sectors that no root refers to any more free.
+    /// Frees sectors that no root refers to any more.
     func release(_ sector: UInt64, _ count: Int) throws(StoreError) {
         let (entry, segment, range) = try locate(sector, count)
-        // A catalogue that gives the same sectors to two files frees them twice.
+        // A damaged catalogue with the same sectors in two files frees them twice.
         guard entry.used.isFull(range) else { throw .damaged }
         entry.used.clear(range)
         noteRelease(segment)
@@ -306,14 +306,14 @@ final class SectorAllocator {
 
     // MARK: Checking
 
-    /// The bits of a segment as they are, though they contradict its count. Does not throw where the segment has none.
+    /// The bits of a segment, even if they contradict its count. Zeros for a segment without bits.
     func usedRow(of segment: Int) throws(StoreError) -> BitRow {
         guard segment < segmentCount else { return BitRow(count: sectorsPerSegment) }
         if let entry = bits[segment] { return entry.used }
         return try read(segment).used
     }
 
-    /// Puts other bits, and the count that they make, in place of a segment's, whatever was there.
+    /// Replaces a segment's bits, and its count accordingly.
     func replace(_ segment: Int, with row: BitRow) {
         precondition(segment < segmentCount && row.count == sectorsPerSegment)
         let entry = bits[segment] ?? SegmentBits(sectors: sectorsPerSegment)
@@ -324,7 +324,7 @@ final class SectorAllocator {
         changeUse(entry, segment, 0..<sectorsPerSegment, by: row.setCount - Int(usedCounts[segment]))
     }
 
-    /// Reserves all free runs of a segment of at least so many sectors; none where its bits cannot be believed.
+    /// Reserves all free runs of at least `least` sectors in a segment; none if it is distrusted.
     func reserveFreeRuns(of segment: Int, least: Int) -> [Range<Int>] {
         guard let entry = try? load(segment) else { return [] }
         var runs: [Range<Int>] = []
@@ -341,8 +341,8 @@ final class SectorAllocator {
 
     // MARK: Commits
 
-    /// The pages that changed since the last call: bitmap pages by number with their 2048 bytes, then count pages.
-    /// Until `didPublish` or `takeBack` they stay in memory, as the disk has older ones.
+    /// The pages that changed since the last call: bitmap pages by number with their 2048 bytes, then count pages. They
+    /// stay in memory until `didPublish` or `takeBack`, because the disk has older ones.
     func freezeDirtyPages() -> (
         bitmaps: [(page: Int, bytes: [UInt8])], counts: [(page: Int, bytes: [UInt8])]
     ) {
@@ -361,13 +361,13 @@ final class SectorAllocator {
         return (bitmaps, counts)
     }
 
-    /// Says that the frozen pages are published.
+    /// Called when the frozen pages are published.
     func didPublish() {
         for entry in bits.values { entry.frozenPages = [] }
         frozenCountPages = []
     }
 
-    /// Says that the frozen pages were not published: they change with the next commit.
+    /// Called when publishing failed: the frozen pages are dirty again.
     func takeBack() {
         for entry in bits.values {
             entry.dirtyPages.formUnion(entry.frozenPages)
@@ -377,12 +377,12 @@ final class SectorAllocator {
         frozenCountPages = []
     }
 
-    /// Lets the next commit write a bitmap page again.
+    /// Marks a bitmap page to be rewritten by the next commit.
     func markDirty(bitmapPage page: Int) throws(StoreError) {
         try load(page / pagesPerSegment).dirtyPages.insert(page % pagesPerSegment)
     }
 
-    /// Lets the next commit write a page of counts again.
+    /// Marks a page of counts to be rewritten by the next commit.
     func markDirty(countPage page: Int) { dirtyCountPages.insert(page) }
 
     private func bitmapBytes(_ entry: SegmentBits, _ page: Int) -> [UInt8] {

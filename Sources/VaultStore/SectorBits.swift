@@ -1,4 +1,4 @@
-/// A row of bits, set where something is in use; finds free runs.
+/// A row of bits, set for what is in use; finds free runs.
 struct BitRow {
     /// Bit i of the row is bit i % 64 of word i / 64.
     private(set) var words: [UInt64]
@@ -11,7 +11,7 @@ struct BitRow {
 
     subscript(index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
 
-    /// Whether all of a range is in use.
+    /// Whether a whole range is in use.
     func isFull(_ range: Range<Int>) -> Bool {
         WordMasks(rest: range).allSatisfy { word, mask in words[word] & mask == mask }
     }
@@ -30,10 +30,10 @@ struct BitRow {
         }
     }
 
-    /// Loads 64-bit words as they stand on disk.
+    /// Sets a 64-bit word as stored on disk.
     mutating func setWord(_ index: Int, _ value: UInt64) { words[index] = value }
 
-    /// The highest index in use, -1 where none is.
+    /// The highest index in use; -1 if there is none.
     var lastSet: Int {
         guard let word = words.lastIndex(where: { $0 != 0 }) else { return -1 }
         return word << 6 + 63 - words[word].leadingZeroBitCount
@@ -41,7 +41,7 @@ struct BitRow {
 
     var setCount: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
-    /// How many of a range are in use.
+    /// The number of set bits in a range.
     func setCount(in range: Range<Int>) -> Int {
         WordMasks(rest: range).reduce(0) { $0 + (words[$1.word] & $1.mask).nonzeroBitCount }
     }
@@ -60,8 +60,8 @@ struct BitRow {
         return nil
     }
 
-    /// The first index at or after `start` that is free (or in use), nil where there is none. A search for one in
-    /// use may stop at `limit`.
+    /// The first index at or after `start` that is free (or in use); nil if there is none. A search for one in use may
+    /// stop at `limit`.
     private func next(from start: Int, free: Bool, _ other: BitRow, limit: Int = .max) -> Int? {
         guard start < count else { return nil }
         var word = start >> 6
@@ -81,9 +81,9 @@ struct BitRow {
     }
 }
 
-/// The words that hold the bits of a range, each with a mask of those in it.
+/// The words that hold the bits of a range, each with a mask of the range's bits.
 private struct WordMasks: Sequence, IteratorProtocol {
-    /// What is still to come.
+    /// The rest of the range.
     var rest: Range<Int>
 
     mutating func next() -> (word: Int, mask: UInt64)? {

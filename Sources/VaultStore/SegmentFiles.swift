@@ -3,10 +3,10 @@ import LinuxIO
 import Synchronization
 import VaultFormat
 
-/// An open segment; closed when its last user lets go.
+/// An open segment file; closed with its last reference.
 final class OpenSegment: Sendable {
     let descriptor: Int32
-    /// False where the host let it be opened for reading only.
+    /// False if the host allowed opening it only for reading.
     let isWritable: Bool
     private let calls: any FileSystemCalls
     private let stream = Mutex(WriteStream())
@@ -19,28 +19,28 @@ final class OpenSegment: Sendable {
         self.calls = calls
     }
 
-    /// Where the last write that succeeded ended, or where the file has been ended since.
+    /// End of the last successful write, or of the file if it was truncated since.
     var writtenEnd: UInt64 { written.withLock { $0 } }
 
-    /// To be told after each write.
+    /// Called after each write.
     func didWrite(_ range: Range<UInt64>) { written.withLock { $0 = range.upperBound } }
 
-    /// To be told before the file is made shorter.
+    /// Called before the file is truncated.
     func willEnd(at end: UInt64) { written.withLock { $0 = min($0, end) } }
 
     deinit { calls.close(descriptor) }
 
-    /// To be told of each read before it is made, where the kernel reads nothing ahead.
+    /// Called before each read of a file without the kernel's read-ahead.
     ///
-    /// - Parameter end: of the segment, behind which nothing is read.
+    /// - Parameter end: end of the segment, which read-ahead does not cross.
     func willRead(_ range: Range<UInt64>, end: UInt64) {
         guard let soon = reads.withLock({ $0.toReadAhead(of: range, end: end) }) else { return }
         calls.readSoon(descriptor, offset: soon.lowerBound, length: UInt64(soon.count))
     }
 
-    /// To be told of each write before it is made.
+    /// Called before each write.
     ///
-    /// - Parameter end: of the segment, behind which nothing is read.
+    /// - Parameter end: end of the segment, which read-ahead does not cross.
     func willWrite(_ range: Range<UInt64>, end: UInt64) {
         guard let soon = stream.withLock({ $0.pagesToRead(before: range) }), soon.lowerBound < end else {
             return
@@ -50,20 +50,21 @@ final class OpenSegment: Sendable {
     }
 }
 
-/// Small writes one behind the other into what was written before. Each ends within a page, which the kernel would
-/// read from the disk, and wait for, before it could change a part of it: it is asked to have read it by then.
+/// Detects small sequential overwrites. Each ends within a page, which the kernel must read from the disk before it can
+/// change a part of it: so the kernel is asked to read these pages ahead.
 private struct WriteStream {
-    /// Where the last write ended.
+    /// End of the last write.
     private var end: UInt64 = 0
     /// Up to where the kernel was asked to read.
     private var asked: UInt64 = 0
 
     private static let pageBytes: UInt64 = 4096
-    /// Larger writes have few such pages for their size.
+    /// Larger writes have few partial pages for their size.
     private static let smallBytes = 64 << 10
     private static let windowBytes: UInt64 = 256 << 10
 
-    /// What to read for the writes to come; nil where nothing is foreseen, or all that is was asked for.
+    /// Returns the range to read for the next writes; nil if the writes are not sequential or small, or the range was
+    /// requested before.
     mutating func pagesToRead(before write: Range<UInt64>) -> Range<UInt64>? {
         let isNext = write.lowerBound <= end + Self.windowBytes && end <= write.upperBound + Self.windowBytes
         end = write.upperBound
@@ -79,9 +80,9 @@ private struct WriteStream {
     }
 }
 
-/// Large reads one behind the other, in about their order, of a file that the kernel is not to read ahead by itself.
+/// Detects large, roughly sequential reads of a file whose read-ahead by the kernel is off.
 private struct ReadStream {
-    /// Where the last read ended.
+    /// End of the last read.
     private var last: UInt64 = 0
     /// Up to where the kernel was asked to read.
     private var asked: UInt64 = 0
@@ -107,7 +108,7 @@ private struct ReadStream {
 
 /// The segments of one space, addressed by linear sector.
 ///
-/// Files are known by their keys: in a vault of one space a segment's number; else 0, as there is one file.
+/// Files are identified by keys: the segment's number in a vault of one space, else 0, because there is one file.
 ///
 /// Unchecked Sendable: everything mutable is guarded by `lock`, which is never held during I/O on a segment.
 final class SegmentFiles: @unchecked Sendable {
@@ -115,37 +116,37 @@ final class SegmentFiles: @unchecked Sendable {
     let space: Int
     let sectorsPerSegment: Int
     let calls: any FileSystemCalls
-    /// The directory that the files are in.
+    /// The directory of the files.
     let directory: Int32
-    /// Told of an error with which the host refuses writing as such. Set by the space.
+    /// Called with an error by which the host refuses all writing. Set by the space.
     var noteRefusal: @Sendable (Errno) -> Void = { _ in }
-    /// The least size of each file, in bytes: of a vault with several spaces the size at opening or after `grow`, else
-    /// 0. Set by the space.
+    /// The least size of each file, in bytes: in a vault of several spaces the size at opening or after `grow`, else 0.
+    /// Set by the space.
     var leastBytes: UInt64 {
         get { least.load(ordering: .relaxed) }
         set { least.store(newValue, ordering: .relaxed) }
     }
     private let least = Atomic<UInt64>(0)
-    /// The numbers in the names of segments whose files have another's name; see `SegmentExchange`. Only for reading,
-    /// and set before anything is opened.
+    /// By segment, the number in the name of its file, if that is another segment's; see `SegmentExchange`. Only for
+    /// reading; set before any file is opened.
     var exchanged: [Int: Int] = [:]
     private let lock = Lock()
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
-    /// Segments that the sync under way is about.
+    /// Files of the running sync.
     private var syncing: Set<Int> = []
-    /// Whether the directory is part of the next sync. At first too: who made what is there may have been killed before
-    /// he synced it.
+    /// Whether the next sync includes the directory. Initially true: the process that created the files may have been
+    /// killed before its sync.
     private var hasNewFiles = true
-    /// Asked before every write; set before the first one. Nil where nobody else can write.
+    /// Checked before every write; set before the first one. Nil if no other mount can write.
     var claim: ClaimKeeper?
-    /// The failure of a sync that nobody asked for; the next one that is asked for throws it.
+    /// The failure of a sync before closing a file; the next `sync` throws it.
     private var failedSync: StoreError?
 
     private let openMax: Int
 
-    /// Takes over `directory`, a descriptor of that of the segments' files.
+    /// Takes ownership of `directory`, a descriptor of the segments' directory.
     init(
         directory: Int32, layout: SegmentLayout, space: Int, calls: any FileSystemCalls,
         openMax: Int = Limits.production.openSegments
@@ -162,14 +163,14 @@ final class SegmentFiles: @unchecked Sendable {
 
     deinit { calls.close(directory) }
 
-    /// What a segment is opened for. All are opened for writing where the host lets them be.
+    /// The access that a segment is opened for. All are opened for writing if the host allows it.
     enum Use {
         case reading, writing
-        /// As `writing`, and made where there is none.
+        /// As `writing`; creates a missing file.
         case creating
     }
 
-    /// A segment's file. For writing it throws `segmentMissing` where there is none; for reading, `damaged`.
+    /// Returns a segment's open file. If there is none, throws `segmentMissing` for writing, `damaged` for reading.
     func segment(_ number: Int, for use: Use = .reading) throws(StoreError) -> OpenSegment {
         let key = key(number)
         if let found = lock.withLock({ open[key] }), found.isWritable || use == .reading { return found }
@@ -185,7 +186,8 @@ final class SegmentFiles: @unchecked Sendable {
         return remember(key, opened(descriptor, isWritable: true))
     }
 
-    /// Behind the end of a segment there may be another space's: that must not be in memory for having been read ahead.
+    /// Turns the kernel's read-ahead off in the file of all spaces: it would cross into another space's segment, whose
+    /// pages must not appear in the page cache.
     private func opened(_ descriptor: Int32, isWritable: Bool) -> OpenSegment {
         if layout.isShared { calls.readNothingAhead(descriptor) }
         return OpenSegment(descriptor: descriptor, isWritable: isWritable, calls: calls)
@@ -201,14 +203,14 @@ final class SegmentFiles: @unchecked Sendable {
         }
     }
 
-    /// What a failed call that was to write a segment means.
+    /// Maps a failed call for writing a segment to an error.
     private func refused(_ error: Errno, _ number: Int) -> StoreError {
         if error == .noEntry { return .segmentMissing(number) }
         if error.refusesWriting { noteRefusal(error) }
         return StoreError(error)
     }
 
-    /// Asks the claim.
+    /// Checks the claim.
     private func willWrite() throws(StoreError) {
         do throws(StoreError) { try claim?.willWrite() } catch {
             if case .io(let number) = error, number.refusesWriting { noteRefusal(number) }
@@ -220,7 +222,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     func fileName(_ number: Int) -> String { layout.fileName(exchanged[number] ?? number) }
 
-    /// Where a segment begins in its file.
+    /// Offset of a segment in its file, in bytes.
     func start(_ number: Int) -> UInt64 { layout.start(SegmentPlace(space: space, number: number)) }
 
     private func remember(_ key: Int, _ segment: OpenSegment) -> OpenSegment {
@@ -233,7 +235,7 @@ final class SegmentFiles: @unchecked Sendable {
             open[key] = segment
             order.append(key)
             guard order.count > openMax else { return (segment, nil) }
-            // A descriptor that is closed before its sync may never tell of a failed write: those go last.
+            // A descriptor closed before its sync may never report a failed write, so unsynced ones are closed last.
             let closed = order.remove(at: order.firstIndex { $0 != key && !awaitsSync($0) } ?? 0)
             let isUnsynced = awaitsSync(closed)
             let closing = open.removeValue(forKey: closed)
@@ -257,7 +259,7 @@ final class SegmentFiles: @unchecked Sendable {
         try checkPresence(of: key, segment)
     }
 
-    /// Lets go of all files, which are opened again by their names when they are needed.
+    /// Closes all files. They are reopened by name on demand.
     func reopenAll() {
         lock.withLock {
             open = [:]
@@ -266,16 +268,16 @@ final class SegmentFiles: @unchecked Sendable {
         }
     }
 
-    /// Makes an empty segment, by which a vault of one space grows.
+    /// Creates an empty segment, by which a vault of one space grows.
     func create(_ number: Int) throws(StoreError) {
         do throws(StoreError) { _ = try segment(number, for: .creating) } catch {
-            // What is in its place is nobody's to remove.
+            // Something other than a regular file has the name; it is not removed.
             throw error == .io(.exists) ? .noRoom : error
         }
         lock.withLock { hasNewFiles = true }
     }
 
-    /// Gives the first `bytes` of a segment disk blocks of their own, where the host can.
+    /// Preallocates disk blocks for the first `bytes` of a segment, if the host can.
     func preallocate(_ number: Int, bytes: UInt64) throws(StoreError) {
         let segment = try segment(number, for: .writing)
         do throws(Errno) {
@@ -284,8 +286,8 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
-    /// Sectors of a segment from its first to the end of its file: what lies beyond has never been written. Throws
-    /// `damaged` where there is none.
+    /// Sectors of a segment up to the end of its file: those beyond were never written. Throws `damaged` if the file or
+    /// the segment is missing.
     func writtenSectors(_ number: Int) throws(StoreError) -> Int {
         let segment = try segment(number)
         let bytes = try self.bytes(number, segment)
@@ -293,7 +295,7 @@ final class SegmentFiles: @unchecked Sendable {
         return Int(bytes) / Geometry.sectorBytes
     }
 
-    /// How many bytes of a segment its file has.
+    /// Bytes of a segment that its file has.
     func bytes(_ number: Int, _ segment: OpenSegment) throws(StoreError) -> UInt64 {
         do throws(Errno) {
             let size = try calls.status(segment.descriptor).size
@@ -301,7 +303,7 @@ final class SegmentFiles: @unchecked Sendable {
         } catch { throw StoreError(error) }
     }
 
-    /// Disk that the host holds for a segment of a vault of one space, in bytes; 0 where it does not tell.
+    /// Disk blocks of a segment in a vault of one space, in bytes; 0 if unknown.
     func blockBytes(_ number: Int) -> UInt64 {
         guard let segment = try? segment(number), let status = try? calls.status(segment.descriptor) else {
             return 0
@@ -309,7 +311,7 @@ final class SegmentFiles: @unchecked Sendable {
         return min(status.blocks, segmentBytes / 512 + 8192) * 512
     }
 
-    /// Makes a hole of the whole pages of the host within these sectors, where it can.
+    /// Punches a hole for the host's whole pages within these sectors. Best effort.
     func punch(_ number: Int, sectors: Range<Int>) {
         let page = Geometry.sectorsPerPage
         let (first, end) = ((sectors.lowerBound + page - 1) / page * page, sectors.upperBound / page * page)
@@ -321,21 +323,21 @@ final class SegmentFiles: @unchecked Sendable {
                 segment.descriptor, offset: UInt64(first * Geometry.sectorBytes),
                 length: UInt64((end - first) * Geometry.sectorBytes))
         } catch {
-            // They keep their disk.
+            // The sectors keep their disk.
         }
     }
 
-    /// Whether nobody else has claimed the space, by a look. For what costs most where somebody has.
+    /// Whether this mount still holds the claim, by reading it. For operations that would do the most harm otherwise.
     private func isStillOurs() -> Bool {
         do throws(StoreError) {
-            try claim?.look()
+            try claim?.verify()
             return true
         } catch {
             return false
         }
     }
 
-    /// Removes a segment's file; false where the host refuses.
+    /// Removes a segment's file; returns false if the host refuses or the claim is lost.
     func remove(_ number: Int) -> Bool {
         guard isStillOurs() else { return false }
         do throws(Errno) { try calls.unlink(directory, fileName(number)) } catch {
@@ -350,7 +352,7 @@ final class SegmentFiles: @unchecked Sendable {
         return true
     }
 
-    /// Ends a segment's file earlier; false where the host refuses.
+    /// Truncates a segment's file; returns false if the host refuses or the claim is lost.
     func shorten(_ number: Int, to bytes: UInt64) -> Bool {
         guard let segment = try? segment(number), isStillOurs() else { return false }
         lock.withLock { _ = unsynced.insert(key(number)) }
@@ -358,7 +360,8 @@ final class SegmentFiles: @unchecked Sendable {
         return (try? calls.truncate(segment.descriptor, to: bytes)) != nil
     }
 
-    /// Reads consecutive sectors of one segment. What lies past the end of the file reads as damage.
+    /// Reads consecutive sectors of one segment. Bytes past the end of the file are zeros, which cannot be
+    /// authenticated.
     func read(_ sector: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(StoreError) {
         let (number, offset) = try place(sector, bytes.count)
         let segment = try segment(number)
@@ -375,7 +378,7 @@ final class SegmentFiles: @unchecked Sendable {
         let (number, offset) = try place(sector, bytes.count)
         let (segment, key) = (try segment(number, for: .writing), key(number))
         lock.withLock { _ = unsynced.insert(key) }
-        // Once more behind it: a sync that took the mark meanwhile may have come before the bytes.
+        // Marked again after the write: a concurrent sync may have cleared the mark before the bytes arrived.
         defer { lock.withLock { _ = unsynced.insert(key) } }
         let range = offset..<offset + UInt64(bytes.count)
         if layout.isShared && range.upperBound > leastBytes { try checkEnd(range, number, segment) }
@@ -387,7 +390,8 @@ final class SegmentFiles: @unchecked Sendable {
         segment.didWrite(range)
     }
 
-    /// Of a file that all spaces share only `grow` moves the end: a write behind it would leave a hole in other spaces.
+    /// Throws if a write would extend the file of all spaces. Only `grow` moves its end: a write beyond would leave a
+    /// hole in other spaces.
     private func checkEnd(
         _ range: Range<UInt64>, _ number: Int, _ segment: OpenSegment
     ) throws(StoreError) {
@@ -396,12 +400,12 @@ final class SegmentFiles: @unchecked Sendable {
         if range.upperBound > start(number) + found { throw .segmentShort(number) }
     }
 
-    /// Says that a segment was written by an earlier mount and must be part of the next sync.
+    /// Marks a segment that an earlier mount wrote as part of the next sync.
     func markUnsynced(_ sector: UInt64) {
         lock.withLock { _ = unsynced.insert(key(Int(sector / UInt64(sectorsPerSegment)))) }
     }
 
-    /// fdatasync of everything written since the last one that succeeded.
+    /// Syncs (fdatasync) everything written since the last successful sync.
     func sync() throws(StoreError) {
         let (keys, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
             defer {
@@ -422,7 +426,7 @@ final class SegmentFiles: @unchecked Sendable {
         }
         lock.withLock {
             syncing = []
-            // One of them may have been closed in between: a second sync of it does not tell of what the first lost.
+            // A file may have been closed in between: after a failed sync a second one does not report the loss.
             failure = failure ?? failedSync
             failedSync = nil
         }
@@ -434,12 +438,12 @@ final class SegmentFiles: @unchecked Sendable {
         throw failure
     }
 
-    /// Bytes free on the host for this user.
+    /// Status of the host file system, with the bytes available to this user.
     func hostStatus() throws(StoreError) -> HostStatus {
         do throws(Errno) { return try calls.hostStatus(directory) } catch { throw StoreError(error) }
     }
 
-    /// Where sectors lie in the file of their segment; `damaged` where a row has them cross a segment's end, which no
+    /// Offset of sectors in the file of their segment. Throws `damaged` if they cross the segment's end, which no
     /// extent does.
     private func place(_ sector: UInt64, _ count: Int) throws(StoreError) -> (segment: Int, offset: UInt64) {
         let (number, index) = sector.quotientAndRemainder(dividingBy: UInt64(sectorsPerSegment))

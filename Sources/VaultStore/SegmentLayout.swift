@@ -6,15 +6,15 @@ struct SegmentPlace: Sendable, Hashable {
     var space: Int
     var number: Int
 
-    /// Where the segment's roots end, which are copied last: 0 for a segment without.
+    /// End of the segment's roots, which a backup copies last; 0 for a segment without roots.
     var rootBytes: UInt64 { number < 2 ? UInt64(RootSnapshot.rootBytes) : 0 }
 }
 
-/// In which file of a vault a segment lies, and where in it.
+/// Maps a segment to its file and its offset there.
 ///
-/// A vault of one space has a file for each segment, in `segments`, and so as many as it needs. One of several has all
-/// segments of all spaces in the file `spaces`: a host tells of each file when and how often it was changed, and so of
-/// a space that had files of its own whether it is in use.
+/// A vault of one space has a file for each segment, in `segments`, and so grows on demand. A vault of several spaces
+/// has all segments of all spaces in the file `spaces`: a host shows when and how often each file changed, so separate
+/// files would show which spaces are in use.
 struct SegmentLayout: Sendable, Equatable {
     let spaceCount: Int
     let segmentBytes: UInt64
@@ -26,13 +26,13 @@ struct SegmentLayout: Sendable, Equatable {
 
     var isShared: Bool { spaceCount > 1 }
 
-    /// Bytes that one number's segments of all spaces take.
+    /// Bytes of a row: the segments of one number in all spaces.
     var rowBytes: UInt64 { UInt64(spaceCount) * segmentBytes }
 
-    /// The path from the vault's directory of the one that has the segments' files.
+    /// The path of the segments' directory from the vault's.
     var directoryPath: String { isShared ? "." : Self.directoryName }
 
-    /// The name in that directory of a segment's file.
+    /// The name of a segment's file in that directory.
     func fileName(_ number: Int) -> String { isShared ? Self.sharedName : Self.name(number) }
 
     /// The path of a segment's file from the vault's directory.
@@ -40,15 +40,15 @@ struct SegmentLayout: Sendable, Equatable {
         isShared ? Self.sharedName : "\(Self.directoryName)/\(Self.name(place.number))"
     }
 
-    /// Where a segment begins in its file, in bytes.
+    /// Offset of a segment in its file, in bytes.
     func start(_ place: SegmentPlace) -> UInt64 {
         isShared ? UInt64(place.number) * rowBytes + UInt64(place.space) * segmentBytes : 0
     }
 
-    /// How many segments every space has whole in a file of `size` bytes.
+    /// The number of whole rows in a file of `size` bytes.
     func rows(ofFile size: UInt64) -> Int { Int(min(size / rowBytes, UInt64(Geometry.segmentsMax))) }
 
-    /// How many bytes of a segment a file of `size` bytes has.
+    /// Bytes of a segment in a file of `size` bytes.
     func bytes(_ place: SegmentPlace, ofFile size: UInt64) -> UInt64 {
         let start = start(place)
         return size > start ? min(size - start, segmentBytes) : 0

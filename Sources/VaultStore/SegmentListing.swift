@@ -1,14 +1,14 @@
 public import LinuxIO
 import VaultFormat
 
-/// The names in the directory of segments, told apart: segments, and what others put there.
+/// The names in the directory of segments: segments, and foreign files.
 struct SegmentListing: Sendable, Equatable {
-    /// In their order.
+    /// Numbers of segments, ascending.
     private(set) var numbers: [Int] = []
-    /// Numbers so far behind all others that they are no segments': losing that many files is less likely than a file
-    /// from somewhere else. Nothing is counted by them; what they have is still looked at where all is.
+    /// Numbers so far beyond the others that they are taken for foreign files: losing that many segments is less
+    /// likely. They are not counted, but a full search still reads them.
     private(set) var distant: [Int] = []
-    /// Names that no segment has, sorted.
+    /// Names that are no segment's, sorted.
     private(set) var others: [String] = []
 
     private static let gapMin = 4096
@@ -33,7 +33,7 @@ struct SegmentListing: Sendable, Equatable {
 }
 
 extension VaultDirectory {
-    /// The files of the segments of a vault of one space, by their names.
+    /// Lists the segments' files of a vault of one space.
     func listing(_ layout: SegmentLayout) throws(VaultError) -> SegmentListing {
         let directory = try openSegments(layout)
         defer { calls.close(directory) }
@@ -42,8 +42,7 @@ extension VaultDirectory {
         }
     }
 
-    /// The highest number that a segment may have, -1 where there is none. A distant one counts where its file has
-    /// something in it.
+    /// The highest number that a segment may have; -1 if there is none. A distant one counts if its file is not empty.
     func highestNumber(_ layout: SegmentLayout) throws(VaultError) -> Int {
         if layout.isShared { return segmentCount(layout) - 1 }
         let listing = try listing(layout)
@@ -54,19 +53,19 @@ extension VaultDirectory {
     }
 }
 
-/// The segments of all spaces, with their bytes, and what else is found among them.
+/// The segments of all spaces with their sizes, and stray files among them.
 struct FoundSegments {
-    /// In order of their numbers.
+    /// Ordered by number.
     var segments: [(place: SegmentPlace, bytes: UInt64)] = []
-    /// How many are missing in between.
+    /// The number of missing segments in between.
     var missing = 0
-    /// Paths, from the vault's directory, of what cannot be a segment.
+    /// Paths, from the vault's directory, of files that cannot be segments.
     var strays: [String] = []
 }
 
 extension VaultDirectory {
-    /// Of several spaces only whole segments count: those that `grow` is making are not in use. Of a file that is
-    /// longer than a segment only that much is the vault's.
+    /// Finds the segments of all spaces. With several spaces, only whole rows count: a row that `grow` is writing is
+    /// not in use. With one, bytes beyond a segment's size do not count.
     func segments(_ layout: SegmentLayout) throws(VaultError) -> FoundSegments {
         var found = FoundSegments()
         if layout.isShared {
@@ -84,26 +83,26 @@ extension VaultDirectory {
             let place = SegmentPlace(space: 0, number: number)
             let isDistant = number > listing.numbers.last ?? -1
             let bytes = fileBytes(layout.path(place))
-            // No regular file, or from somewhere else.
+            // No regular file, or a foreign one.
             if bytes == nil || isDistant { found.strays.append(layout.path(place)) }
             guard let bytes, !isDistant || bytes > 0 else { continue }
             if !isDistant { last = number }
             found.segments.append((place, min(bytes, layout.segmentBytes)))
         }
-        // The last number may be one that is being made.
+        // The last segment may be one that is being created.
         found.missing = max(0, last) - found.segments.count { $0.place.number < last }
         return found
     }
 }
 
 extension Vault {
-    /// Paths, from the vault's directory, of files among its segments that cannot be any. They count for nothing.
+    /// Paths, from the vault's directory, of files among its segments that cannot be segments. They are ignored.
     public static func strayFiles(
         _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> [String] {
         let (vault, header) = try open(path, calls: calls, mayRepair: false)
         do throws(VaultError) { return try vault.segments(header.layout).strays } catch {
-            // A directory that is missing is damage.
+            // A missing directory is damage, but no stray file.
             if case .damaged = error { return [] }
             throw error
         }

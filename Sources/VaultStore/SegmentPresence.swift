@@ -2,13 +2,13 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// Whether what was written to a segment can be found under its name. A file that was removed, moved away or replaced
-/// while it is open takes writes and syncs all the same, and none of them can be read once it is closed.
+/// Checks that the written segment still has its name. A file that was removed, moved or replaced while open accepts
+/// writes and syncs nevertheless, and they are lost once it is closed.
 extension SegmentFiles {
-    /// To be called after a segment's file was synced. Throws `segmentMissing` where its name is gone or is another
-    /// file's, `segmentShort` where the file was cut. What the host does not tell is no fault.
+    /// Called after a segment's file was synced. Throws `segmentMissing` if its name is gone or is another file's,
+    /// `segmentShort` if the file was truncated. If the host does not show it, there is no error.
     ///
-    /// - Parameter number: of any segment that the file has.
+    /// - Parameter number: number of any segment in the file.
     func checkPresence(of number: Int, _ segment: OpenSegment) throws(StoreError) {
         let named: Int32
         do throws(Errno) {
@@ -18,7 +18,7 @@ extension SegmentFiles {
             return
         }
         defer { calls.close(named) }
-        // Before the size is asked for: others write meanwhile.
+        // Read before the size, because of concurrent writes.
         let end = segment.writtenEnd
         guard let found = try? calls.status(named), let own = try? calls.status(segment.descriptor) else {
             return
@@ -27,7 +27,7 @@ extension SegmentFiles {
             throw .segmentShort(layout.isShared ? layout.rows(ofFile: own.size) : number)
         }
         if (found.device, found.inode) == (own.device, own.inode) { return }
-        // Some hosts number a file anew each time it is opened.
+        // Some hosts give a file a new inode number at each open, so the last page is compared.
         let last = end - min(end, UInt64(Geometry.pageBytes))..<end
         for _ in 0..<Self.comparisons {
             if bytes(of: named, last) == bytes(of: segment.descriptor, last) { return }
@@ -35,7 +35,7 @@ extension SegmentFiles {
         throw .segmentMissing(number)
     }
 
-    /// Between two readings others may write.
+    /// Repeated, because another thread may write between the two reads.
     private static let comparisons = 16
 
     private func bytes(of descriptor: Int32, _ range: Range<UInt64>) -> [UInt8]? {
@@ -46,7 +46,7 @@ extension SegmentFiles {
         return Array(bytes[..<count])
     }
 
-    /// Whether a segment's file is there under its name, or the host does not tell.
+    /// Whether a segment's file exists; true if the host does not show it.
     func hasFile(_ number: Int) -> Bool {
         do throws(Errno) {
             calls.close(try calls.openRegular(directory, fileName(number), flags: O_RDONLY, mode: 0))
@@ -54,21 +54,21 @@ extension SegmentFiles {
         } catch { return error != .noEntry }
     }
 
-    /// Whether there is something to write a segment to. Of the file of all spaces its size decides: that it is gone is
-    /// found when it is synced.
+    /// Whether a segment has a file to write to. For the file of all spaces its size decides: a sync detects its
+    /// removal.
     func hasRoom(for number: Int) -> Bool {
         guard layout.isShared else { return hasFile(number) }
         let found = try? bytes(number, segment(number))
         return found.map { $0 == segmentBytes } ?? true
     }
 
-    /// Makes sure that segments can be made.
+    /// Checks that segments can be created.
     func checkDirectoryWritable() throws(StoreError) {
         do throws(Errno) { try calls.checkWritable(directory) } catch { throw .io(error) }
     }
 
-    /// Makes sure that a segment can be written, and is `bytes` long. Throws `segmentMissing`, `segmentShort`, or the
-    /// error of the host.
+    /// Checks that a segment can be written and has at least `bytes`. Throws `segmentMissing`, `segmentShort`, or the
+    /// host's error.
     func checkWritable(_ number: Int, bytes: UInt64) throws(StoreError) {
         let found = try self.bytes(number, segment(number, for: .writing))
         if layout.isShared && found == 0 { throw .segmentMissing(number) }

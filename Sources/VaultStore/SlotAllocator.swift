@@ -1,11 +1,12 @@
 import VaultFormat
 
-/// Gives out page slots: slot s lies in pair s / slotsPerPair, at the same place of both its segments.
-/// Everything here happens under the space's lock. All bits are in memory: 1 bit for 8 KiB of catalogue.
+/// Allocates page slots: slot s lies in pair s / slotsPerPair, at the same offset in both segments. Everything happens
+/// under the space's lock. All bits are in memory: 1 bit for 8 KiB of catalogue.
 struct SlotAllocator {
     let slotsPerPair: Int
     private(set) var pairCount: Int
-    /// Slots from 0 on that have their disk: none beyond is given out. In a vault that grows fewer than there are.
+    /// Slots from 0 on that have disk blocks: none beyond is allocated. In a vault that grows this may be fewer than
+    /// `slotCount`.
     private(set) var backedSlots: Int
     private var row: BitRow
     private(set) var usedSlots: Int
@@ -13,7 +14,7 @@ struct SlotAllocator {
     private var cursor = RootLayout.rootSlots
     private var preferred = 0..<Int.max
 
-    /// `words` are the bits as stored, slot 0 first. `backed` of the slots have their disk, and all that are in use.
+    /// `words` are the bits as stored, slot 0 first. The first `backed` slots have disk blocks, and so have all in use.
     init(slotsPerPair: Int, pairCount: Int, words: [UInt64], backed: Int) {
         self.slotsPerPair = slotsPerPair
         self.pairCount = pairCount
@@ -25,16 +26,16 @@ struct SlotAllocator {
         backedSlots = max(backed, row.lastSet + 1)
     }
 
-    /// All slots, with their disk or without.
+    /// All slots, with disk blocks or without.
     var slotCount: Int { slotsPerPair * pairCount }
 
-    /// Which slots are in use, those of roots among them.
+    /// The slots in use, including those of roots.
     var inUse: BitRow { row }
 
-    /// Slots that can be given out now.
+    /// Slots that can be allocated now.
     var freeSlots: Int { backedSlots - usedSlots }
 
-    /// Says that the slots before `count` have their disk.
+    /// Notes that the slots before `count` have disk blocks.
     mutating func back(_ count: Int) {
         precondition(count <= slotCount)
         backedSlots = max(backedSlots, count)
@@ -43,13 +44,13 @@ struct SlotAllocator {
     /// The highest slot in use.
     var lastUsed: Int { row.lastSet }
 
-    /// Says that no slot from `count` on has its disk any more; none of them is in use.
+    /// Notes that slots from `count` on have no disk blocks any more; none of them is in use.
     mutating func unback(_ count: Int) {
         precondition(count > row.lastSet && count <= backedSlots)
         backedSlots = count
     }
 
-    /// Adds a pair's slots, which have no disk yet.
+    /// Adds a pair's slots, which have no disk blocks yet.
     mutating func addPair() {
         pairCount += 1
         var grown = BitRow(count: slotsPerPair * pairCount)
@@ -57,8 +58,8 @@ struct SlotAllocator {
         row = grown
     }
 
-    /// Takes one free slot, the next after the last one taken where possible so that a commit writes in one go;
-    /// nil when all are in use.
+    /// Allocates a free slot, if possible the next after the last one, so that a commit writes contiguously; nil if all
+    /// are in use.
     mutating func take() -> UInt32? {
         let isPreferred = preferred.contains(cursor)
         let found = isPreferred ? nextFree(from: cursor) : nil
@@ -90,16 +91,16 @@ struct SlotAllocator {
         return nil
     }
 
-    /// Gives out free slots of this range as long as there are any.
+    /// Prefers free slots of this range as long as there are any.
     mutating func prefer(_ slots: Range<Int>) { preferred = slots }
 
-    /// Free slots of the range that is preferred.
+    /// Free slots of the preferred range.
     var preferredFree: Int {
         let range = preferred.clamped(to: 0..<backedSlots)
         return range.isEmpty ? 0 : range.count - row.setCount(in: range)
     }
 
-    /// Goes on at the slot that is farthest from all of `slots` on the way through free ones, give or take 63.
+    /// Continues at the slot farthest from all of `slots`, measured in free slots between, to within 63.
     mutating func begin(farFrom slots: [Int]) {
         let room = row.words.indices.map { word in
             word << 6 < backedSlots ? (~row.words[word]).nonzeroBitCount : 0
@@ -107,7 +108,7 @@ struct SlotAllocator {
         if let word = farthestPlace(in: room, from: slots.map { $0 >> 6 }) { cursor = word << 6 }
     }
 
-    /// Takes every slot there is, as what an unreadable state may refer to; returns those it took.
+    /// Takes every slot, because an unreadable state may refer to it; returns those it took.
     mutating func takeAll() -> Range<Int> {
         let all = RootLayout.rootSlots..<slotCount
         precondition(usedSlots == RootLayout.rootSlots)
@@ -118,13 +119,13 @@ struct SlotAllocator {
         return all
     }
 
-    /// Gives back what `takeAll` took.
+    /// Frees the slots that `takeAll` took.
     mutating func giveBack(_ all: Range<Int>) {
         row.clear(all)
         usedSlots -= all.count
     }
 
-    /// Makes a slot that no root refers to any more free.
+    /// Frees a slot that no root refers to any more.
     mutating func release(_ slot: Int) throws(StoreError) {
         guard slot >= RootLayout.rootSlots, slot < row.count, row[slot] else { throw .damaged }
         row.clear(slot..<slot + 1)
@@ -132,10 +133,10 @@ struct SlotAllocator {
         dirtyPages.insert(slot / MapLayout.bitsPerPage)
     }
 
-    /// Whether a slot is taken, or may not be given out.
+    /// Whether a slot is in use.
     func isUsed(_ slot: Int) -> Bool { slot < row.count && row[slot] }
 
-    /// Takes a slot that something refers to, though its bit said that it was free.
+    /// Takes a slot that is referred to although its bit is clear.
     mutating func take(found slot: Int) {
         precondition(slot < row.count && !row[slot])
         row.set(slot..<slot + 1)
@@ -149,12 +150,12 @@ struct SlotAllocator {
         return dirtyPages
     }
 
-    /// Says that what was written of the bits may not have been published.
+    /// Marks all pages dirty, because the written bits may not have been published.
     mutating func markAllDirty() {
         dirtyPages.formUnion(0..<(row.count + MapLayout.bitsPerPage - 1) / MapLayout.bitsPerPage)
     }
 
-    /// The 2048 bytes of a bitmap page as it stands now.
+    /// The present 2048 bytes of a bitmap page.
     func bytes(ofPage page: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: MapLayout.bitmapBytes)
         let first = page * MapLayout.bitsPerPage / 64

@@ -2,53 +2,53 @@ import LinuxIO
 import VaultCrypto
 public import VaultFormat
 
-/// Who asks for sectors.
+/// The purpose of an allocation.
 public enum WritePurpose: Sendable {
-    /// A user's bytes: refused when only the last of the space is left.
+    /// A user's bytes: refused when only the system reserve is left.
     case user
-    /// What deleting and cutting need to write: may use that last too.
+    /// Writes needed for deleting and truncating: may use the reserve.
     case system
 }
 
 /// Content: sealed chunk by chunk into extents of consecutive sectors.
 extension Space {
-    /// Seals `bytes` as `content` from `offset` (a whole number of chunks) on and writes them.
+    /// Seals `bytes` as part of `content` from `offset` (a multiple of a chunk) on, and writes them.
     ///
-    /// The runs returned are *reserved*: nobody else gets their sectors, but only `adopt` makes them part of a
-    /// commit. When this throws, nothing stays reserved.
-    /// - Parameter near: the sector after the content's last run, to go on there where it is free.
+    /// The returned runs are *reserved*: their sectors are not allocated again, but only `adopt` makes them part of a
+    /// commit. If this throws, nothing stays reserved.
+    /// - Parameter near: the sector after the content's last run; allocation continues there if it is free.
     public func write(
         role: ExtentRole, content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?,
         purpose: WritePurpose = .user
     ) throws(StoreError) -> [ExtentRun] {
         precondition(offset % UInt64(Geometry.chunkBytes) == 0 && bytes.count > 0)
         try requireWritable()
-        // There the mount that this one took over from may be writing on.
+        // The mount that this one took over from may still be writing there.
         let near = claim?.hasTakenOver == true ? nil : near
         guard grows else { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         do throws(StoreError) {
-            let isFresh = try takeFresh(bytes.count, purpose)
-            defer { if isFresh { giveFresh(bytes.count) } }
+            let isFresh = try reserveHostRoom(bytes.count, purpose)
+            defer { if isFresh { releaseHostRoom(bytes.count) } }
             if isFresh { return try writeOnce(role, content, offset, bytes, near, purpose, .anywhere) }
         } catch {
             guard error == .noRoom else { throw error }
         }
-        // The host is full. What was written once and freed since still has its place on the disk.
+        // The host is full. Sectors that were written once and freed since still have disk blocks.
         lock.withLock { sectors.rewind() }
         let area = purpose == .user ? WriteArea.onDisk : .anywhere
         return try writeOnce(role, content, offset, bytes, nil, purpose, area)
     }
 
-    /// Where content may go in a vault that grows.
+    /// The area for content in a vault that grows.
     enum WriteArea {
         case anywhere
-        /// Only where something was written before, so that the host need not give anything.
+        /// Only sectors that were written before, which need no new disk blocks.
         case onDisk
     }
 
-    /// True when the host has room for so many bytes of a user and the catalogue's reserve; they then count as under
-    /// way until `giveFresh`.
-    func takeFresh(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
+    /// Whether the host has room for `count` bytes of a user and the catalogue's reserve. If so, they count as in
+    /// flight until `releaseHostRoom`.
+    func reserveHostRoom(_ count: Int, _ purpose: WritePurpose) throws(StoreError) -> Bool {
         try lock.withLock { () throws(StoreError) in
             let wanted = freshBytes + UInt64(count) + UInt64(count) / 64 + 64 << 10
             if purpose == .user, try hostAvailable() < Self.hostReserveBytes + wanted {
@@ -59,7 +59,7 @@ extension Space {
         }
     }
 
-    func giveFresh(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
+    func releaseHostRoom(_ count: Int) { lock.withLock { freshBytes -= UInt64(count) } }
 
     private func writeOnce(
         _ role: ExtentRole, _ content: UInt64, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer,
@@ -85,8 +85,8 @@ extension Space {
         return runs
     }
 
-    /// Reserves sectors for as much as will lie in one run: whole chunks, or where no room is left for a whole
-    /// one a piece of a chunk.
+    /// Reserves sectors for as many bytes as fit into one run: whole chunks, or a piece of a chunk if no free run holds
+    /// a whole one.
     private func reserve(
         offset: UInt64, plainBytes: Int, near: UInt64?, _ purpose: WritePurpose, _ area: WriteArea
     ) throws(StoreError) -> ExtentRun {
@@ -121,8 +121,8 @@ extension Space {
             offset: offset, length: UInt64(length), sector: sector, generation: nextGeneration, epoch: epoch)
     }
 
-    /// How many plaintext bytes `count` reserved sectors take as whole chunks and a last short one; what is left
-    /// over is given back. Under `lock`.
+    /// Returns how many plaintext bytes fit into `count` reserved sectors as whole chunks and a last short one.
+    /// Abandons the remaining sectors. Under `lock`.
     private func settle(_ sector: UInt64, _ count: Int, _ plainBytes: Int) throws(StoreError) -> Int {
         let chunks = min(count / Geometry.sectorsPerChunk, plainBytes / Geometry.chunkBytes)
         var used = chunks * Geometry.sectorsPerChunk
@@ -139,7 +139,7 @@ extension Space {
         return length
     }
 
-    /// A free run too short for the chunk takes a piece of it: an eighth at least. Under `lock`.
+    /// Reserves a run that is too short for the chunk, for a piece of it: at least an eighth of a chunk. Under `lock`.
     private func reservePiece(
         offset: UInt64, whole: Int, _ area: WriteArea
     ) throws(StoreError) -> ExtentRun {
@@ -151,7 +151,7 @@ extension Space {
         return run(offset, length, sector)
     }
 
-    /// Takes sectors of a segment that has a file, making a new one where the vault grows on demand. Under `lock`.
+    /// Allocates sectors of a segment that has a file; creates a segment if needed in a vault that grows. Under `lock`.
     func takeSectors(
         least: Int, most: Int, near: UInt64?, _ area: WriteArea, mayGrow: Bool = true
     ) throws(StoreError) -> (UInt64, Int)? {
@@ -212,12 +212,12 @@ extension Space {
         }
     }
 
-    /// Throws where the catalogue names any of these sectors, which were just reserved: they are marked as in use then,
-    /// and the write fails instead of the photo that is there.
+    /// Throws `damaged` if the catalogue refers to any of these just reserved sectors: then they are marked as in use,
+    /// and the write fails instead of overwriting a photo.
     func requireUnnamed(_ sector: UInt64, _ count: Int) throws(StoreError) {
-        guard let isNamed else { return }
+        guard let isReferenced else { return }
         do throws(StoreError) {
-            guard try isNamed(sector..<sector + UInt64(count)) else { return }
+            guard try isReferenced(sector..<sector + UInt64(count)) else { return }
         } catch {
             lock.withLock { try? sectors.abandon(sector, count) }
             throw error
@@ -256,7 +256,7 @@ extension Space {
         }
     }
 
-    /// Seals a descriptor into the beginning of an extent, under the nonce that is there.
+    /// Seals a descriptor into the beginning of an extent, under the nonce already there.
     func sealDescriptor(_ descriptor: Descriptor, into extent: UnsafeMutableRawBufferPointer) {
         withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) { associated in
             descriptor.encodeAssociatedData(into: associated)
@@ -269,17 +269,17 @@ extension Space {
         }
     }
 
-    /// Gives back what was reserved and never adopted.
+    /// Releases reserved runs that were never adopted.
     public func abandon(_ runs: [ExtentRun]) {
         lock.withLock {
             forEachPart(of: runs) { sector, count in
-                // A reserved segment's bits are in memory, so nothing can fail to load.
+                // The bits of segments with reserved sectors are in memory, so loading cannot fail.
                 try? sectors.abandon(sector, count)
             }
         }
     }
 
-    /// Makes reserved runs part of the next commit: in the catalogue's critical section that enters their rows.
+    /// Makes reserved runs part of the next commit. Called in the catalogue's critical section that inserts their rows.
     public func adopt(_ runs: [ExtentRun]) {
         lock.withLock {
             forEachPart(of: runs) { sector, count in
@@ -291,12 +291,12 @@ extension Space {
         }
     }
 
-    /// Gives back runs whose rows are gone: in the catalogue's critical section that removed them. Their sectors
-    /// are reused when no root refers to them any more.
+    /// Frees runs whose rows were deleted. Called in the catalogue's critical section that deleted them. Their sectors
+    /// are reused once no root refers to them.
     ///
-    /// - Parameter overwriting: with random bytes, before they are reused: what was there is to be gone.
+    /// - Parameter overwriting: overwrites them with random bytes before they are reused, to destroy their contents.
     public func free(_ runs: [ExtentRun], overwriting: Bool = false) {
-        // Where no extent can lie nothing comes back.
+        // Impossible runs free nothing.
         let runs = runs.filter { isPossible($0) }
         lock.withLock {
             forEachPart(of: runs) { sector, count in
@@ -307,8 +307,8 @@ extension Space {
         }
     }
 
-    /// Visits the sectors of runs, segment by segment: no extent crosses the end of a segment, but a run that was
-    /// put together from two may end one segment and begin the next.
+    /// Visits the sectors of runs, segment by segment: no extent crosses the end of a segment, but a joined run may
+    /// span the end of one and the start of the next.
     private func forEachPart(of runs: [ExtentRun], _ body: (_ sector: UInt64, _ count: Int) -> Void) {
         let perSegment = UInt64(files.sectorsPerSegment)
         for run in runs {
@@ -322,7 +322,7 @@ extension Space {
         }
     }
 
-    /// Adds to the coming commit's delta, to its last entry where that goes on. Under `lock`.
+    /// Adds an entry to the next commit's delta, or extends the last one if it is contiguous. Under `lock`.
     private func note(_ kind: UInt8, _ sector: UInt64, _ count: Int, isDestroyed: Bool = false) {
         isChanged = true
         let perSegment = UInt64(files.sectorsPerSegment)
@@ -340,12 +340,12 @@ extension Space {
 
     // MARK: Reading
 
-    /// Bytes a buffer for `read` must have: a chunk as it is stored.
+    /// Least bytes of a buffer for `read`: a stored chunk.
     public static let readBufferBytes = Geometry.sectorsPerChunk * Geometry.sectorBytes
 
-    /// Opens one chunk of a run in `buffer` and returns where in it the plaintext is. One pread, no lock held.
+    /// Opens one chunk of a run in `buffer` and returns the plaintext within it. One pread, no lock held.
     ///
-    /// `damaged` where the chunk is not what the row says: then `buffer` holds nothing of use.
+    /// Throws `damaged` if the chunk is not the one of the row: then the contents of `buffer` are undefined.
     public func read(
         role: ExtentRole, content: UInt64, run: ExtentRun, chunk: Int,
         into buffer: UnsafeMutableRawBufferPointer
@@ -373,7 +373,7 @@ extension Space {
         }
     }
 
-    /// Opens an extent's descriptor from its first 80 bytes; nil where it is none of this space.
+    /// Opens an extent's descriptor from its first 80 bytes; nil if it is none of this space.
     func openDescriptor(_ extent: UnsafeRawBufferPointer) -> Descriptor? { keys.openDescriptor(extent) }
 }
 

@@ -1,28 +1,28 @@
 import LinuxIO
 import VaultFormat
 
-/// A vault of one space gives the host back what nothing lies in: segments at its end are removed, free sectors
-/// elsewhere become holes. What either of the two newest durable roots refers to stays.
+/// A vault of one space returns unused disk to the host: empty segments at its end are removed, free sectors elsewhere
+/// become holes. Everything that either of the two newest durable roots refers to stays.
 extension Space {
-    /// Whether more was given back and not made reusable than writers may leave behind them.
+    /// Whether more freed bytes than `Limits.backlogBytes` allows await reuse, so that writers should wait.
     public var isBacklogged: Bool {
         guard grows else { return false }
         return lock.withLock {
-            // While somebody reads an older state nothing becomes reusable.
+            // While a backup or a snapshot reads an older state, nothing becomes reusable.
             guard kept.copy == nil, held.isEmpty else { return false }
             let bytes = pendingSectors * UInt64(Geometry.sectorBytes)
             return bytes > max(limits.backlogBytes, sectors.usedSectors * UInt64(Geometry.sectorBytes) / 8)
         }
     }
 
-    /// Gives back what is worth it. Best effort: a host that cannot punch holes keeps them.
+    /// Returns unused disk to the host if there is enough of it. Best effort: a host that cannot punch holes keeps it.
     ///
-    /// - Parameter commit: makes a durable commit of all that has changed.
+    /// - Parameter commit: makes a durable commit of all changes.
     public func giveBack(_ commit: () throws(StoreError) -> Void) throws(StoreError) {
         guard grows, try isMuchUnused() else { return }
         giveUpCopies()
         overwriteFreed(most: .max / 2)
-        // What the first commit gives back nobody refers to after the second; the third's bitmaps say so.
+        // After the second commit no root refers to sectors that the first freed; the third's bitmaps have them free.
         for _ in 0..<3 {
             lock.withLock { peakSectors = min(peakSectors, sectors.usedSectors) }
             try commit()
@@ -34,7 +34,7 @@ extension Space {
         try files.sync()
     }
 
-    /// Whether the host holds so much more for the vault than is in it that a pass is worth its commits.
+    /// Whether the vault's unused disk is worth the commits of a pass.
     private func isMuchUnused() throws(StoreError) -> Bool {
         let (count, used) = lock.withLock { () -> (Int, UInt64) in
             let content = sectors.usedSectors - min(pendingSectors, sectors.usedSectors)
@@ -46,10 +46,10 @@ extension Space {
         return held > used + used / 50 + Self.spareBytesMax
     }
 
-    /// Disk that is left to a vault beyond what is in it: a pass costs commits.
+    /// Unused disk that is not worth a pass, which costs commits.
     private static let spareBytesMax: UInt64 = 1 << 20
 
-    /// Removes segments from the last one on in which nothing is, by the bitmaps that are on the disk.
+    /// Removes the empty segments at the end, by the published bitmaps.
     private func removeLastSegments() {
         lock.withLock {
             let pageSegments = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
@@ -60,7 +60,7 @@ extension Space {
         }
     }
 
-    /// Makes holes of a segment's free runs. Nobody else gets them meanwhile.
+    /// Punches holes for a segment's free runs, which are reserved meanwhile.
     private func punch(_ number: Int) {
         let runs = lock.withLock { () -> [Range<Int>] in
             guard !pairs.contains(where: { Int($0.a) == number || Int($0.b) == number }),
@@ -73,14 +73,15 @@ extension Space {
         for run in runs { files.punch(number, sectors: run) }
         lock.withLock {
             let first = UInt64(number * files.sectorsPerSegment)
-            // Their bits are in memory, as they are reserved.
+            // Their bits are in memory, because they are reserved.
             for run in runs { try? sectors.abandon(first + UInt64(run.lowerBound), run.count) }
         }
     }
 
     private static let spareSegmentBytes: UInt64 = 64 << 10
 
-    /// Ends the files of the last pair of page segments behind its last page, but for the slots that deleting needs.
+    /// Truncates the files of the last pair of page segments after its last page, keeping the slots that deleting
+    /// needs.
     private func trimLastPair() {
         lock.withLock {
             guard let pair = pairs.last else { return }

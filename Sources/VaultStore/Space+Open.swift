@@ -2,18 +2,18 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// Where in the rings of root slots the newest roots stand.
+/// Positions of the newest roots in the rings of root slots.
 struct RootRings: Sendable {
     /// Slot of the newest durable root.
     var durable: Int
-    /// Slot of the newest soft root, wherever the last one was written.
+    /// Slot of the newest soft root, or of the last one written.
     var soft: Int
     /// Whether a soft root may be found in its ring.
     var hasSoft: Bool
-    /// A durable slot that is left out; see `Evasion`.
+    /// The durable slot to avoid; see `Evasion`.
     var avoided: Int?
 
-    /// Of a space that writes no root.
+    /// For a space that writes no root.
     static let none = RootRings(
         durable: RootLayout.durableSlots.lowerBound, soft: RootLayout.softSlots.lowerBound, hasSoft: false)
 
@@ -28,19 +28,19 @@ struct RootRings: Sendable {
     }
 }
 
-/// The root a mount begins with.
+/// The root that a mount starts from.
 struct OpenedRoot: Sendable {
     var root: RootRecord
     var rings: RootRings
-    /// The highest generation seen in any root: new ones come after it.
+    /// The highest generation of all roots; new ones are higher.
     var newestGeneration: UInt64
-    /// What commits up to this one gave back may be reused: the second newest durable root.
+    /// Sectors and slots freed by commits up to this generation, the second newest durable root's, may be reused.
     var releaseLimit: UInt64
     /// Delta of the newest durable root.
     var durableDelta: Reference
-    /// Copies of durable roots that are not what the other copy is.
+    /// Copies of durable roots that differ from the other copy.
     var torn: [TornRoot]
-    /// Newer states that could not be read.
+    /// Generations of newer states that could not be read.
     var unreadable: [UInt64]
 }
 
@@ -51,32 +51,32 @@ struct TornRoot: Sendable {
     var root: RootRecord
 }
 
-/// The newer copy of what is in a root slot.
+/// The newer of a root slot's two copies.
 struct FoundRoot: Sendable {
     var slot: Int
     var root: RootRecord
-    /// The other copy, where it is not the same root.
+    /// The other copy, if it is not the same root.
     var tornCopy: Int?
-    /// That copy is the root that was in the slot before.
+    /// Whether the other copy is an older root of the slot.
     var isHalfWritten: Bool
 }
 
-/// What a space is opened with.
+/// Options for opening a space.
 struct SpaceOptions: Sendable {
     var isReadOnly: Bool
     var grows: Bool
     var bootHash: [UInt8]
     var segmentCountNow: @Sendable () -> Int
-    /// Nil where nothing is written.
+    /// Nil if nothing is written.
     var copies: BackupHold?
-    /// Nil where nothing is written, or nobody else can.
+    /// Nil if nothing is written, or no other mount can write.
     var claim: ClaimKeeper?
     var limits = Limits.production
 }
 
 extension Space {
-    /// Opens the newest state of a space: the newest soft root of this boot if everything in it opens, else the
-    /// newest durable one; `damaged` where there is none.
+    /// Opens the newest state of a space: the newest soft root of this boot if everything in it opens, else the newest
+    /// durable one. Throws `damaged` if there is none.
     static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space
     {
         let found = findRoots(files: files, codec: PageCodec(key: keys.page))
@@ -117,13 +117,13 @@ extension Space {
             }
             if let space = newer {
                 space.markUnsynced(since: base.generation)
-                // Who wrote it may have been told that a sync failed: then the kernel takes what is lost for clean.
+                // Its writer may have seen a failed sync, after which the kernel treats lost pages as clean.
                 space.syncFailed = true
                 return space
             }
             unreadable.append(soft.generation)
         }
-        // A root may be whole and what it leads to damaged: an older one is better than none.
+        // A root may be intact while its pages are damaged: an older root is better than none.
         for durable in durables {
             rings.durable = durable.slot
             let opened = OpenedRoot(
@@ -138,11 +138,12 @@ extension Space {
         throw .damaged
     }
 
-    /// A disk that has failed once may not fail again: to believe it would cost all that a root adds to the one before.
+    /// Tries again if opening fails: a read error may be transient, and giving up would lose everything newer than the
+    /// previous root.
     private static func twice(_ open: () -> Space?) -> Space? { open() ?? open() }
 
-    /// The generation of a durable root that a soft one builds on, of whatever boot, and that is newer than all there
-    /// are: it was synced, so it is lost.
+    /// The generation of a lost durable root: a soft root of any boot builds on it, so it was synced, but all durable
+    /// roots found are older.
     private static func lostBase(_ softs: [FoundRoot], _ durables: [FoundRoot]) -> UInt64? {
         guard let base = softs.map(\.root.base).max(), base > durables.first?.root.generation ?? 0 else {
             return nil
@@ -150,15 +151,15 @@ extension Space {
         return base
     }
 
-    /// Syncs the durable root that was found. Who wrote it may have been killed before he did, and what is read from
-    /// now on nobody will sync again. Where the sync fails another root is due.
+    /// Syncs the durable root that was found: its writer may have been killed before its sync, and no later sync would
+    /// cover it. If the sync fails, another root is due.
     private func syncFoundRoot() {
         for copy in 0..<2 { files.markUnsynced(Self.rootSector(rings.durable, copy: copy, files: files)) }
         if (try? files.sync()) == nil { isChanged = true }
     }
 
-    /// Reads every root slot; of each, the newer copy that opens. A power cut may leave one of them older: passed over
-    /// now, the newer one would come to light, its pages long used again, when the older one is torn.
+    /// Reads the newer valid copy of every root slot. A power cut may leave one copy older. If the newer one were
+    /// ignored now, it would reappear when the older copy is torn, after its pages were reused.
     static func findRoots(files: SegmentFiles, codec: PageCodec) -> [FoundRoot] {
         (RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound).compactMap { slot in
             let copies = (0..<2).map { readRoot(files: files, codec: codec, slot: slot, copy: $0) }
@@ -172,7 +173,7 @@ extension Space {
     }
 
     static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {
-        // The first pair is segments 0 and 1, always.
+        // The first pair is always segments 0 and 1.
         UInt64(copy * files.sectorsPerSegment + slot * Geometry.sectorsPerPage)
     }
 
@@ -189,7 +190,7 @@ extension Space {
         }
     }
 
-    /// Writes both copies of a root, or the one given, into a slot.
+    /// Writes a root into a slot, both copies or the given ones.
     private static func writeRoot(
         _ root: RootRecord, slot: Int, copies: Range<Int> = 0..<2, files: SegmentFiles, codec: PageCodec
     ) throws(StoreError) {
@@ -207,8 +208,7 @@ extension Space {
         }
     }
 
-    /// Gives roots of which a power cut or damage left one copy their other one back. Best effort: each is readable as
-    /// it is.
+    /// Rewrites the torn copies of roots that have one valid copy left. Best effort: each root is readable as it is.
     private func mendRoots(but slot: Int) {
         for torn in tornRoots where torn.slot != slot {
             let copies = torn.copy..<torn.copy + 1
@@ -217,7 +217,7 @@ extension Space {
         tornRoots = []
     }
 
-    /// Writes a commit's root into the ring of its kind, beside the newest ones.
+    /// Writes a commit's root into the next slot of its ring.
     func writeRoot(_ root: RootRecord) throws(StoreError) {
         let slot = root.isDurable ? rings.nextDurable : rings.nextSoft
         if !root.isDurable { rings.hasSoft = true }
@@ -226,7 +226,7 @@ extension Space {
         if root.isDurable { rings.durable = slot } else { rings.soft = slot }
     }
 
-    /// Writes the first roots of an empty space: nothing in use but the first pair of segments.
+    /// Writes the first roots of an empty space: only the first pair of segments is in use.
     static func format(files: SegmentFiles, keys: SpaceKeys, grows: Bool) throws(StoreError) {
         if grows {
             for number in 0..<2 {
@@ -240,7 +240,7 @@ extension Space {
             peakSectors: 0, objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
             pairs: [SegmentPair(a: 0, b: 1)])
         let codec = PageCodec(key: keys.page)
-        // The whole ring, so that a slot without a root has always lost one.
+        // The whole ring is written, so that a slot without a root is always damage.
         for slot in RootLayout.durableSlots {
             (root.base, root.generation) = (root.generation, root.generation + 1)
             try writeRoot(root, slot: slot, files: files, codec: codec)
@@ -248,12 +248,13 @@ extension Space {
         try files.sync()
     }
 
-    /// Ends the space's use: what is not durable yet becomes so, and only then no soft root is left behind.
+    /// Closes the space: makes all changes durable, then erases the soft roots and gives up the claim.
     public func close() throws(StoreError) {
         guard !isReadOnly else { return }
-        // A mount may have begun with a soft root and changed nothing: that root is all there is of its state.
+        // A mount may have started from a soft root and changed nothing: then only that root refers to its state.
         if !isClean { try publish(freeze(), durable: true) }
-        // All is safe by now: that this fails loses nothing, and what is left is free for the next mount.
+        // Everything is durable by now, so a failure here loses nothing: the remaining sectors are free for the next
+        // mount.
         try? overwriteAll()
         if hasPublished && writeStop == nil {
             try? giveBack { () throws(StoreError) in try publish(freeze(), durable: true) }
@@ -261,7 +262,7 @@ extension Space {
         do throws(StoreError) {
             if writeStop == nil { try eraseSoftRoots() }
         } catch {
-            // Where others write by now, the soft roots are theirs.
+            // If another mount writes by now, the soft roots are its own.
             if writeStop == nil { throw error }
         }
         giveUpClaim()
@@ -284,7 +285,7 @@ extension Space {
 
     // MARK: Deltas
 
-    /// A delta page, opened.
+    /// A decoded delta page.
     struct DeltaPage {
         var generation: UInt64
         var previous: Reference
@@ -323,7 +324,7 @@ extension Space {
         var reference = current.delta
         var seen: Set<UInt32> = []
         while !reference.isAbsent {
-            // Who knows the key can make one that refers to itself.
+            // An author who knows the key can make a cycle.
             guard seen.insert(reference.slot).inserted else { throw .damaged }
             let page = try readDelta(reference, pairs: pairs)
             if page.generation <= generation { return }
@@ -332,7 +333,7 @@ extension Space {
         }
     }
 
-    /// Learns from the deltas what the last commits gave back, and releases what may be released.
+    /// Reads from the deltas which sectors and slots the last commits freed.
     func loadDeltas() throws(StoreError) {
         var found: [PendingFree] = []
         do throws(StoreError) {
@@ -347,13 +348,13 @@ extension Space {
                 }
             }
         } catch {
-            // A damaged delta costs the room its entries would have given back, nothing else.
+            // A damaged delta only leaks the room that its entries freed.
         }
         deltaPages.reverse()
         pending = found.reversed()
     }
 
-    /// Everything written since the durable root `base` opens: this soft root may count.
+    /// Whether everything written since the durable root `base` opens, so that this soft root is valid.
     private func opensEverything(since base: RootRecord) -> Bool {
         do throws(StoreError) {
             var isWhole = true
@@ -372,7 +373,7 @@ extension Space {
         }
     }
 
-    /// Opens extents that lie one after the other, each found by the descriptor of the one before.
+    /// Opens consecutive extents; the length in each descriptor gives the start of the next.
     private func opensExtents(_ entry: DeltaEntry) -> Bool {
         var sector = entry.start
         let end = entry.start + UInt64(entry.count)
@@ -383,7 +384,7 @@ extension Space {
         return true
     }
 
-    /// Opens the extent that begins at a sector; returns how many sectors it takes, nil where it does not open.
+    /// Opens the extent that begins at a sector. Returns its number of sectors; nil if it does not open.
     private func openWholeExtent(at sector: UInt64, limit: Int) -> Int? {
         let buffer = chunkBuffers.take()
         defer { chunkBuffers.give(buffer) }
@@ -423,7 +424,7 @@ extension Space {
         }
     }
 
-    /// What an earlier mount wrote since the durable root is not known to be on the disk yet.
+    /// Marks everything that an earlier mount wrote since the durable root as unsynced.
     private func markUnsynced(since generation: UInt64) {
         for pair in pairs {
             files.markUnsynced(UInt64(Int(pair.a) * files.sectorsPerSegment))
@@ -438,12 +439,11 @@ extension Space {
 
     // MARK: After a failed sync
 
-    /// After a failed fdatasync the kernel may take lost pages for clean, so everything written since the newest
-    /// durable root is written once more before the next sync. What no longer opens fails the commit again.
+    /// After a failed fdatasync the kernel may treat lost pages as clean, so everything written since the newest
+    /// durable root is rewritten before the next sync. If something no longer opens, the commit fails again.
     ///
-    /// Pages and deltas become part of `frozen`, and so go to slots of their own: a place that cannot be written
-    /// holds nothing up. Extents are opened and written where they are, because only the catalogue's rows say where
-    /// that is.
+    /// Pages and deltas become part of `frozen` and so get new slots: an unwritable slot does not block the commit.
+    /// Extents are opened and rewritten in place, because only the catalogue's rows know their places.
     func rewriteUnsynced(_ frozen: FrozenCommit) throws(StoreError) {
         var inherited: [DeltaEntry] = []
         try forEachDelta(after: durableGeneration) { _, _, entries in inherited += entries }
@@ -459,9 +459,9 @@ extension Space {
         frozen.inherited = inherited
     }
 
-    /// Adds a page as the newest root has it to a commit that does not change it. Under `lock`.
+    /// Adds the newest root's version of a page to a commit that does not change it. Under `lock`.
     private func readAgain(_ object: MapObject, _ page: Int, _ frozen: FrozenCommit) throws(StoreError) {
-        // All of the slot bitmap is written again anyway.
+        // The whole slot bitmap is rewritten anyway.
         guard object != .slotBitmap, page < Int(maps[object.rawValue].pageCount) else { return }
         let reference = try reference(object, page)
         if reference.isAbsent { return }

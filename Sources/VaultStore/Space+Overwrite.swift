@@ -2,22 +2,22 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// Sectors of destroyed photos: overwritten with random bytes before anybody gets them again.
+/// Sectors of destroyed photos are overwritten with random bytes before they are reused.
 ///
-/// `free` marks them, and they wait like all that is given back until no root refers to them. Then `release` puts
-/// them into `pendingErase` rather than among the free ones; only `overwriteFreed` takes them out. What a freeze finds
-/// there goes into that commit's delta once more, because its root says that older deltas are done
-/// with; so a crash at any moment leaves them merely free.
+/// `free` marks them, and like all freed sectors they wait until no root refers to them. Then `release` adds them to
+/// `pendingErase` instead of freeing them; only `overwriteFreed` removes them. A freeze adds the entries found there to
+/// its commit's delta again, because its root marks older deltas as released; so after a crash at any moment they are
+/// merely free.
 extension Space {
-    /// True while some could be overwritten now.
+    /// Whether some can be overwritten now.
     public var canOverwrite: Bool { lock.withLock { !pendingErase.isEmpty } }
 
-    /// True while some are left, whether a root still refers to them or not.
+    /// Whether some are left, even if a root still refers to them.
     public var hasDestroyed: Bool { lock.withLock { destroyedSectors > 0 } }
 
-    /// Overwrites sectors that no root refers to, about `bytes` at most, and makes them free.
+    /// Overwrites sectors that no root refers to, about `bytes` at most, and frees them.
     public func overwriteFreed(most bytes: UInt64) {
-        // One at a time: nobody may still be writing random bytes where another has freed the sectors.
+        // One thread at a time: no other thread may still write random bytes to sectors that were already freed.
         overwriting.lock()
         defer { overwriting.unlock() }
         guard (try? requireWritable()) != nil else { return }
@@ -39,7 +39,7 @@ extension Space {
         chunkBuffers.withBuffer { buffer in
             let bytes = buffer.slice(0, sectors * Geometry.sectorBytes)
             randomStream.fill(bytes)
-            // Where the disk refuses, what is next written there will be refused as well.
+            // If the disk refuses this write, it will also refuse the next one there.
             try? files.write(sector, UnsafeRawBufferPointer(bytes))
         }
     }
@@ -54,16 +54,16 @@ extension Space {
         }
         pendingSectors -= count
         destroyedSectors -= count
-        // A bitmap that cannot be read keeps them taken, as it does all of its segment.
+        // An unreadable bitmap keeps them in use, like its whole segment.
         try? sectors.release(entry.start + UInt64(entry.count) - count, Int(count))
     }
 
-    /// Overwrites all that is left, with the durable commits that this needs.
+    /// Overwrites all that are left, with the durable commits that this needs.
     func overwriteAll() throws(StoreError) {
         guard hasDestroyed else { return }
         giveUpCopies()
         overwriteFreed(most: UInt64(Int64.max))
-        // What the first commit gives back nobody refers to after the second.
+        // After the second commit no root refers to sectors that the first freed.
         for _ in 0..<2 where hasDestroyed {
             try publish(freeze(), durable: true)
             overwriteFreed(most: UInt64(Int64.max))

@@ -1,18 +1,18 @@
 import LinuxIO
 import VaultFormat
 
-/// The state of a space between two changes, taken in the catalogue's critical section, to be published.
+/// A consistent state of a space, taken in the catalogue's critical section, to be published.
 public final class FrozenCommit: @unchecked Sendable {
     let generation: UInt64
     private(set) var pages: [(index: UInt32, page: PageBuffer)]
     private(set) var bitmaps: [(page: Int, bytes: [UInt8])]
     private(set) var counts: [(page: Int, bytes: [UInt8])]
-    /// What changed up to the freeze, then what publishing itself gives back.
+    /// Changes up to the freeze, then slots freed by publishing itself.
     var entries: [DeltaEntry]
     let entriesFrozen: Int
-    /// Entries of the soft commits before it that its delta takes over, so that no delta of theirs is needed.
+    /// Entries of earlier soft commits that this commit's delta takes over, so that their deltas are no longer needed.
     var inherited: [DeltaEntry]?
-    /// Slots publishing took: given back if it fails.
+    /// Slots allocated by publishing: freed if it fails.
     var slotsTaken: [UInt32] = []
 
     init(
@@ -28,7 +28,7 @@ public final class FrozenCommit: @unchecked Sendable {
         entriesFrozen = entries.count
     }
 
-    /// Takes in a page as it stands in the newest root, unless the commit has it anew.
+    /// Adds the newest root's version of a page, unless the commit changes the page.
     func addUnlessChanged(_ object: MapObject, _ page: Int, _ bytes: UnsafeRawBufferPointer) {
         switch object {
         case .catalogue:
@@ -45,10 +45,10 @@ public final class FrozenCommit: @unchecked Sendable {
     }
 }
 
-/// Publishing: everything a commit refers to is written first, its root last.
+/// Publishing: everything that a commit refers to is written first, its root last.
 extension Space {
-    /// Takes everything changed since the last call. The caller holds the catalogue's lock, has ended its
-    /// transaction, and publishes the result before it freezes again.
+    /// Takes all changes since the last call. The caller holds the catalogue's lock, has ended its transaction, and
+    /// publishes the result before it freezes again.
     public func freeze() -> FrozenCommit {
         lock.withLock {
             let (bitmaps, counts) = sectors.freezeDirtyPages()
@@ -67,24 +67,24 @@ extension Space {
         }
     }
 
-    /// Writes a frozen commit and its root; with `durable`, so that it survives a power cut.
+    /// Writes a frozen commit and its root. With `durable` it survives a power cut.
     ///
-    /// When this throws nothing was published, and the commit's content waits for the next freeze.
+    /// If this throws, nothing was published, and the next freeze contains the commit's changes.
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
         willPublish?()
-        // Slots come free only by durable roots, so few free ones ask for one.
+        // Only durable roots release slots, so a shortage of free slots makes the commit durable.
         let durable = durable || lock.withLock { slots.freeSlots < slots.backedSlots / 3 }
         do throws(StoreError) {
             try requireWritable()
             if syncFailed && durable { try rewriteUnsynced(frozen) }
             let root = try writeCommit(frozen, durable: durable)
             if durable { try syncFiles() }
-            try lookAtClaim()
+            try verifyClaim()
             try writeRoot(root)
             if durable {
                 try syncFiles()
-                // Nobody is told that it is safe unless who takes over has it before his eyes.
-                try lookAtClaim()
+                // The commit is reported as durable only if a mount that takes over is sure to see it.
+                try verifyClaim()
                 noticeCopy()
             }
             try lock.withLock { () throws(StoreError) in try didPublish(root, frozen) }
@@ -102,12 +102,11 @@ extension Space {
         }
     }
 
-    /// Puts an unpublished commit back among the changes. Under `lock`.
+    /// Returns an unpublished commit's changes to the next one. Under `lock`.
     private func takeBack(_ frozen: FrozenCommit) {
         for (index, page) in frozen.pages where staged[index] == nil { staged[index] = page }
         frozenPages = [:]
-        // The root may have reached the disk all the same, so what it took is given back like anything else and
-        // not simply free.
+        // The root may have reached the disk nevertheless, so its slots are freed by the next commit and not at once.
         let taken = frozen.slotsTaken.map {
             DeltaEntry(kind: DeltaLayout.kindSlotsFreed, count: 1, start: UInt64($0))
         }
@@ -148,7 +147,7 @@ extension Space {
         }
     }
 
-    /// Seals and writes the pages of a commit, then the maps that lead to them; returns the root to publish.
+    /// Seals and writes the pages of a commit, then their maps. Returns the root to publish.
     private func writeCommit(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) -> RootRecord {
         let pages = try lock.withLock { () throws(StoreError) in try assignPages(frozen) }
         var writer = PageWriter(files: files, codec: codec, pagesMax: limits.pagesPerWrite)
@@ -171,7 +170,7 @@ extension Space {
         return root
     }
 
-    /// Gives every changed page a new slot. Under `lock`.
+    /// Allocates a new slot for every changed page. Under `lock`.
     private func assignPages(_ frozen: FrozenCommit) throws(StoreError) -> [PageToWrite] {
         try ensureSlots(for: frozen)
         var pages: [PageToWrite] = []
@@ -217,16 +216,16 @@ extension Space {
         }
     }
 
-    /// Makes sure before anything is written that the commit's pages and maps will find slots.
+    /// Ensures, before anything is written, that there are slots for the commit's pages and maps.
     private func ensureSlots(for frozen: FrozenCommit) throws(StoreError) {
         let pages = frozen.pages.count + frozen.bitmaps.count + frozen.counts.count
         let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
         let wanted = pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
-        makeBackingSure()
+        ensurePreallocated()
         makePreferredSlots(wanted)
         while slots.freeSlots < wanted {
             do throws(StoreError) { try addSlots() } catch {
-                // The estimate is generous: go on while it may still do.
+                // The estimate is generous: continue while the slots may still suffice.
                 if slots.freeSlots > pages + 24 { break }
                 throw error
             }
@@ -234,8 +233,8 @@ extension Space {
         if grows { backAhead(of: wanted) }
     }
 
-    /// In a vault that grows, keeps more slots at hand than the next commit takes while the host has room: when it has
-    /// none, deleting still finds them. As many as there are in use need not make a commit durable before its time.
+    /// In a vault that grows, backs more slots than the next commit needs while the host has room, so that deleting
+    /// still works when it has none. With as many free slots as used ones, no commit has to become durable early.
     private func backAhead(of wanted: Int) {
         let pages = Int(maps[MapObject.catalogue.rawValue].pageCount)
         let kept = wanted + min(max(limits.slotsPerStep, pages / 4), 8 * limits.slotsPerStep)
@@ -290,18 +289,18 @@ extension Space {
         maps[object.rawValue].set(node: key, reference)
     }
 
-    /// Gives back the delta pages that no mount will read again.
+    /// Frees the delta pages that no mount will read again.
     private func freeOldDeltas(_ frozen: FrozenCommit) {
         frozen.entries += deltaPages.filter { isOld($0, frozen) }.map(\.entry)
     }
 
-    /// Whether everything in a delta page has been released, or the commit's own delta takes it over.
+    /// Whether all entries of a delta page were released, or the commit's own delta takes them over.
     private func isOld(_ page: PendingFree, _ frozen: FrozenCommit) -> Bool {
         page.generation <= released || (frozen.inherited != nil && page.generation > durableGeneration)
     }
 
-    /// Writes the slot bitmap and the delta. Giving them slots changes the bitmap itself, so slots are assigned
-    /// until nothing new changes, and only then is anything sealed.
+    /// Writes the slot bitmap and the delta. Allocating their slots changes the bitmap itself, so slots are allocated
+    /// until no further page changes, and only then is anything sealed.
     private func writeSlotBitmap(
         _ frozen: FrozenCommit, _ writer: inout PageWriter
     ) throws(StoreError) -> Reference {
@@ -374,7 +373,8 @@ extension Space {
 
     // MARK: After the root
 
-    /// Makes a published root the current one, and frees what no root needs any more. Under `lock`.
+    /// Makes a published root the current one, and releases sectors and slots that no root needs any more. Under
+    /// `lock`.
     private func didPublish(_ root: RootRecord, _ frozen: FrozenCommit) throws(StoreError) {
         for map in maps { for (_, node) in map.dirtyNodes { node.isDirty = false } }
         for entry in frozen.entries where entry.kind != DeltaLayout.kindExtentsWritten {
@@ -403,7 +403,8 @@ extension Space {
         updateExcluded()
     }
 
-    /// Frees what commits up to `generation` gave back: neither of the two newest durable roots refers to it.
+    /// Releases sectors and slots freed by commits up to `generation`: neither of the two newest durable roots refers
+    /// to them.
     func release(through generation: UInt64) throws(StoreError) {
         let generation = releasable(through: generation)
         var count = 0
@@ -416,7 +417,7 @@ extension Space {
         giveUpCopiesIfShort()
     }
 
-    /// Frees what no root of this space needs, unless a copy being made may.
+    /// Releases an entry that no root of this space needs, unless a running backup may need it.
     private func release(_ entry: DeltaEntry) throws(StoreError) {
         if entry.kind == DeltaLayout.kindSlotsFreed {
             for slot in entry.start..<entry.start + UInt64(entry.count) { try release(slot: slot) }
@@ -425,7 +426,7 @@ extension Space {
         } else if entry.isDestroyed {
             pendingErase.append(entry)
         } else {
-            // A bitmap of which nothing is left costs this room until it is made anew, and not the state.
+            // An unreadable bitmap only leaks this room until it is rebuilt.
             try? sectors.release(entry.start, Int(entry.count))
             pendingSectors -= UInt64(entry.count)
         }

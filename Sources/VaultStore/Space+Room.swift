@@ -2,16 +2,15 @@ import LinuxIO
 import Synchronization
 import VaultFormat
 
-/// How much room there is.
+/// Free room.
 extension Space {
-    /// What the space holds and can take.
+    /// Capacity and use of the space.
     public var capacity: SpaceUse {
         lock.withLock { noticeGrowth() }
         return knownCapacity
     }
 
-    /// As `capacity`, but blind to segments that `grow` has added since they were last looked for, which costs
-    /// system calls.
+    /// As `capacity`, but without checking for segments added by `grow`, which costs system calls.
     public var knownCapacity: SpaceUse {
         let host = grows ? (try? hostAvailable()) ?? 0 : 0
         return lock.withLock {
@@ -33,25 +32,25 @@ extension Space {
         }
     }
 
-    /// Sectors that have come free since the space was opened: grows whenever another try to write may succeed.
+    /// Sectors released since the space was opened: increases whenever retrying a write may succeed.
     public var freedSectors: UInt64 { lock.withLock { sectors.freedCount } }
 
-    /// Sectors a user's bytes do not get, so that a full space can still be cut and deleted from.
+    /// Sectors reserved from users' bytes, so that truncating and deleting work in a full space.
     var systemReserveSectors: UInt64 { 2048 }
 
-    /// Sectors nobody has, without those that come free with the next commits. Under `lock`.
+    /// Free sectors, not counting those that the next commits release. Under `lock`.
     var freeSectors: UInt64 {
         let taken = sectors.usedSectors + sectors.reservedSectors
         return sectors.contentSectors > taken ? sectors.contentSectors - taken : 0
     }
 
-    /// Disk of the host that content leaves alone, so that the catalogue can still be written.
+    /// Disk of the host that content does not use, so that the catalogue can still be written.
     static let hostReserveBytes: UInt64 = 1 << 20
-    /// With more the catalogue takes disk before it needs it.
+    /// With more free disk than this, slots are backed before they are needed.
     static let hostPlentyBytes: UInt64 = 1 << 30
 
-    /// Bytes that the host's disk can still take. Where that is much more than can be written meanwhile, an answer
-    /// serves for a moment: it is asked for several times a file.
+    /// Bytes available on the host's disk. If they are far more than can be written meanwhile, the result is cached
+    /// briefly, because it is queried several times a file.
     func hostAvailable() throws(StoreError) -> UInt64 {
         let now = MonotonicClock.milliseconds
         if let known = hostKnown.withLock({ $0 }), now < known.until { return known.bytes }
@@ -64,7 +63,7 @@ extension Space {
     private static let hostAmpleBytes: UInt64 = 8 << 30
     private static let hostKnownMilliseconds: Int64 = 50
 
-    /// Takes segments into use that `grow` has added since. Under `lock`.
+    /// Starts using segments that `grow` has added. Under `lock`.
     func noticeGrowth() {
         guard !grows else { return }
         let count = segmentCountNow()
@@ -74,11 +73,11 @@ extension Space {
         updateExcluded()
     }
 
-    /// Says where the file of all spaces ends, behind which nothing is written.
+    /// Sets the end of the file of all spaces, beyond which nothing is written.
     func noteEnd() {
         files.leastBytes = grows ? 0 : UInt64(segmentCountNow()) * files.layout.rowBytes
     }
 
-    /// Page slots kept for deleting when everything else is full.
+    /// Page slots reserved for deleting when everything else is full.
     static let catalogueReserveSlots = 192
 }

@@ -2,16 +2,16 @@ import LinuxIO
 import VaultCrypto
 public import VaultFormat
 
-/// An extent that was found by its own descriptor.
+/// An extent found by its own descriptor.
 public struct FoundExtent: Sendable {
     public var descriptor: Descriptor
     /// Linear number of its first sector.
     public var sector: UInt64
 }
 
-/// Finding extents without a catalogue: by the descriptor with which each begins.
+/// Finding extents without a catalogue, by the descriptor at the start of each.
 extension Space {
-    /// The segments in which extents may lie: all but those that a readable root has set aside for pages.
+    /// The segments in which extents may lie: all except those that a readable root uses for pages.
     public var segmentsToScan: [Int] {
         lock.withLock {
             let pages = isBlank ? [] : Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
@@ -19,10 +19,10 @@ extension Space {
         }
     }
 
-    /// Looks at every sector of a segment for an extent that begins there and opens as a whole, and goes on behind
-    /// it. What cannot be read is passed over. May be called by several threads at once.
+    /// Checks every sector of a segment for an extent that begins there and opens as a whole, and continues behind it.
+    /// Skips unreadable sectors. Thread-safe.
     ///
-    /// - Parameter found: gets each extent and its plaintext; nil where only its descriptor opens.
+    /// - Parameter found: called with each extent and its plaintext; nil if only its descriptor opens.
     public func scan(segment: Int, _ found: (FoundExtent, UnsafeRawBufferPointer?) -> Void) {
         let window = chunkBuffers.take()
         let extent = chunkBuffers.take()
@@ -31,7 +31,7 @@ extension Space {
             chunkBuffers.give(extent)
         }
         let perSegment = files.sectorsPerSegment
-        // A file that is gone holds nothing.
+        // A missing file has no sectors.
         let end = min(perSegment, (try? files.writtenSectors(segment)) ?? 0)
         var loaded = 0..<0
         var index = 0
@@ -60,7 +60,7 @@ extension Space {
         }
     }
 
-    /// Opens an extent in a copy: what does not open is looked at again, sector by sector.
+    /// Opens an extent in a copy, because the scan reads the sectors again if it does not open.
     private func open(
         _ descriptor: Descriptor, _ sectors: UnsafeRawBufferPointer,
         copyingInto extent: UnsafeMutableRawBufferPointer
@@ -78,13 +78,13 @@ extension Space {
             window.slice((index - loaded.lowerBound) * Geometry.sectorBytes, count * Geometry.sectorBytes))
     }
 
-    /// Nil also where nothing was ever written: no nonce is all zeros.
+    /// Opens a descriptor; nil also for sectors that were never written: no nonce is all zeros.
     private func descriptorUnlessEmpty(_ head: UnsafeRawBufferPointer) -> Descriptor? {
         if head.number(0, as: UInt64.self) == 0, head.number(8, as: UInt64.self) == 0 { return nil }
         return openDescriptor(head)
     }
 
-    /// Reads as many sectors of a range as the window takes; those that the disk refuses become zeros.
+    /// Reads as many sectors of a range as fit into the window; unreadable ones become zeros.
     private func load(
         _ segment: Int, _ range: Range<Int>, into window: UnsafeMutableRawBufferPointer
     ) -> Range<Int> {
@@ -103,22 +103,22 @@ extension Space {
         return range.lowerBound..<range.lowerBound + count
     }
 
-    /// In a vault that grows, puts segments where files are gone, so that the coming state can use them: as many as the
-    /// vault has, though a dishonest root tells of more, and those of pages.
+    /// In a vault that grows, creates missing segments, so that the new state can use them: those below the vault's own
+    /// count, even if a forged root names more, and those of pages.
     private func replaceMissingSegments() {
         guard grows else { return }
         let ofPages = pairs.flatMap { [Int($0.a), Int($0.b)] }
         for number in Set(0..<min(sectors.segmentCount, segmentCountNow())).union(ofPages).sorted()
         where (try? files.writtenSectors(number)) == nil {
-            // What was in it is gone. Where the disk is full, what is put there later fails as well, and says so.
+            // Its contents are lost. If the disk is full, later writes to it fail and report that.
             try? files.create(number)
         }
     }
 
     // MARK: A new state beside the old one
 
-    /// Opens a space as if nothing were in it, to build a new state from what a scan finds. Nothing is written until
-    /// that state is published; its root then counts, and until then the old one does.
+    /// Opens a space as empty, to build a new state from the extents of a scan. The old root stays valid until the new
+    /// state is published.
     static func openBlank(
         files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions
     ) throws(StoreError) -> Space {
@@ -133,7 +133,7 @@ extension Space {
             objects: MapObject.allCases.map { _ in .init() }, delta: .absent,
             pairs: newest?.pairs ?? [SegmentPair(a: 0, b: 1)])
         let rings = RootRings(
-            // The first root of a new ring comes into its first slot.
+            // Without durable roots the first root goes to the first slot.
             durable: durable?.slot ?? RootLayout.durableSlots.upperBound - 1,
             soft: RootLayout.softSlots.lowerBound, hasSoft: found.contains { !$0.root.isDurable })
         let opened = OpenedRoot(
@@ -142,12 +142,11 @@ extension Space {
         let space = try Space(opened, files: files, keys: keys, options: options)
         space.isBlank = newest == nil
         space.foundRoots = found
-        space.formerRoot = newestRoot(found, bootHash: options.bootHash)
         return space
     }
 
-    /// Makes the sectors of a found extent, or of one that is known to be damaged, part of the coming state. False
-    /// where somebody has some of them already, or where it cannot lie.
+    /// Makes the sectors of a found or known-damaged extent part of the new state. Returns false if some of them are
+    /// already in use, or no extent can lie there.
     public func claim(_ run: ExtentRun) throws(StoreError) -> Bool {
         let perSegment = UInt64(files.sectorsPerSegment)
         let (segment, last) = (
@@ -162,7 +161,7 @@ extension Space {
         }
     }
 
-    /// Gives back claimed sectors that the coming state does not name. They stay as they are until it is whole.
+    /// Frees claimed sectors that the new state does not refer to. They are not overwritten until it is complete.
     public func giveBack(_ ranges: [Range<UInt64>]) {
         let perSegment = UInt64(files.sectorsPerSegment)
         lock.withLock {
@@ -180,13 +179,13 @@ extension Space {
         }
     }
 
-    /// To be called once all found extents are claimed: what is written from now on is newer than all of them
-    /// (`newest` is the highest generation found), and lies where no page of the old state does. Where no two segments
-    /// are free for pages, those of the old state are written over: then it is gone before the new one is whole, but
-    /// nothing that the new one is made of.
+    /// Called once all found extents are claimed. Later writes get higher generations than all of them (`newest` is the
+    /// highest found) and do not overwrite the old state's pages. If no two segments are free for pages, the old
+    /// state's are overwritten: then the old state is lost before the new one is complete, but no extent of the new one
+    /// is.
     public func beginState(after newest: UInt64) {
         replaceMissingSegments()
-        // Not before: what was missing may be where the claim goes.
+        // Not earlier: the claim's own segments may have been missing.
         attachClaim(foundRoots)
         lock.withLock {
             nextGeneration = max(nextGeneration, newest + 1)
@@ -210,7 +209,7 @@ extension UnlockedSpace {
     public func openBlankSpace() throws(VaultError) -> Space {
         var (files, keys, options) = try parts(readOnly: false)
         let (counted, found) = (options.segmentCountNow, try vault.highestNumber(layout) + 1)
-        // The others are counted up to the first that is missing.
+        // `counted` ends at the first missing segment.
         options.segmentCountNow = { max(counted(), found) }
         try begin(options.claim)
         do throws(StoreError) {

@@ -1,17 +1,17 @@
 import LinuxIO
 public import VaultFormat
 
-/// Small contents that are written together: each is an extent of its own, but they lie in consecutive sectors and
-/// are written with few calls.
+/// Batched writing of small contents: each is its own extent, but they lie in consecutive sectors and are written with
+/// few calls.
 extension Space {
-    /// Sectors that are written with one call.
+    /// Sectors written by one call.
     private static let sectorsPerWrite = chunksPerWrite * Geometry.sectorsPerChunk
 
-    /// Seals contents of one chunk at most, and writes them. The runs, in the same order, are *reserved*, as those of
-    /// `write` are. When this throws nothing stays reserved.
+    /// Seals contents of at most one chunk each, and writes them. Returns their runs in the same order, *reserved* as
+    /// by `write`. If this throws, nothing stays reserved.
     ///
-    /// The last of the space is left alone, as by a user's bytes.
-    public func writeTogether(
+    /// As for a user's bytes, the system reserve is not used.
+    public func writeBatch(
         role: ExtentRole, _ contents: [(content: UInt64, bytes: [UInt8])]
     ) throws(StoreError) -> [ExtentRun] {
         try requireWritable()
@@ -35,7 +35,7 @@ extension Space {
         return Geometry.sectors(forPlaintext: bytes.count)
     }
 
-    /// How many of the contents fit into one write.
+    /// The number of contents that fit into one write.
     private func firstGroup(_ contents: ArraySlice<(content: UInt64, bytes: [UInt8])>) -> Int {
         var (count, sectors) = (0, 0)
         for content in contents {
@@ -46,7 +46,7 @@ extension Space {
         return count
     }
 
-    /// Writes a group into one run of sectors, or each half of it into one where no run is long enough.
+    /// Writes a group into one run of sectors; if no run is long enough, each half of it.
     private func writeGroup(
         _ role: ExtentRole, _ group: ArraySlice<(content: UInt64, bytes: [UInt8])>
     ) throws(StoreError) -> [ExtentRun] {
@@ -70,7 +70,7 @@ extension Space {
         let bytes = count * Geometry.sectorBytes
         var area = WriteArea.anywhere
         if grows {
-            if try takeFresh(bytes, .user) { giveFresh(bytes) } else { area = .onDisk }
+            if try reserveHostRoom(bytes, .user) { releaseHostRoom(bytes) } else { area = .onDisk }
         }
         return try lock.withLock { () throws(StoreError) in
             if !grows {
@@ -106,7 +106,7 @@ extension Space {
                 try files.write(sector, UnsafeRawBufferPointer(buffer.slice(0, end)))
             }
         } catch {
-            // Its bits are in memory, so nothing can fail to load.
+            // The segment's bits are in memory, so loading cannot fail.
             lock.withLock { try? sectors.abandon(sector, count) }
             throw error
         }

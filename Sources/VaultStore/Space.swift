@@ -3,18 +3,18 @@ import Synchronization
 import VaultCrypto
 public import VaultFormat
 
-/// Something given back that a root may still refer to.
+/// Freed sectors or slots that a root may still refer to.
 struct PendingFree: Sendable {
     var entry: DeltaEntry
-    /// The commit since which no root refers to it.
+    /// Generation of the commit that freed it: no root from then on refers to it.
     var generation: UInt64
 }
 
-/// What a space holds and can take, in bytes.
+/// Capacity and use of a space, in bytes.
 public struct SpaceUse: Sendable, Equatable {
     public var total: UInt64
     public var free: UInt64
-    /// What a user may still write.
+    /// Bytes that a user may still write.
     public var available: UInt64
 }
 
@@ -37,9 +37,9 @@ struct SpaceKeys: Sendable {
 
 /// An open space: extents of content, pages of the catalogue, and the commits that publish both.
 ///
-/// Unchecked Sendable: everything mutable is guarded by `lock`. `freeze` and `publish` are for one thread at a time
-/// (the library's committer holds a lock of its own around the two). Locks nest in this order: the catalogue's,
-/// `lock`, those of `files`.
+/// Unchecked Sendable: everything mutable is guarded by `lock`. `freeze` and `publish` must not run concurrently (the
+/// library's committer holds its own lock around the two). Locks nest in this order: the catalogue's, `lock`, those of
+/// `files`.
 public final class Space: PageStorage, @unchecked Sendable {
     let files: SegmentFiles
     let codec: PageCodec
@@ -51,22 +51,22 @@ public final class Space: PageStorage, @unchecked Sendable {
     public let epoch: UInt64
     let bootHash: [UInt8]
     let slotsPerPair: Int
-    /// How many segments the space has now, by its vault (every space of it has as many).
+    /// The number of segments that every space of the vault has now.
     let segmentCountNow: @Sendable () -> Int
     let copies: BackupHold?
-    /// Nil where nothing is written, and in tests of the space alone.
+    /// Nil if nothing is written, and in tests of the space alone.
     let claim: ClaimKeeper?
     public let limits: Limits
 
-    /// Whether the catalogue names sectors of a range, so that nothing may be written there. Asked for every extent
-    /// before it is written, with no lock held. Set once, before the first write.
-    public var isNamed: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
+    /// Returns whether the catalogue refers to sectors of a range, so that nothing may be written there. Called before
+    /// each extent is written, with no lock held. Set once, before the first write.
+    public var isReferenced: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
 
-    /// Told of every commit that is about to be published, as `wasPublished` is: what others do meanwhile.
+    /// Called before every commit is published, as `wasPublished` is after: for tests of concurrent actions.
     var willPublish: (@Sendable () -> Void)?
 
-    /// Told of every commit that was published, on the thread that published it, with no lock held: for tests that
-    /// audit each state.
+    /// Called after every published commit, on the publishing thread, with no lock held: for tests that audit each
+    /// state.
     var wasPublished: (@Sendable (Space) -> Void)?
 
     let lock = Lock()
@@ -79,24 +79,23 @@ public final class Space: PageStorage, @unchecked Sendable {
     var entries: [DeltaEntry] = []
     var pending: [PendingFree] = []
     var pendingSectors: UInt64 = 0
-    /// Of destroyed photos, and no root refers to them: to be overwritten. See `overwriteFreed`.
+    /// Sectors of destroyed photos that no root refers to and that are to be overwritten. See `overwriteFreed`.
     var pendingErase: [DeltaEntry] = []
-    /// What those need that copy the vault meanwhile.
+    /// Sectors and slots kept for a backup that is reading the vault.
     var kept = KeptRoom()
-    /// Generations of states that somebody reads; see `holdSnapshot`.
+    /// Generations of held snapshots; see `holdSnapshot`.
     var held: [UInt64] = []
-    /// Segments of content whose files were there, and those whose files were missing, when something was first to be
-    /// written there.
+    /// Content segments whose files were present, and those whose files were missing, at the first write to them.
     var foundSegments: Set<Int> = []
     var lostSegments: Set<Int> = []
-    /// Sectors in `pendingErase`, and those that will come there.
+    /// Sectors in `pendingErase`, and those that will be moved there.
     var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.
     var deltaPages: [PendingFree] = []
     var current: RootRecord
     var rings: RootRings
     var nextGeneration: UInt64
-    /// Where this mount, and the next ones, put what they write.
+    /// Placement of this mount's writes, and of the next mounts'.
     var evasion: Evasion
     var isChanged = false
     var syncFailed = false
@@ -105,48 +104,47 @@ public final class Space: PageStorage, @unchecked Sendable {
     var peakSectors: UInt64
     /// Generation of the newest durable root.
     var durableGeneration: UInt64
-    /// What commits up to this one gave back is free.
+    /// Sectors and slots freed by commits up to this generation are allocatable.
     var released: UInt64
-    /// Slots of the delta a commit is writing.
+    /// Slots of the delta pages of the commit being written.
     var newDeltaSlots: [UInt32] = []
     /// Delta of the newest durable root.
     var durableDelta: Reference
     /// Copies of durable roots that the next durable commit writes again.
     var tornRoots: [TornRoot]
-    /// Generations of newer states than the one that was opened, which could not be read.
+    /// Generations of unreadable states that are newer than the opened one.
     public let unreadableStates: [UInt64]
-    /// Segments that are read under other names than their own.
+    /// Segments that are read under other segments' names.
     public internal(set) var exchange: SegmentExchange?
-    /// The copy of all roots, 0 or 1, of which none opens where it should lie.
+    /// The root copy, 0 or 1, of which no root opens at its place; nil if there is none.
     var missingRootCopy: Int?
-    /// A root is lost, and a commit after all others tells that it was the newest when the space was closed.
+    /// Whether the newest root of a closed space is lost: a delta is newer than all roots found.
     public internal(set) var hasLostNewestRoot = false
-    /// Whether a newer state than the one that was opened was there once.
+    /// Whether a newer state than the opened one existed.
     public var isOlderState: Bool { !unreadableStates.isEmpty || hasLostNewestRoot }
-    /// Pages written since the newest durable root: to be written again, elsewhere, when a sync fails.
+    /// Pages written since the newest durable root. They are rewritten elsewhere if a sync fails.
     var unsyncedPages: [MapObject: Set<Int>] = [:]
-    /// Opened to build a new state where no root could be read; see `openBlank`.
+    /// Whether the space was opened to build a new state and no root could be read; see `openBlank`.
     var isBlank = false
-    /// The root of the state before it, and all roots there were.
-    var formerRoot: RootRecord?
+    /// All roots that were found.
     var foundRoots: [FoundRoot] = []
-    /// Whether this mount has made sure that the slots said to have their disk do.
-    var isBackingSure = false
-    /// Bytes of users on their way to places of the host that have no disk blocks yet.
+    /// Whether this mount has preallocated all slots that should have disk blocks; see `ensurePreallocated`.
+    var isPreallocated = false
+    /// Users' bytes in flight to places that may have no disk blocks yet.
     var freshBytes: UInt64 = 0
 
-    /// What the host said last, and until when, by the monotonic clock, that serves.
+    /// The host's last reported available bytes, and the monotonic time in milliseconds until which they are used.
     let hostKnown = Mutex<(bytes: UInt64, until: Int64)?>(nil)
 
     /// Why writing has stopped; see `writeStop`.
     let stop = Mutex<WriteStop?>(nil)
 
-    /// Held by whoever overwrites; taken before `lock`.
+    /// Held while overwriting; taken before `lock`.
     let overwriting = Lock()
     let randomStream = RandomStream()
 
     let chunkBuffers: BufferPool
-    /// Chunks sealed before they are written in one call.
+    /// Chunks sealed and written by one call.
     static let chunksPerWrite = 4
 
     init(_ opened: OpenedRoot, files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError)
@@ -187,12 +185,12 @@ public final class Space: PageStorage, @unchecked Sendable {
         sectors = SectorAllocator(
             sectorsPerSegment: files.sectorsPerSegment, usedCounts: [], limits: options.limits)
         noteEnd()
-        // Not where a state is read beside the one that is written.
+        // A snapshot, which is read beside the writable space, does not set it.
         if !isReadOnly { files.noteRefusal = { [weak self] in self?.stopWriting(.io($0)) } }
         try loadAllocation(releaseLimit: opened.releaseLimit)
     }
 
-    /// Reads what allocation needs: slot bits, counts of use, and what the last commits gave back.
+    /// Reads the state of allocation: slot bits, usage counts, and the deltas of the last commits.
     private func loadAllocation(releaseLimit: UInt64) throws(StoreError) {
         sectors.loadPage = { [unowned self] (page: Int) throws(StoreError) in
             try loadWords(.sectorBitmap, page, count: MapLayout.bitmapBytes / 8)
@@ -213,17 +211,16 @@ public final class Space: PageStorage, @unchecked Sendable {
         if !isReadOnly { try release(through: releaseLimit) }
     }
 
-    /// How many slots have their disk: where segments are made on demand, those up to the end of the last pair's
-    /// files.
+    /// The number of slots with disk blocks. In a vault that grows, they end with the files of the last pair.
     private func backedSlots() -> Int {
         guard grows, let last = pairs.last else { return slotsPerPair * pairs.count }
-        // A missing file is damage, which its pages will tell of.
+        // A missing file is damage, which reading its pages reports.
         let sectors = [last.a, last.b].map { (try? files.writtenSectors(Int($0))) ?? 0 }.min() ?? 0
         return slotsPerPair * (pairs.count - 1) + sectors / Geometry.sectorsPerPage
     }
 
-    /// Sectors in use in every segment: those there are, and those that something is known to lie in, though the
-    /// file be gone; a number in use is never given out again.
+    /// Sectors in use in every segment. Includes segments whose file is missing but whose count is not 0, so that their
+    /// numbers are never reused.
     private func loadCounts() throws(StoreError) -> [UInt32] {
         let lastOfPairs = Int(pairs.map { max($0.a, $0.b) }.max() ?? 0)
         let present = max(segmentCountNow(), lastOfPairs + 1)
@@ -254,7 +251,7 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     // MARK: Pages
 
-    /// Where a page lies. Under `lock`.
+    /// Reference to a page. Under `lock`.
     func reference(_ object: MapObject, _ page: Int) throws(StoreError) -> Reference {
         try maps[object.rawValue].reference(ofPage: page, load: nodeLoader(object))
     }
@@ -265,7 +262,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
     }
 
-    /// Opens a node of a map that uses these pairs of segments.
+    /// Opens a node of a map in the given pairs of segments.
     func openNode(
         _ object: MapObject, _ key: NodeKey, _ reference: Reference, pairs: [SegmentPair]
     ) throws(StoreError) -> MapNode {
@@ -282,7 +279,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         return node
     }
 
-    /// The sectors of a slot's two copies. Under `lock`, or where no pair can be added.
+    /// The sectors of a slot's two copies. Under `lock`, or while no pair can be added.
     func place(_ slot: UInt32) throws(StoreError) -> SlotPlace { try place(slot, pairs: pairs) }
 
     func place(_ slot: UInt32, pairs: [SegmentPair]) throws(StoreError) -> SlotPlace {
@@ -333,7 +330,8 @@ public final class Space: PageStorage, @unchecked Sendable {
                 try openPage(reference, at: place, as: .page(.catalogue, Int(index)), into: bytes)
                 break
             } catch {
-                // While it was read, commits may have put the page elsewhere and its slot to another use.
+                // Concurrent commits may have moved the page and reused its slot. Retried unless the reference stayed
+                // the same.
                 if reference == last { throw error }
                 last = reference
             }
@@ -341,7 +339,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         bytes.slice(Geometry.pagePlainBytes, Geometry.pageBytes - Geometry.pagePlainBytes).zero()
     }
 
-    /// Where a page of the catalogue lies; nil where it was only in memory, or nowhere, and is in `bytes` now.
+    /// Reference and place of a catalogue page; nil if the page is only in memory or was never written: then `bytes`
+    /// has it.
     private func locatePage(
         _ index: UInt32, into bytes: UnsafeMutableRawBufferPointer
     ) throws(StoreError) -> (Reference, SlotPlace)? {
@@ -379,7 +378,8 @@ public final class Space: PageStorage, @unchecked Sendable {
 
     // MARK: Room
 
-    /// Which segments content must not use: those of pages, and those kept free for pages to come. Under `lock`.
+    /// Updates the segments that content must not use: those of pages, those reserved for more pages, and those that
+    /// are lost. Under `lock`.
     func updateExcluded() {
         var excluded = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
         if !grows {
@@ -393,8 +393,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         sectors.excluded = excluded.union(lostSegments)
     }
 
-    /// Segments that pages have or shall be able to get: 1 % of the space, or as many as all bitmaps take four times
-    /// over, and two more once half is taken.
+    /// Segments to have or reserve for pages: 1 % of the space, or room for four times all bitmaps if that is more, and
+    /// two more than now once fewer than half a pair's slots are free.
     private var pageSegmentsWanted: Int {
         let bitmapPages = sectors.segmentCount * sectors.pagesPerSegment
         let share = max(
@@ -403,15 +403,15 @@ public final class Space: PageStorage, @unchecked Sendable {
         return max(2, share, isHalfTaken ? pairs.count * 2 + 2 : 0)
     }
 
-    /// Makes more slots that can be given out; `noRoom` where there is none for them. Under `lock`.
+    /// Makes more slots allocatable; throws `noRoom` if there is no room for them. Under `lock`.
     func addSlots() throws(StoreError) {
         if slots.backedSlots == slots.slotCount { try addPair() }
-        if slots.backedSlots < slots.slotCount { try backSlots() }
+        if slots.backedSlots < slots.slotCount { try preallocateSlots() }
     }
 
-    /// In a vault that grows, gives the next slots disk blocks, so that what is written there finds room on any host
-    /// that keeps its word. Under `lock`.
-    func backSlots() throws(StoreError) {
+    /// In a vault that grows, preallocates disk blocks for the next slots, so that writing them cannot fail for lack of
+    /// room on a host that honours preallocation. Under `lock`.
+    func preallocateSlots() throws(StoreError) {
         let inPair = slots.backedSlots - slotsPerPair * (pairs.count - 1)
         let count = min(inPair + limits.slotsPerStep, slotsPerPair)
         guard let pair = pairs.last else { return }
@@ -421,11 +421,11 @@ public final class Space: PageStorage, @unchecked Sendable {
         slots.back(slotsPerPair * (pairs.count - 1) + count)
     }
 
-    /// Once in a mount: files that were copied may have lost disk blocks in which nothing had been written. Where the
-    /// host has no room for them there is nothing to be done. Under `lock`.
-    func makeBackingSure() {
-        guard grows, !isBackingSure else { return }
-        isBackingSure = true
+    /// Preallocates the slots' disk blocks again, once per mount: copying the files may have lost unwritten blocks.
+    /// Best effort, as the host may have no room. Under `lock`.
+    func ensurePreallocated() {
+        guard grows, !isPreallocated else { return }
+        isPreallocated = true
         for (index, pair) in pairs.enumerated() {
             let count = min(slotsPerPair, slots.backedSlots - slotsPerPair * index)
             for number in [pair.a, pair.b] {
@@ -434,7 +434,7 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
     }
 
-    /// Sets another pair of segments aside for pages; `noRoom` where none is left. Under `lock`.
+    /// Adds a pair of segments for pages; throws `noRoom` if none is left. Under `lock`.
     func addPair() throws(StoreError) {
         guard pairs.count < RootLayout.pairsMax, (pairs.count + 1) * slotsPerPair <= RootLayout.slotsMax
         else { throw .noRoom }
@@ -455,20 +455,20 @@ public final class Space: PageStorage, @unchecked Sendable {
         updateExcluded()
     }
 
-    /// Bytes that two durable commits would make free.
+    /// Freed bytes that two durable commits would make allocatable.
     public var pendingBytes: UInt64 { lock.withLock { pendingSectors * UInt64(Geometry.sectorBytes) } }
 
-    /// The newest commit published.
+    /// Generation of the newest published commit.
     public var generation: UInt64 { lock.withLock { current.generation } }
 
-    /// The newest commit that no power cut can undo.
+    /// Generation of the newest durable commit, which no power cut can undo.
     public var newestDurable: UInt64 { lock.withLock { durableGeneration } }
 
-    /// True while the newest root is durable and nothing has changed since.
+    /// Whether the newest root is durable and nothing has changed since.
     public var isClean: Bool { lock.withLock { current.isDurable && !isChanged } }
 }
 
-/// 4096 bytes for the length of `body`.
+/// Calls `body` with 4096 temporary bytes.
 func withUnsafeTemporaryPage<R>(
     _ body: (UnsafeMutableRawBufferPointer) throws(StoreError) -> R
 ) throws(StoreError) -> R {

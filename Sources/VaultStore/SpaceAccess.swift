@@ -1,12 +1,12 @@
 import LinuxIO
 public import VaultFormat
 
-/// What a space is opened for.
+/// The access that a space is opened for.
 public enum SpaceAccess: Sendable {
     case reading
-    /// Throws `notWritable` where the space cannot be written.
+    /// Throws `notWritable` if the space cannot be written.
     case writing
-    /// As `writing`; where it cannot be, as `reading`, and `Space.writeStop` says why.
+    /// As `writing`; if the space cannot be written, as `reading`, with the reason in `Space.writeStop`.
     case writingIfPossible
     /// As `writing`, for a repair: segments may be missing or short.
     case repairing
@@ -15,7 +15,7 @@ public enum SpaceAccess: Sendable {
 extension UnlockedSpace {
     /// Opens the space in its newest state. Throws as `openSpace(readOnly:)`.
     ///
-    /// Segments of roots and pages that have each other's names are read where they are, and never written.
+    /// If segments of roots and pages have exchanged names, the space is read through the exchange and never written.
     public func openSpace(
         _ access: SpaceAccess, limits: Limits = .ofProcess, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
@@ -40,11 +40,11 @@ extension UnlockedSpace {
     private func obstacle(_ space: Space, _ access: SpaceAccess) -> WriteStop? {
         if access == .reading { return nil }
         if let found = space.obstacle(isRepair: access == .repairing) { return found }
-        // A backup's log that could not be removed must never meet a state that it does not know.
+        // A backup's log that could not be removed must not be applied to a newer state.
         return CopyLog.isIn(vault) ? .io(.accessDenied) : nil
     }
 
-    /// Opens the space for reading as if exchanged segments had their own names.
+    /// Opens the space for reading, with exchanged segments resolved to their own names.
     public func openSpace(through exchange: SegmentExchange) throws(VaultError) -> Space {
         try open(through: exchange, .reading, .ofProcess)
     }
@@ -75,13 +75,12 @@ extension UnlockedSpace {
 }
 
 extension Space {
-    /// Why the space can be written no more, as far as its files tell; nil where they are as they should be.
+    /// Why the space cannot be written, as far as its files show; nil if they are in order.
     public var obstacle: WriteStop? { obstacle(isRepair: false) }
 
-    /// Why a space that was opened for writing cannot be written; nil where it can. Opens all segments of roots and
-    /// pages for that.
+    /// Why a space that was opened for writing cannot be written; nil if it can. Opens all segments of roots and pages.
     ///
-    /// - Parameter isRepair: whether missing and short segments are none.
+    /// - Parameter isRepair: ignores missing and short segments.
     func obstacle(isRepair: Bool) -> WriteStop? {
         if let writeStop { return writeStop }
         do throws(StoreError) {
@@ -100,13 +99,13 @@ extension Space {
         }
     }
 
-    /// What the files of the segments of roots and pages must have: all that is in use.
+    /// The least bytes of each segment of roots and pages: up to the last slot in use.
     private func leastPageBytes() -> [Int: UInt64] {
         lock.withLock {
             var least: [Int: UInt64] = [:]
             for (number, pair) in pairs.enumerated() {
                 let slots = slots.slotsInUse(ofPair: number)
-                // The ring of durable roots is written when the space is made.
+                // The ring of durable roots is written when the space is formatted.
                 let end = number == 0 ? max(slots, RootLayout.durableSlots.upperBound) : slots
                 let bytes = grows ? UInt64(end * Geometry.pageBytes) : files.segmentBytes
                 for segment in [pair.a, pair.b] { least[Int(segment)] = bytes }
@@ -117,7 +116,7 @@ extension Space {
 }
 
 extension SlotAllocator {
-    /// How many slots of a pair, from its first, hold all that are in use but for roots.
+    /// The number of slots from a pair's first to its last one in use; root slots do not count as in use.
     fileprivate func slotsInUse(ofPair pair: Int) -> Int {
         let first = slotsPerPair * pair
         let row = inUse

@@ -3,10 +3,10 @@ import LinuxIO
 public import VaultCrypto
 public import VaultFormat
 
-/// A space whose password was right: the vault's lock and the space's key, to be opened here or handed on to the
-/// daemon, so that password and KDF memory never get there.
+/// A space whose key was unsealed, with the vault's lock held. It is opened here or passed on to the daemon, so that
+/// the daemon never sees the password or the KDF's memory.
 public final class UnlockedSpace: Sendable {
-    /// The vault's path, as it was opened.
+    /// The vault's path, as given to `unlock`.
     public let path: String
     let vault: VaultDirectory
     let key: SecretBytes
@@ -31,15 +31,15 @@ public final class UnlockedSpace: Sendable {
 
     deinit { forget() }
 
-    /// Has the kernel drop what it keeps in memory of the vault's spaces; nothing in a vault of one.
+    /// Drops the vault's spaces from the page cache; does nothing in a vault of one space.
     public func forget() { Vault.forgetSpaces(vault, layout) }
 
-    /// The locked descriptor of `obscura.vault`. The daemon inherits it: the lock is never let go in between.
+    /// The locked descriptor of `obscura.vault`. The daemon inherits it, so the lock is never released in between.
     public var lockFD: Int32 { vault.header }
 
     private static let encodedBytes = 8 + 8 + 8 + Geometry.keyBytes
 
-    /// What goes down a pipe to the daemon: space, count, segment size, key.
+    /// Encodes the message for the daemon's pipe: space, count, segment size, key.
     public func encodeForDaemon() -> SecretBytes {
         let bytes = SecretBytes(count: Self.encodedBytes)
         bytes.withUnsafeMutableBytes { bytes in
@@ -51,7 +51,7 @@ public final class UnlockedSpace: Sendable {
         return bytes
     }
 
-    /// The other end of `encodeForDaemon`. Takes `lockFD` over.
+    /// Decodes the message of `encodeForDaemon`. Takes ownership of `lockFD`.
     public static func decodeInDaemon(
         _ path: String, _ bytes: SecretBytes, lockFD: Int32
     ) throws(VaultError) -> UnlockedSpace {
@@ -68,20 +68,20 @@ public final class UnlockedSpace: Sendable {
         }
     }
 
-    /// Opens the space in its newest state. Throws `claimed` where it is to be written to and another computer has
-    /// claimed it; `inUse` where another process of this one has.
+    /// Opens the space in its newest state. For writing it throws `claimed` if another computer has claimed the space,
+    /// `inUse` if another process of this computer has.
     ///
     /// - Parameters:
-    ///   - readOnly: where false, throws `notWritable` unless it can be written.
-    ///   - takingOver: takes the space over from who has claimed it. Called with the milliseconds that this takes, if
-    ///     it is so.
+    ///   - readOnly: if false, throws `notWritable` unless the space can be written.
+    ///   - takingOver: if given, the space is taken over from another mount that has claimed it; called before with the
+    ///     milliseconds that this takes.
     public func openSpace(
         readOnly: Bool, limits: Limits = .ofProcess, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
         try openSpace(readOnly ? .reading : .writing, limits: limits, takingOver: takingOver)
     }
 
-    /// Throws where another mount has claimed the space.
+    /// Throws if another mount has claimed the space.
     func begin(
         _ claim: ClaimKeeper?, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) {
@@ -95,7 +95,7 @@ public final class UnlockedSpace: Sendable {
         }
     }
 
-    /// Whether another mount has claimed the space for writing, as far as can be read.
+    /// Whether another mount has claimed the space for writing; false if the claim cannot be read.
     public var isClaimedByOthers: Bool {
         guard let (_, _, options) = try? parts(readOnly: false) else { return false }
         do throws(ClaimRefusal) { try options.claim?.begin(takingOver: nil) } catch {
@@ -105,7 +105,7 @@ public final class UnlockedSpace: Sendable {
         return false
     }
 
-    /// What a space is opened with.
+    /// The arguments for opening the space.
     func parts(
         readOnly: Bool, limits: Limits = .ofProcess
     ) throws(VaultError) -> (SegmentFiles, SpaceKeys, SpaceOptions) {
@@ -129,39 +129,40 @@ public final class UnlockedSpace: Sendable {
             directory: try vault.openSegments(layout), layout: layout, space: index,
             codec: PageCodec(key: keys.page), calls: vault.calls)
         var host = host
-        // Who cannot tell one boot from another cannot tell who has ended.
+        // Without a boot id it is unknown which mounts of this computer have ended.
         if Self.bootID(vault.calls) == nil { host.machine = nil }
         return ClaimKeeper(slot, host: host, key: keys.claim, bootHash: bootHash)
     }
 
-    /// Destroys the space's key, in both copies of the header. The contents cannot be opened again, except with a copy
-    /// of the header from before. The space must not be open.
+    /// Destroys the space's key, in both copies of the header. The contents can then be opened only with an older copy
+    /// of the header. The space must not be open.
     public func destroy() throws(VaultError) {
         var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
         header.clearSlot(index)
         try Vault.change(header, of: vault)
     }
 
-    /// Ends a session as every other one, for who looks at the vault's files; nothing in a vault of one space.
+    /// Called at the end of a session: makes its traces on the host the same as every other's. Does nothing in a vault
+    /// of one space.
     public func blurTraces() { Vault.blurTraces(vault, layout) }
 
-    /// To be called when a session begins that may write.
+    /// Called when a session begins that may write.
     public func blurBeginning() { Vault.blurBeginning(vault, layout) }
 
-    /// To be called every few seconds of a session in which something was asked of the space.
+    /// Called every few seconds in which a session had requests.
     public func blurTimesInUse() { Vault.blurTimesInUse(vault, layout) }
 
-    /// Keyed hash of the kernel's boot id: a soft root counts only in its own boot.
+    /// Keyed hash of the kernel's boot id: a soft root is valid only in its own boot.
     static func bootHash(_ key: SecretBytes, _ calls: any FileSystemCalls) -> [UInt8] {
         var id = [UInt8](repeating: 0, count: 64)
-        // Without a boot id no soft root is to count in a later mount.
+        // Without a boot id a soft root must not be valid in any later mount.
         if let found = bootID(calls) { id = found } else { id.withUnsafeMutableBytes { fillRandom($0) } }
         var out = [UInt8](repeating: 0, count: RootLayout.bootHashBytes)
         out.withUnsafeMutableBytes { out in id.withUnsafeBytes { hash([$0], key: key, into: out) } }
         return out
     }
 
-    /// The kernel's boot id, in 64 bytes; nil where it cannot be read.
+    /// The kernel's boot id, in 64 bytes; nil if it cannot be read.
     private static func bootID(_ calls: any FileSystemCalls) -> [UInt8]? {
         var id = [UInt8](repeating: 0, count: 64)
         let path = "/proc/sys/kernel/random/boot_id"

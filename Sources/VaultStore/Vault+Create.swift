@@ -3,9 +3,9 @@ public import LinuxIO
 public import VaultCrypto
 public import VaultFormat
 
-/// Making vaults, and making them larger.
+/// Creating and growing vaults.
 extension Vault {
-    /// What a user with so much disk is offered: an eighth of it, shared by the spaces, in whole segments.
+    /// The proposed size of a space: an eighth of the available disk, divided among the spaces, in whole segments.
     public static func proposedBytesPerSpace(at path: String, spaces: Int) -> UInt64 {
         let host = host(path)
         var available = (host?.availableBytes ?? 0) / 8
@@ -15,7 +15,7 @@ extension Vault {
         return max(4 * segment, bytes / segment * segment)
     }
 
-    /// The kind of store at `path` if it keeps old versions of what is overwritten, for a warning.
+    /// The name of the store at `path` if it keeps old versions of overwritten data, for a warning.
     public static func storeKeepsVersions(at path: String) -> String? {
         let types: [UInt64: String] = [
             0x9123_683E: "btrfs", 0x2FC1_2FC1: "ZFS", 0xF2F5_2010: "f2fs", 0xCA45_1A4E: "bcachefs",
@@ -37,7 +37,7 @@ extension Vault {
         return String(cString: path)
     }
 
-    /// The host filesystem of `path`, or of the nearest directory above it that exists.
+    /// The host filesystem of `path`, or of its nearest existing ancestor.
     private static func host(_ path: String) -> HostStatus? {
         let calls = LinuxCalls.shared
         var path = path
@@ -57,16 +57,16 @@ extension Vault {
         }
     }
 
-    /// Makes a vault and gives `password` one of its spaces, at random.
+    /// Creates a vault and gives `password` a random one of its spaces.
     ///
-    /// With several spaces all segments are there from birth, full of random bytes. When this throws, what it made is
+    /// With several spaces all segments are created now, full of random bytes. If this throws, everything it created is
     /// removed again.
     /// - Parameters:
-    ///   - bytesPerSpace: rounded up to whole segments; nil only for one space, which grows on demand.
-    ///   - segmentBytes: a power of two, as the header may have it; chosen where nil.
-    ///   - limits: the least make a vault of the smallest segments.
-    ///   - progress: bytes written so far, and in all. Called every MiB and between the steps; what it throws ends
-    ///     the making like any other error.
+    ///   - bytesPerSpace: rounded up to whole segments; nil only for a single space, which grows on demand.
+    ///   - segmentBytes: a power of two that the header may name; nil: chosen by the size.
+    ///   - limits: `least` creates a vault with the smallest segments.
+    ///   - progress: called with the bytes written so far and the total, every MiB and between the steps. Its error
+    ///     ends the creation.
     public static func create(
         at path: String, spaces: Int, bytesPerSpace: UInt64?, kdf: KDFParameters, password: SecretBytes,
         segmentBytes wanted: UInt64? = nil, stretcher: any PasswordStretcher = LocalStretcher(),
@@ -86,7 +86,7 @@ extension Vault {
             var header = Header(spaces: spaces, segmentBytes: segmentBytes, kdf: kdf)
             let layout = header.layout
             if !layout.isShared { try made.directory(SegmentLayout.directoryName) }
-            // First: a machine that cannot do it says so before hours of filling.
+            // First, so that a machine without enough memory fails before hours of filling.
             let stretched = try header.stretched(password, by: stretcher)
             let total = UInt64(segments) * layout.rowBytes
             if layout.isShared {
@@ -106,7 +106,7 @@ extension Vault {
             try header.write(vault.header, calls: calls)
             blurTraces(vault, layout, isNew: true)
             try syncDirectory(".", directory, calls)
-            // Its own name lies in a directory that may be another's.
+            // Best effort: the parent directory may belong to another user.
             try? syncDirectory("..", directory, calls)
             try progress(total, total)
         } catch {
@@ -123,7 +123,7 @@ extension Vault {
         }
         if spaces == 1 {
             if isLeast { return Geometry.segmentBytesLeast }
-            // A vault that grows may come to fill its disk.
+            // A vault that grows may fill its disk.
             return Geometry.segmentBytes(
                 forSpace: max(host(path)?.totalBytes ?? 0, 4 * Geometry.segmentBytesUsual))
         }
@@ -135,7 +135,8 @@ extension Vault {
         return Geometry.segmentBytes(forSpace: bytes)
     }
 
-    /// How many segments make so many bytes of space: a number that every sum with it can bear.
+    /// The number of segments for a space of `bytesPerSpace`. Throws `invalidSize` above `Geometry.segmentsMax`, so
+    /// that sums cannot overflow.
     static func segmentCount(
         _ bytesPerSpace: UInt64, of segmentBytes: UInt64
     ) throws(VaultError) -> Int {
@@ -147,10 +148,10 @@ extension Vault {
         return count
     }
 
-    /// Appends random bytes to the file of all spaces until each has `count` segments. What is there stays.
+    /// Appends random bytes to the file of all spaces until each has `count` segments. Existing bytes stay.
     ///
-    /// Disk for all of it is set aside first where the host can. When this throws, the file ends with the last number
-    /// that every space has whole: a mount may be using that already. An empty file is left to who made it.
+    /// Disk for all of it is reserved first if the host can. If this throws, the file is cut to whole rows, because a
+    /// mount may be using those already; the caller removes an empty file.
     static func fill(
         _ directory: Int32, _ layout: SegmentLayout, to count: Int,
         _ calls: any FileSystemCalls, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
@@ -166,18 +167,19 @@ extension Vault {
         }
     }
 
-    /// Throws where a file system has no room for a file of all spaces of so many bytes, or takes none.
+    /// Throws `noRoom` or `fileTooLarge` if the host has no room for a file of all spaces of `size` bytes, or cannot
+    /// hold one.
     static func requireRoom(
         for size: UInt64, _ directory: Int32, _ calls: any FileSystemCalls
     ) throws(VaultError) {
         guard let host = try? calls.hostStatus(directory) else { return }
         if host.typeMagic == fatMagic && size > fatFileBytesMax { throw .fileTooLarge }
-        // What a `grow` that was killed had set aside is the file's.
+        // Disk that a killed `grow` reserved belongs to the file.
         let missing = size - min(size, bytesHeld(directory, calls))
         guard missing == 0 || host.availableBytes > missing else { throw .noRoom }
     }
 
-    /// Bytes that the file of all spaces has, or has disk for; 0 where there is none.
+    /// The size of the file of all spaces, or of its disk blocks if that is more; 0 if there is no file.
     private static func bytesHeld(_ directory: Int32, _ calls: any FileSystemCalls) -> UInt64 {
         let name = SegmentLayout.sharedName
         guard let file = try? calls.openRegular(directory, name, flags: O_RDONLY, mode: 0) else { return 0 }
@@ -199,7 +201,7 @@ extension Vault {
         return order
     }
 
-    /// Makes the names in a directory of the vault durable: a file's own fsync(2) need not.
+    /// Makes the names in a directory of the vault durable: fsync(2) of a file need not.
     private static func syncDirectory(
         _ path: String, _ directory: Int32, _ calls: any FileSystemCalls
     ) throws(VaultError) {
@@ -214,10 +216,10 @@ extension Vault {
 
     // MARK: Growing
 
-    /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not; needs no password.
+    /// Enlarges every space to `bytesPerSpace`, used or not, mounted or not. Needs no password.
     ///
-    /// A mounted daemon takes new segments into use when every space has them. Killed, it leaves all spaces equally
-    /// large, and what it had begun beyond that is completed by the next `grow` or mount.
+    /// A mounted daemon uses new segments once every space has them. If `grow` is killed, all spaces are equally large;
+    /// the next `grow` or mount completes a partial row.
     public static func grow(
         _ path: String, bytesPerSpace: UInt64, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) -> Void
@@ -245,7 +247,7 @@ extension Vault {
         blurTraces(vault, layout)
     }
 
-    /// One `grow` at a time; a mounted daemon does not hold this lock.
+    /// Locks the file of all spaces: one `grow` at a time. A mounted daemon does not hold this lock.
     static func lockSpaces(_ vault: VaultDirectory) throws(VaultError) -> Int32 {
         do throws(Errno) {
             let descriptor = try vault.calls.openRegular(
@@ -262,7 +264,7 @@ extension Vault {
         }
     }
 
-    /// Completes what an interrupted `grow` began, unless one is at work.
+    /// Completes an interrupted `grow`, unless one is running.
     static func completeSegments(_ vault: VaultDirectory, _ layout: SegmentLayout) throws(VaultError) {
         guard layout.isShared, let size = vault.fileBytes(SegmentLayout.sharedName),
             size % layout.rowBytes != 0
@@ -273,9 +275,9 @@ extension Vault {
             try fill(vault.directory, layout, to: vault.segmentCount(layout) + 1, vault.calls) { _, _ in }
         } catch {
             switch error {
-            // Without room the spaces stay as they are; another that is at work does this.
+            // Without room the spaces stay as they are. A running `grow` does this itself.
             case .inUse, .noRoom, .fileTooLarge: return
-            // Who opens a space where nothing can be written is told so.
+            // Opening the space for writing reports that.
             case .notWritable: return
             default: throw error
             }
@@ -283,13 +285,13 @@ extension Vault {
     }
 }
 
-/// The file of all spaces, to whose end random bytes are written.
+/// The file of all spaces, extended by random bytes.
 private final class SpacesFile {
     private let file: Int32
     private let calls: any FileSystemCalls
     private var size: UInt64
 
-    /// Opens it, made if need be.
+    /// Opens the file; creates it if it is missing.
     init(_ directory: Int32, _ calls: any FileSystemCalls) throws(VaultError) {
         self.calls = calls
         do throws(Errno) {
@@ -304,8 +306,8 @@ private final class SpacesFile {
 
     deinit { calls.close(file) }
 
-    /// Has the host set aside what is missing up to `bytes`; nothing where it cannot. The size stays: how much can be
-    /// used is known by it.
+    /// Reserves disk up to `bytes`, if the host can. The size stays, because it determines how many segments are
+    /// usable.
     func reserve(_ bytes: UInt64) throws(VaultError) {
         if size >= bytes { return }
         do throws(Errno) { try calls.reserve(file, bytes: bytes) } catch {
@@ -313,7 +315,7 @@ private final class SpacesFile {
         }
     }
 
-    /// Fills it up to `bytes`, and makes sure of that. `progress` is told before every MiB how far it has come.
+    /// Fills the file up to `bytes` and syncs it. Calls `progress` with size and goal before every MiB.
     func complete(
         _ bytes: UInt64, _ progress: (UInt64, UInt64) throws(VaultError) -> Void
     ) throws(VaultError) {
@@ -332,7 +334,7 @@ private final class SpacesFile {
         do throws(Errno) { try calls.dataSync(file) } catch { throw Self.failure(error) }
     }
 
-    /// Ends it with the last whole row, and gives back what was set aside behind that. Best effort.
+    /// Cuts the file to whole rows, which also frees the disk reserved beyond. Best effort.
     func shorten(toWhole rowBytes: UInt64) {
         guard let found = try? calls.status(file).size else { return }
         try? calls.truncate(file, to: found / rowBytes * rowBytes)
@@ -345,7 +347,7 @@ private final class SpacesFile {
     }
 }
 
-/// What `create` has made so far, to be removed when it fails.
+/// The files that `create` has made so far, to be removed if it fails.
 private struct MadeFiles {
     let calls: any FileSystemCalls
     let path: String
@@ -361,7 +363,7 @@ private struct MadeFiles {
         self.path = path
     }
 
-    /// Opens the vault's directory, made if need be; it must be empty.
+    /// Opens the vault's directory, which must be empty; creates it if it is missing.
     mutating func openRoot() throws(VaultError) -> Int32 {
         do throws(Errno) {
             do throws(Errno) {
@@ -384,7 +386,7 @@ private struct MadeFiles {
         } catch { throw .system(error, "cannot make \(path)/\(name)") }
     }
 
-    /// The header's file, full of random bytes.
+    /// Creates the header's file, full of random bytes.
     mutating func headerFile() throws(VaultError) -> Int32 {
         hasHeader = true
         do throws(Errno) {
@@ -400,7 +402,7 @@ private struct MadeFiles {
         }
     }
 
-    /// Removes everything, as far as it can be.
+    /// Removes everything. Best effort.
     func remove() {
         defer { if madeRoot { _ = rmdir(path) } }
         guard let again = try? calls.open(AT_FDCWD, path, flags: O_RDONLY | O_DIRECTORY, mode: 0) else {

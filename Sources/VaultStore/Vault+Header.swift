@@ -2,12 +2,13 @@ import Glibc
 public import LinuxIO
 import VaultFormat
 
-/// Copies of the header, kept elsewhere against its loss.
+/// Backup copies of the header.
 extension Vault {
     /// Bytes of a vault's `obscura.vault`.
     public static let headerFileBytes = Int(HeaderLayout.fileBytes)
 
-    /// What can take the place of `obscura.vault`: its valid copy twice, in random bytes. Works on a mounted vault.
+    /// Returns a replacement for `obscura.vault`: its valid copy twice, surrounded by random bytes. Works on a mounted
+    /// vault.
     public static func headerImage(
         _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> [UInt8] {
@@ -15,29 +16,29 @@ extension Vault {
     }
 }
 
-/// A header that is about to be put back into its vault: judged, and with the vault's lock held.
+/// A header about to be restored into its vault: validated, with the vault's lock held.
 ///
-/// Without a password nobody can tell which of two headers opens more. So the two are never mixed.
+/// Without a password it is unknown which of two headers opens more spaces. So the two are never merged.
 public final class HeaderRestoration {
-    /// What the vault has in the header's place.
+    /// The vault's present header, compared with the one to restore.
     public enum Present: Sendable {
-        /// The very same: nothing is to be done.
+        /// Identical: there is nothing to do.
         case same
-        /// Another header of this vault: what only it opens will be lost.
+        /// Another header of this vault: spaces that only it opens will be lost.
         case other
-        /// Nothing that opens anything.
+        /// No valid header.
         case none
     }
 
     public let present: Present
     private let vault: VaultDirectory
     private let header: Header
-    /// A file that was made only to be locked is removed again, unless the header is written.
+    /// Whether the header's file was created only to be locked: then it is removed unless the header is written.
     private var removesFile: Bool
 
-    /// Judges the bytes of an `obscura.vault` and whether they belong to the vault at `path`. Changes nothing.
+    /// Validates the bytes of an `obscura.vault` and whether they belong to the vault at `path`. Changes nothing.
     ///
-    /// Throws `headerDamaged` and `unsupportedVersion` of the bytes alone.
+    /// `headerDamaged` and `unsupportedVersion` are about the given bytes.
     public init(
         _ path: String, image: [UInt8], calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
@@ -54,14 +55,15 @@ public final class HeaderRestoration {
 
     deinit { if removesFile { try? vault.calls.unlink(vault.directory, VaultDirectory.headerName) } }
 
-    /// Writes copy A, syncs, writes copy B, syncs, as every change of the header.
+    /// Writes copy A, syncs, writes copy B, syncs, like every change of the header.
     public func write() throws(VaultError) {
         let calls = vault.calls
         do throws(Errno) {
             removesFile = false
             let size = try calls.status(vault.header).size
             if size < HeaderLayout.fileBytes {
-                // Behind what is there: that may hold a valid copy until the other is whole.
+                // Only behind the present end: the bytes before it may hold a valid copy, which must stay until the
+                // other is whole.
                 try calls.writeFully(vault.header, Array(header.image()[Int(size)...]), at: size)
                 try calls.sync(vault.header)
             }
@@ -87,8 +89,8 @@ public final class HeaderRestoration {
         }
     }
 
-    /// Whether the vault has segments for the spaces that the header speaks of, of its size. Some may be missing or
-    /// damaged.
+    /// Throws `foreignHeader` if the vault's segments contradict the header's spaces or segment size. Segments may be
+    /// missing or damaged.
     private static func checkSegments(_ vault: VaultDirectory, _ header: Header) throws(VaultError) {
         let layout = header.layout
         if layout.isShared { return try checkSpaces(vault, layout) }
@@ -97,7 +99,7 @@ public final class HeaderRestoration {
         }
         let listing = try vault.listing(layout)
         for number in listing.numbers + listing.distant {
-            // Each is as long as what was written to it.
+            // A segment's file is as long as its written part.
             let bytes = vault.fileBytes(layout.path(SegmentPlace(space: 0, number: number))) ?? 0
             guard bytes <= header.segmentBytes else {
                 throw .foreignHeader("it describes smaller segments than the vault has")

@@ -3,23 +3,24 @@ public import LinuxIO
 public import VaultCrypto
 import VaultFormat
 
-/// What anyone can see of a vault without a password.
+/// Properties of a vault that are visible without a password.
 public struct VaultInfo: Sendable, Equatable {
     public var formatVersion: Int
     public var spaceCount: Int
     public var segmentBytes: UInt64
     public var segmentsPerSpace: Int
-    /// What each space holds at most; in a vault that grows, what its segments could hold now.
+    /// Capacity of each space; in a vault that grows, of its present segments.
     public var bytesPerSpace: UInt64
     public var bytesOnDisk: UInt64
     public var kdf: KDFParameters
-    /// One space, which grows with its photos.
+    /// Whether the vault has one space, which grows with its photos.
     public var grows: Bool
 }
 
-/// A vault as a whole: made, opened, and its passwords changed. The files are those of the format specification.
+/// Operations on a vault as a whole: creating, opening, changing passwords. The format specification describes its
+/// files.
 public enum Vault {
-    /// Whether there is something at `path` that calls itself a vault.
+    /// Whether `path` may be a vault, valid or not: false only if it is no directory or has no header file.
     public static func isVault(_ path: String) -> Bool {
         do throws(VaultError) {
             _ = try VaultDirectory.open(path, calls: LinuxCalls.shared)
@@ -30,7 +31,7 @@ public enum Vault {
         }
     }
 
-    /// What the header and the file names tell.
+    /// Reads the vault's properties from the header and the segment files.
     public static func info(_ path: String) throws(VaultError) -> VaultInfo {
         let (vault, header) = try open(path, calls: LinuxCalls.shared, mayRepair: false)
         let layout = header.layout
@@ -59,7 +60,7 @@ public enum Vault {
         return (vault, try readHeader(vault, mayRepair: mayRepair))
     }
 
-    /// Reads the header. What a backup into this vault was changing when it was killed is ended first.
+    /// Reads the header. Completes an interrupted backup into this vault first.
     private static func readHeader(_ vault: VaultDirectory, mayRepair: Bool) throws(VaultError) -> Header {
         do throws(VaultError) {
             return try Header.read(vault.header, calls: vault.calls, mayRepair: mayRepair)
@@ -72,7 +73,7 @@ public enum Vault {
 
     // MARK: Opening
 
-    /// One Argon2id run, then all slots are tried. Takes the vault's lock.
+    /// Opens the space of a password: one Argon2id run, then all slots are tried. Takes the vault's lock.
     ///
     /// - Parameter readOnly: nothing is repaired or written.
     public static func unlock(
@@ -83,7 +84,7 @@ public enum Vault {
         try vault.lockHeader()
         let header = try readHeader(vault, mayRepair: !readOnly)
         if !readOnly {
-            // Who opens the space for writing looks whether it is still there.
+            // `openSpace` checks for a remaining log before it allows writing.
             do throws(VaultError) { try CopyLog.remove(from: vault) } catch {
                 guard case .notWritable = error else { throw error }
             }
@@ -114,8 +115,7 @@ public enum Vault {
         try change(header, of: vault)
     }
 
-    /// Gives a space that none of `surviving` opens the password `new`: one of them, at random. Whatever such a
-    /// space held is gone.
+    /// Gives the password `new` to a random space that none of `surviving` opens. Its previous contents are lost.
     ///
     /// - Parameter keyFiles: every password of `surviving` is tried alone and combined with each of these.
     public static func addSpace(
@@ -123,7 +123,7 @@ public enum Vault {
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
-        // Its space is in use from birth: there is nothing to hide, and nothing to take.
+        // The only space is in use from creation on: none is free, and nothing is hidden.
         guard header.spaceCount > 1 else { throw .singleSpace }
         let stretched = try header.stretched(new, by: stretcher)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
@@ -155,7 +155,7 @@ public enum Vault {
         try unlockForRemoval(path, password: password, stretcher: stretcher, calls: calls).destroy()
     }
 
-    /// As `unlock`, of a vault whose header can be written. The segments are left as they are.
+    /// As `unlock`, for a vault whose header is writable. Does not touch the segments.
     public static func unlockForRemoval(
         _ path: String, password: SecretBytes, stretcher: any PasswordStretcher = LocalStretcher(),
         calls: any FileSystemCalls = LinuxCalls.shared
@@ -180,7 +180,7 @@ public enum Vault {
         return (vault, header)
     }
 
-    /// Makes a space an empty one, sealed under `key`.
+    /// Formats a space as empty, sealed under `key`.
     static func formatSpace(
         _ vault: VaultDirectory, _ header: Header, _ space: Int, _ key: SecretBytes
     ) throws(VaultError) {
@@ -196,19 +196,19 @@ public enum Vault {
 
     /// Writes a changed header. The traces are the same whether a space was added, removed or given another password.
     static func change(_ header: Header, of vault: VaultDirectory) throws(VaultError) {
-        // Whoever adds a space has written to the spaces: a host's journal keeps their state with that of the header.
+        // Adding a space writes to the spaces, and the host's journal records their state with the header's. The same
+        // is done here for every change.
         if header.layout.isShared { touch(vault, SegmentLayout.sharedName, powers: 3..<9) }
         try header.write(vault.header, calls: vault.calls)
         blurTraces(vault, header.layout)
     }
 
-    /// Leaves on the host what every session leaves, of a vault of several spaces: one that only looked at pictures the
-    /// same as one that wrote, in whichever space. Best effort, as a vault on read-only media has nothing to hide.
+    /// Makes all sessions of a vault of several spaces leave the same traces on the host, whether they only read or
+    /// also wrote, and in whichever space. Best effort: a vault on read-only media has nothing to hide.
     ///
-    /// The files' times are set to now. Hosts count the changes of each file (ext4, XFS: the inode's version), setting
-    /// its times among them. So that their number does not tell how much was changed, times are set at random many
-    /// times: at the beginning so often that what some sessions change is little beside it. And the kernel keeps
-    /// nothing of the spaces in memory.
+    /// Sets the files' times to now. Hosts count the changes of each file (ext4, XFS: the inode's version), including
+    /// changes of its times. To hide the number of changes, times are set a random number of times: in a new vault so
+    /// often that the changes of a few sessions are negligible. Also drops the spaces from the page cache.
     static func blurTraces(_ vault: VaultDirectory, _ layout: SegmentLayout, isNew: Bool = false) {
         guard layout.isShared else { return }
         for path in [SegmentLayout.sharedName, VaultDirectory.headerName] {
@@ -217,10 +217,10 @@ public enum Vault {
         forgetSpaces(vault, layout)
     }
 
-    /// Has the kernel drop what it keeps in memory of the file of all spaces: fincore(1) tells everybody who may read
-    /// the vault which parts of it were used.
+    /// Drops the file of all spaces from the page cache: fincore(1) shows everybody with read access which parts of it
+    /// were used.
     ///
-    /// - Parameter ofKilled: also what a session that was killed may have left, which is not on the disk yet.
+    /// - Parameter ofKilled: also drops dirty pages that a killed session may have left, by syncing them first.
     static func forgetSpaces(
         _ vault: VaultDirectory, _ layout: SegmentLayout, ofKilled: Bool = false
     ) {
@@ -233,9 +233,10 @@ public enum Vault {
         vault.calls.forget(file, offset: 0, length: 0)
     }
 
-    /// Leaves in the host's journal what the first durable write of a session leaves, for a session that may only look.
+    /// Leaves the same trace in the host's journal as the first durable write of a session, because a session may only
+    /// read.
     ///
-    /// The first fdatasync(2) of a file after its inode was read makes ext4 commit what is under way
+    /// The first fdatasync(2) of a file after its inode was read makes ext4 commit the running transaction
     /// (linux/fs/ext4/inode.c, `__ext4_iget`), and with it the file's times.
     static func blurBeginning(_ vault: VaultDirectory, _ layout: SegmentLayout) {
         guard layout.isShared else { return }
@@ -248,9 +249,9 @@ public enum Vault {
         try? vault.calls.dataSync(file)
     }
 
-    /// Sets times now and then while a space is in use, whatever for: a host's journal keeps older states of its files,
-    /// and so when they changed, and how much in between. So a session that only looks at pictures leaves as many
-    /// states as one that writes. Those of the header are more or fewer by chance, which hides when it was written.
+    /// Sets times repeatedly while a space is in use: a host's journal keeps older states of its files, which show when
+    /// they changed and how much. So a session that only reads leaves as many states as one that writes. The header's
+    /// times are set or not at random, which hides its real writes.
     static func blurTimesInUse(_ vault: VaultDirectory, _ layout: SegmentLayout) {
         guard layout.isShared else { return }
         touch(vault, SegmentLayout.sharedName, powers: 0..<11)

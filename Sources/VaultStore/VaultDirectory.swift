@@ -3,7 +3,7 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// The files of a vault, by descriptors, so that nothing that happens to paths meanwhile matters.
+/// The files of a vault, held by descriptors, so that later changes of paths do not matter.
 final class VaultDirectory: Sendable {
     let calls: any FileSystemCalls
     let directory: Int32
@@ -12,7 +12,7 @@ final class VaultDirectory: Sendable {
 
     static let headerName = "obscura.vault"
 
-    /// Opens a vault's directory and header; read-only where the host allows no more.
+    /// Opens a vault's directory and header; read-only if the host allows no more.
     static func open(_ path: String, calls: any FileSystemCalls) throws(VaultError) -> VaultDirectory {
         let directory = try openDirectory(path, calls)
         do throws(Errno) {
@@ -25,7 +25,7 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// Opens a vault whose header is open already, locked by whoever handed it over.
+    /// Opens a vault whose header is already open and locked by the process that passed it on.
     static func adopt(_ path: String, header: Int32, calls: any FileSystemCalls) throws(VaultError)
         -> VaultDirectory
     {
@@ -33,15 +33,15 @@ final class VaultDirectory: Sendable {
             calls: calls, directory: try openDirectory(path, calls), header: header, ownsHeader: true)
     }
 
-    /// Opens a vault whose header may be gone: then one without a valid copy is made.
+    /// Opens a vault whose header may be missing: then an empty one is created.
     ///
-    /// - Returns: also whether the header's file was made by this.
+    /// - Returns: also whether the header's file was created.
     static func openForRestoring(
         _ path: String, calls: any FileSystemCalls
     ) throws(VaultError) -> (vault: VaultDirectory, isMade: Bool) {
         let directory = try openDirectory(path, calls)
         do throws(Errno) {
-            // What has no segments is no vault, and nothing is made in it.
+            // A directory without segments is no vault, so nothing is created in it.
             try requireSegments(directory, calls)
             var (header, isMade) = (Int32(-1), false)
             do throws(Errno) {
@@ -62,7 +62,7 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// Throws `noEntry` where there is neither what a vault of one space has nor what one of several has.
+    /// Throws `noEntry` if there are neither segments of a vault of one space nor the file of all spaces.
     private static func requireSegments(_ directory: Int32, _ calls: any FileSystemCalls) throws(Errno) {
         do throws(Errno) {
             let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
@@ -92,7 +92,7 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// Throws `notWritable` where the host lets the header only be read.
+    /// Throws `notWritable` if the host allows only reading the header.
     func requireWritableHeader() throws(VaultError) {
         do throws(Errno) {
             let flags = O_RDWR | O_NOFOLLOW
@@ -115,7 +115,7 @@ final class VaultDirectory: Sendable {
         if ownsHeader { calls.close(header) }
     }
 
-    /// Takes the vault for this process alone; the lock goes with the descriptor.
+    /// Locks the vault for this process; the lock belongs to the descriptor. Throws `inUse` if it is taken.
     func lockHeader() throws(VaultError) {
         do throws(Errno) { try calls.lock(header) } catch {
             if error == .wouldBlock { throw .inUse }
@@ -123,7 +123,7 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// Opens the directory that the segments' files are in.
+    /// Opens the directory of the segments' files.
     func openSegments(_ layout: SegmentLayout) throws(VaultError) -> Int32 {
         do throws(Errno) {
             let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
@@ -134,7 +134,7 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// The size in bytes of a regular file, nil where there is none.
+    /// The size in bytes of a regular file; nil if there is none.
     func fileBytes(_ path: String) -> UInt64? {
         do throws(Errno) {
             let descriptor = try calls.openRegular(directory, path, flags: O_RDONLY, mode: 0)
@@ -145,10 +145,10 @@ final class VaultDirectory: Sendable {
         }
     }
 
-    /// How many segments, from 0 on without a gap, every space has whole.
+    /// The number of segments that every space has, from 0 on without a gap.
     func segmentCount(_ layout: SegmentLayout) -> Int {
         if layout.isShared { return layout.rows(ofFile: fileBytes(SegmentLayout.sharedName) ?? 0) }
-        // What is no file at the end of a vault that grows is no segment.
+        // In a vault that grows, a last name that is not a regular file is no segment.
         let numbers = (try? listing(layout).numbers) ?? []
         var count = zip(numbers, 0...).prefix { $0 == $1 }.count
         while count > 0, fileBytes(layout.path(SegmentPlace(space: 0, number: count - 1))) == nil {

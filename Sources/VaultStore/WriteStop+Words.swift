@@ -2,7 +2,7 @@ import LinuxIO
 import VaultFormat
 
 extension WriteStop {
-    /// The reason, in words that follow a colon: `segment 000000 is missing`.
+    /// The reason, phrased to follow a colon: `segment 000000 is missing`.
     public var reason: String {
         switch self {
         case .claimLost: "another mount has taken the space over"
@@ -16,10 +16,10 @@ extension WriteStop {
         }
     }
 
-    /// What the user can do about it. Nil where there is nothing.
+    /// Advice for the user; nil if nothing helps.
     ///
     /// - Parameters:
-    ///   - vault: its path, as the user is to type it.
+    ///   - vault: its path, as the user types it.
     ///   - isMounted: whether the space is mounted.
     public func advice(vault: String, isMounted: Bool) -> String? {
         switch self {

@@ -1,9 +1,9 @@
 internal import CSQLite
 internal import Glibc
 
-/// The database in which kactivitymanagerd notes the files and folders that KDE's programs used.
+/// The database in which kactivitymanagerd records the files and folders that KDE's programs used.
 ///
-/// It is SQLite's, with a log beside it: what is removed is overwritten in both.
+/// It is an SQLite database with a log beside it: removed records are overwritten in both.
 private final class ActivityDatabase {
     private let database: OpaquePointer
 
@@ -28,7 +28,7 @@ private final class ActivityDatabase {
     /// Prints every path or URI.
     func printResources() -> Bool {
         for table in Self.tables {
-            // Another version may lack it.
+            // Another version may lack the table.
             guard let query = prepare("SELECT DISTINCT \(Self.column) FROM \(table)") else { continue }
             defer { sqlite3_finalize(query) }
             while sqlite3_step(query) == SQLITE_ROW {
@@ -57,7 +57,7 @@ private final class ActivityDatabase {
         return run("COMMIT")
     }
 
-    /// Empties the log, which still has what was removed. Waits for others to have read it.
+    /// Empties the log, which still has the removed records. Waits for readers of the log.
     func emptyLog() -> Bool {
         sqlite3_wal_checkpoint_v2(database, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil) == SQLITE_OK
     }
@@ -74,8 +74,10 @@ private final class ActivityDatabase {
 
 func printActivities(_ path: String) -> Bool { ActivityDatabase(path)?.printResources() ?? false }
 
-/// The activity manager itself forgets scores but not names, and as long as it runs its log cannot be emptied. So it is
-/// ended, and started anew where it ran.
+/// Removes resources from the activity manager's database.
+///
+/// The activity manager itself forgets scores but not names, and its log cannot be emptied while it runs. So it is
+/// ended, and started again if it ran.
 func forgetActivities(_ path: String, _ resources: [[CChar]]) -> Bool {
     let bus = SessionBus()
     let didRun = bus?.endActivityManager() ?? false

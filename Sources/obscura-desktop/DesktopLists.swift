@@ -2,17 +2,17 @@ internal import CGLib
 internal import CSystemd
 internal import Glibc
 
-/// Reads and changes lists of files that are kept for the desktop: GLib's by its own functions, gvfs' by gvfs, and
-/// Plasma's in its database.
+/// Reads and changes the desktop's lists of files: GLib's by GLib's functions, gvfs' by gvfs, and Plasma's in its
+/// database.
 ///
-/// A program of its own, run with the user's rights and without a key, so that no other needs GLib: where GLib is not
-/// installed this one does not start, and no program has written such lists. Returns the exit status.
+/// A program of its own, run with the user's rights and without a key, so that no other program needs GLib. Where GLib
+/// is not installed this one does not start, and no program has written such lists. Returns the exit status.
 ///
 /// - `recent FILE` prints every URI of a list of recent files, each followed by NUL.
-/// - `remove FILE` removes the URIs from it that come from standard input, each followed by NUL.
-/// - `activities FILE` prints what Plasma's activity manager has noted in its database, each followed by NUL.
-/// - `forget FILE` removes from it what comes from standard input, each followed by NUL.
-/// - `metadata` has gvfs forget the paths that come from standard input: pairs of a tree's file and a path in it.
+/// - `remove FILE` removes from it the URIs on standard input, each followed by NUL.
+/// - `activities FILE` prints every resource in the database of Plasma's activity manager, each followed by NUL.
+/// - `forget FILE` removes from it the resources on standard input, each followed by NUL.
+/// - `metadata` has gvfs forget the paths on standard input: pairs of a tree's file and a path in it.
 func runDesktopLists(_ words: [String]) -> Int32 {
     switch (words.dropFirst().first, words.count) {
     case ("recent", 3): printRecent(words[2]) ? 0 : 1
@@ -38,7 +38,7 @@ private func printRecent(_ path: String) -> Bool {
     return true
 }
 
-/// All other entries stay as they are. The file is replaced at once, as by any program that uses GTK.
+/// Leaves all other entries as they are. The file is replaced atomically, as by any program that uses GTK.
 private func removeRecent(_ path: String, _ uris: [[CChar]]) -> Bool {
     guard let list = openList(path) else { return false }
     defer { g_bookmark_file_free(list) }
@@ -58,9 +58,9 @@ private func openList(_ path: String) -> OpaquePointer? {
 
 // MARK: Metadata of gvfs
 
-/// Asks gvfsd-metadata, the only writer of those files. Its name on the bus is taken then, as a second one started with
-/// `--replace` would take it: it writes the trees anew, without what was removed, and ends. The next program that
-/// needs it has the bus start another.
+/// Asks gvfsd-metadata, the only writer of those files. Then takes its name on the bus, as a second one started with
+/// `--replace` would: it writes the trees anew, without the removed entries, and ends. When the next program needs it,
+/// the bus starts another.
 private func forgetMetadata(_ items: [[CChar]]) -> Bool {
     guard let bus = SessionBus() else { return false }
     var isForgotten = false
@@ -70,7 +70,7 @@ private func forgetMetadata(_ items: [[CChar]]) -> Bool {
     return isForgotten && bus.replaceMetadataDaemon()
 }
 
-/// The bus whose address the environment has.
+/// The message bus at the address in the environment.
 final class SessionBus {
     private let bus: OpaquePointer
 
@@ -88,7 +88,7 @@ final class SessionBus {
 
     deinit { sd_bus_flush_close_unref(bus) }
 
-    /// Remove(treefile, path), both as bytes with a NUL. Starts the daemon where it does not run.
+    /// Remove(treefile, path), both as bytes with a NUL. The bus starts the daemon if it does not run.
     func forget(_ path: [CChar], inTree tree: [CChar]) -> Bool {
         var (call, reply): (OpaquePointer?, OpaquePointer?) = (nil, nil)
         defer {
@@ -112,7 +112,7 @@ final class SessionBus {
     private static let endPollsMax = 60
     private static let endPollMicroseconds: UInt32 = 50_000
 
-    /// Asks it to end, and waits for that. False where it does not run.
+    /// Asks it to end, and waits for that. Returns false if it does not run.
     func endActivityManager() -> Bool {
         var (call, reply): (OpaquePointer?, OpaquePointer?) = (nil, nil)
         defer {
@@ -128,7 +128,7 @@ final class SessionBus {
         return true
     }
 
-    /// Has the bus start it, and does not wait for it.
+    /// Has the bus start it, without waiting.
     func startActivityManager() {
         var call: OpaquePointer?
         defer { sd_bus_message_unref(call) }
@@ -159,7 +159,7 @@ final class SessionBus {
 
 // MARK: Items
 
-/// What standard input holds up to each NUL, with it.
+/// The items on standard input, each with the NUL that ends it.
 func readItems() -> [[CChar]] {
     var bytes: [CChar] = []
     var buffer = [CChar](repeating: 0, count: 65_536)

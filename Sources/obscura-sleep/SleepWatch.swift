@@ -2,23 +2,23 @@ internal import CShims
 internal import CSystemd
 internal import Glibc
 
-/// Tells the process that serves a mount that the machine is about to sleep, and holds the sleep up until that process
+/// Tells the process that serves a mount that the machine is about to sleep, and delays the sleep until that process
 /// has ended: a delay inhibitor of systemd-logind, org.freedesktop.login1(5).
 ///
 /// A program of its own, so that the process with the keys has no message bus. Standard input is a pipe that ends with
-/// the mount's process; the byte SIGPWR on standard output asks that process to unmount. Where there is no logind it
-/// ends, and the mount lives on without it. Returns the exit status.
+/// the mount's process. The byte SIGPWR on standard output asks that process to unmount. Without logind this program
+/// ends, and the mount lives on. Returns the exit status.
 func runSleepWatch() -> Int32 {
-    // On its own from here: whoever started it need not wait for more than this.
+    // A child goes on from here, so that the caller need not wait for more than this.
     let child = shim_fork()
     if child != 0 { return child > 0 ? 0 : 1 }
     signal(SIGPIPE, SIG_IGN)
     guard let manager = SleepManager() else { return 0 }
-    // logind may lock up to a few seconds; so long it waits for this process, which ends with the mount's.
+    // logind waits for this process, up to a few seconds; this process ends with the mount's.
     return manager.watch() ? 0 : 1
 }
 
-/// The part of systemd-logind that knows of sleep, on the system's message bus.
+/// systemd-logind's manager, which announces sleep, on the system's message bus.
 private struct SleepManager {
     private let bus: OpaquePointer
 
@@ -26,7 +26,7 @@ private struct SleepManager {
     private static let path = "/org/freedesktop/login1"
     private static let interface = "org.freedesktop.login1.Manager"
 
-    /// Listens, and keeps an inhibitor for as long as the process lives. Nil where there is no logind.
+    /// Subscribes to the signal, and holds an inhibitor as long as the process lives. Nil if there is no logind.
     init?() {
         var connection: OpaquePointer?
         guard sd_bus_open_system(&connection) >= 0, let connection else { return nil }
@@ -38,7 +38,7 @@ private struct SleepManager {
         guard result >= 0, inhibit() else { return nil }
     }
 
-    /// Waits for the mount's process to end; false when the bus is lost.
+    /// Waits for the mount's process to end. Returns false if the bus is lost.
     func watch() -> Bool {
         while true {
             var result: Int32 = 1
@@ -72,7 +72,7 @@ private struct SleepManager {
         guard sd_bus_call(bus, call, 0, nil, &reply) >= 0,
             sd_bus_message_read_basic(reply, CChar(UInt8(ascii: "h")), &descriptor) >= 0
         else { return false }
-        // The message's own is closed with the message.
+        // The message's own descriptor is closed with the message.
         return fcntl(descriptor, F_DUPFD_CLOEXEC, 3) >= 0
     }
 }

@@ -6,13 +6,13 @@ internal import Glibc
 private enum Limit {
     static let addressSpaceBytes: rlim_t = 1 << 30
     static let descriptors: rlim_t = 16
-    /// Of one picture: none that is one takes so long. The client's deadline is longer, so that a busy machine is not
-    /// taken for a bad picture.
+    /// Processor time for one picture; no valid one takes as long. The client's deadline is longer, so that a busy
+    /// machine does not condemn a good picture.
     static let processorSecondsMax: rlim_t = 10
 }
 
-/// Takes from this process, for good, what no worker needs: capabilities, privileges by exec, core dumps, being traced
-/// by its own user, memory and descriptors without end.
+/// Takes from this process, for good: capabilities, privileges by exec, core dumps, tracing by its own user, and
+/// unlimited memory and descriptors.
 func confineWorker() -> Bool {
     // As many locked pages as the administrator lets us have; the soft limit is often lower. Root needs no limit as
     // long as it has its capabilities, and none is to be needed afterwards.
@@ -45,8 +45,8 @@ private func dropCapabilities() -> Bool {
     return capability > 0 && shim_clear_capabilities() == 0
 }
 
-/// The same for the process that decodes: it dies with its parent, writes no file, forks nothing, and its
-/// processor time (counted from the fork) ends.
+/// Confines a decoding process further: it dies with its parent, writes no file, forks nothing, and has a limit of
+/// processor time, counted from the fork.
 func confineFork(of parent: pid_t) -> Bool {
     shim_prctl(shim_PR_SET_PDEATHSIG, UInt(SIGKILL)) == 0
         && getppid() == parent  // It could have died before the line above.
@@ -60,13 +60,13 @@ private func setLimit(_ resource: __rlimit_resource, _ soft: rlim_t, hard: rlim_
     return setrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0
 }
 
-/// The only system calls a process that decodes may make (seccomp(2), libseccomp). All others answer EPERM,
+/// The only system calls that a decoding process may make (seccomp(2), libseccomp). All others answer EPERM,
 /// and those of another architecture's table kill.
 struct SystemCallFilter {
     private let context: scmp_filter_ctx
 
-    /// Memory that is not executable; waiting for nobody; the clock; ending. No descriptor can be had or
-    /// used: there is no read, no write, no open.
+    /// Memory that is not executable, futexes, the clock, exit. No descriptor can be opened or used: there is no read,
+    /// no write, no open.
     private static let allowed = [
         "brk", "munmap", "mremap", "madvise", "mlock", "mlock2", "munlock", "futex", "clock_gettime",
         "gettimeofday",

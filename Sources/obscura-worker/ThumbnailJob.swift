@@ -1,21 +1,27 @@
 internal import PhotoImaging
 
-/// Does what `request` asks for and writes the picture into `result`. False when it cannot be done or is
-/// beyond the limits.
+/// Serves `request` and writes the picture into `result`. False when that fails or exceeds the limits. `fonts`: mapped
+/// files, for labels.
 func serveRequest(
-    _ request: WorkerRequest, picture: ArrivingPicture, result: UnsafeMutableRawBufferPointer
+    _ request: WorkerRequest, picture: ArrivingPicture, fonts: [UnsafeRawBufferPointer],
+    result: UnsafeMutableRawBufferPointer
 ) -> Bool {
     switch request.job {
     case .thumbnail:
         return makeThumbnail(request, picture: picture, result: result)
     case .stack:
-        guard let prints = PrintFile(picture.whole), let pixels = drawStack(prints, size: request.size.box)
+        guard let composition = CompositionRequest(picture.whole),
+            let pixels = drawStack(composition, size: request.size.box)
         else {
             return false
         }
         return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
     case .sheet:
-        guard let prints = PrintFile(picture.whole), let pixels = drawSheet(prints) else { return false }
+        guard let composition = CompositionRequest(picture.whole),
+            let pixels = drawSheet(composition, LabelFont(fonts))
+        else {
+            return false
+        }
         return storePicture(pixels, as: .jpeg, colorProfile: [], into: result)
     }
 }
@@ -28,7 +34,7 @@ private func makeThumbnail(
     }
     let placement = Placement(of: decoder.size, turnedBy: decoder.orientation, in: request.size)
     guard let decoded = decoder.decode(for: placement) else { return false }
-    // Before the filter: what swings over at an edge would be cut off in opacity and colour each for itself.
+    // Before the filter: its overshoot at an edge would be cut off in opacity and colour separately.
     if request.format == .jpeg { decoded.layOnWhite() }
     guard let resized = decoded.resized(for: placement), let turned = resized.turned(by: decoder.orientation)
     else { return false }
@@ -55,8 +61,8 @@ private func storePicture(
     return true
 }
 
-/// Whether an ICC profile is about colours of as many channels as the picture now has: its header's bytes 16
-/// to 19 (ICC.1:2010, 7.2.6), where it has one.
+/// Whether an ICC profile is for as many channels as the picture now has: bytes 16 to 19 of its header (ICC.1:2010,
+/// 7.2.6). True without a header.
 private func isProfile(_ profile: [UInt8], forChannels channels: Int) -> Bool {
     let headerBytes = 128
     guard profile.count <= WorkerProtocol.colorProfileBytesMax else { return false }
@@ -64,8 +70,8 @@ private func isProfile(_ profile: [UInt8], forChannels channels: Int) -> Bool {
     return profile[16..<20].elementsEqual((channels == 1 ? "GRAY" : "RGB ").utf8)
 }
 
-/// Writes the parts one after another behind their length. They fit: the request's size counts them at their
-/// worst.
+/// Writes the parts one after another behind their length. They fit: the request's size is for the
+/// worst case.
 func storeResult(_ parts: [[UInt8]], into result: UnsafeMutableRawBufferPointer) {
     var end = WorkerProtocol.resultHeaderBytes
     for part in parts {

@@ -1,14 +1,14 @@
 internal import Glibc
 internal import PhotoImaging
 
-/// What the tests make the decoding process do instead of decoding (`obscura-worker --trial NAME`). It is
-/// confined as always and has no picture to give away.
+/// Behaviour of a decoding process for tests, instead of decoding (`obscura-worker --trial NAME`). The process is
+/// confined as always.
 enum Trial: String {
     /// Never finishes.
     case stall
     /// Dies.
     case crash
-    /// Tries what must not work; its "thumbnail" lists what was refused.
+    /// Tries forbidden calls; its "thumbnail" lists the refused ones.
     case sandbox
 
     /// The trial asked for, if any.
@@ -25,8 +25,7 @@ enum Trial: String {
         case .crash:
             abort()
         case .sandbox:
-            // Dressed as a JPEG, so that the client hands it over: a digit for each attempt, 1 where it was
-            // refused.
+            // Framed as a JPEG, so that the client accepts it: a digit for each attempt, 1 when it was refused.
             let verdicts = Self.attempts.map { attempt in attempt() ? UInt8(ascii: "0") : UInt8(ascii: "1") }
             storeResult([[0xFF, 0xD8, 0xFF], verdicts, [0xFF, 0xD9]], into: result)
             return .done

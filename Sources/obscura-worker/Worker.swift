@@ -2,19 +2,18 @@ internal import CShims
 internal import Glibc
 internal import PhotoImaging
 
-/// The worker's life: it confines itself, says hello, and forks a process for each request until the socket
+/// Runs the worker: it confines itself, sends the greeting, and forks a process for each request until the socket
 /// closes.
 ///
-/// It never looks at a picture itself. The process that does has the pictures' memory and nothing else, so a
-/// picture that takes it over finds no other picture, before or after it.
+/// It never reads a picture itself. The forked process has one picture's memory and nothing else, so a picture that
+/// takes it over finds no other picture.
 ///
 /// Returns the exit status: 0 when the socket closed, 1 when there is no socket or no sandbox.
 func runWorker(arguments: [String]) -> Int32 {
     let trial = Trial(arguments: arguments)
     let socket = PacketSocket(descriptor: WorkerProtocol.socketDescriptor)
     guard confineWorker(), let filter = SystemCallFilter(),
-        // One fork that only confines itself: a machine on which that fails is known before any picture is
-        // sent.
+        // One fork that only confines itself: a machine on which that fails is known before a picture is sent.
         runFork(watching: socket, { filter.install() ? .done : .unconfined }) == .done,
         socket.send([WorkerProtocol.greeting])
     else { return 1 }
@@ -22,7 +21,7 @@ func runWorker(arguments: [String]) -> Int32 {
     while let packet = socket.receive() {
         let outcome = serve(packet, socket: socket, filter: filter, trial: trial)
         let isTold = outcome.map { socket.send([$0.rawValue]) }
-        // Now, as nobody else has them any more, that takes a while.
+        // After the reply: the last close of a large memory file takes a while.
         for descriptor in packet.descriptors { close(descriptor) }
         guard isTold == true else { return 0 }
     }
@@ -33,7 +32,9 @@ private func serve(
     _ packet: (words: [UInt64], descriptors: [Int32]), socket: PacketSocket, filter: SystemCallFilter,
     trial: Trial?
 ) -> WorkerOutcome? {
-    guard let request = WorkerRequest(words: packet.words), packet.descriptors.count == 2 else {
+    guard let request = WorkerRequest(words: packet.words),
+        (2...WorkerProtocol.descriptorsMax).contains(packet.descriptors.count)
+    else {
         return .refused
     }
     return runFork(watching: socket) {
@@ -41,16 +42,17 @@ private func serve(
         guard let file = Mapping(packet.descriptors[0], byteCount: pictureFileBytes, writable: false),
             let result = Mapping(packet.descriptors[1], byteCount: request.resultBytes, writable: true)
         else { return .refused }
+        let fonts = packet.descriptors.dropFirst(2).compactMap(mapFont)
         for descriptor in packet.descriptors + [socket.descriptor] { close(descriptor) }
         guard filter.install() else { return .unconfined }
         if let trial { return trial.run(into: result.bytes) }
         let picture = ArrivingPicture(file: UnsafeRawBufferPointer(file.bytes), giveUp: refusePicture)
-        return serveRequest(request, picture: picture, result: result.bytes) ? .done : .refused
+        return serveRequest(request, picture: picture, fonts: fonts, result: result.bytes) ? .done : .refused
     }
 }
 
 /// Runs `body` in a fork and returns what it returned, `.crashed` when it died. Nil when the client went away
-/// meanwhile; the fork is then killed. There is never more than one.
+/// meanwhile; the fork is then killed. There is never more than one fork.
 private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome) -> WorkerOutcome? {
     let parent = getpid()
     let child = shim_fork()
@@ -95,6 +97,15 @@ private struct Mapping {
         bytes = UnsafeMutableRawBufferPointer(start: mapping, count: byteCount)
         lockAsFarAsAllowed(UnsafeRawBufferPointer(bytes))
     }
+}
+
+/// Maps a whole font for as long as this process lives. Nil when it cannot be mapped.
+private func mapFont(_ descriptor: Int32) -> UnsafeRawBufferPointer? {
+    var info = stat()
+    guard fstat(descriptor, &info) == 0 else { return nil }
+    let mapping = mmap(nil, Int(info.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0)
+    guard let mapping, mapping != MAP_FAILED else { return nil }
+    return UnsafeRawBufferPointer(start: mapping, count: Int(info.st_size))
 }
 
 /// Keeps pages that are in use out of swap. RLIMIT_MEMLOCK may not allow it: then they are not locked.

@@ -1,15 +1,15 @@
-/// One command line, taken apart: which command, its operands and the options that were given.
+/// A parsed command line: the command, its operands and the given options.
 struct Arguments: Equatable {
     var command: Command
     var operands: [String] = []
-    /// Values in the order given; an option without a value has empty strings here.
+    /// Values in the order given; empty strings for an option without a value.
     private var values: [Option: [String]] = [:]
 
     init(_ command: Command) { self.command = command }
 
     func has(_ option: Option) -> Bool { values[option] != nil }
 
-    /// The value given last, as with most programs.
+    /// The last value given, as with most programs.
     subscript(_ option: Option) -> String? { values[option]?.last }
 
     /// Every value given for an option that may be repeated.
@@ -20,14 +20,14 @@ struct Arguments: Equatable {
     }
 }
 
-/// What a command line asks for.
+/// The action that a command line requests.
 enum Invocation: Equatable {
     case run(Arguments)
     case help(Command?)
     case version
 }
 
-/// Takes the words after the program's name apart.
+/// Parses the words after the program's name.
 ///
 /// Options and operands may be mixed; `--` ends the options. Values follow as `--name value`, `--name=value`,
 /// `-o value` or `-ovalue`; letters may share a dash (`-fo ro`).

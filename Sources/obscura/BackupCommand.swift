@@ -48,20 +48,20 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
     )
 }
 
-/// What is said of files in a vault that are none of its own.
+/// The line about files in a vault that do not belong to it.
 func strayLine(_ paths: [String], _ vault: String) -> String {
     let shown = paths.sorted().prefix(straysMax).joined(separator: ", ")
     let more = paths.count > straysMax ? " and \(paths.count - straysMax) more" : ""
     return printable("obscura: \(vault): unexpected files, ignored: \(shown)\(more)")
 }
 
-/// Files of others that are told by name.
+/// Maximum number of unexpected files that are named.
 private let straysMax = 5
 
-/// Places of damage that are told one by one.
+/// Maximum number of damaged places that are listed.
 private let placesMax = 20
 
-/// What the user is told about a backup that did not come about.
+/// The message about a failed backup.
 func failure(_ error: BackupError, _ vault: String, _ destination: String) -> Failure {
     switch error {
     case .source(let error): failure(error, vault: vault)

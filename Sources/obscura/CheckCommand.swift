@@ -67,12 +67,12 @@ private func check(
 
 // MARK: Repair
 
-/// Says what will be done, asks where somebody can answer, does it, and looks again.
+/// Lists the repairs, asks if there is a terminal, repairs, and checks again.
 private func repair(
     _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport
 ) throws(Failure) {
     let isExchange = report.plan.exchange != nil
-    // What is found lies elsewhere once files have their own names.
+    // Not before an exchange of file names: the finds would lie elsewhere afterwards.
     let salvage = report.plan.mustSalvage && !isExchange ? try survey(unlocked, vault) : nil
     let found = salvage.map { ["keep the files found: \($0.report.summary)"] } ?? []
     let steps =
@@ -98,7 +98,7 @@ private func repair(
     throw Failure(.damaged, vault, "repaired, except what is lost: \(counted(left, "line")) above")
 }
 
-/// What is to be done when files have their own names again.
+/// Checks and repairs everything else once files have their own names again.
 private func goOn(_ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage]) throws(Failure) {
     let report = try check(unlocked, vault, readsContent: true)
     guard !report.findings.isEmpty || !files.isEmpty else {
@@ -108,7 +108,7 @@ private func goOn(_ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDama
     try repair(unlocked, vault, files, report)
 }
 
-/// Looks for photos where the catalogue cannot tell of them any more.
+/// Searches for photos that the catalogue no longer lists.
 private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) -> Salvage {
     let progress = ProgressLine("Looking for photos")
     return try notingInterruption { () throws(Failure) in
@@ -132,14 +132,15 @@ private func askToRepair(_ vault: String) throws(Failure) {
     }
 }
 
-/// Shows what is still damaged, and counts it: what a second look at all but the files finds, and the damaged files.
+/// Prints the remaining damage and counts it: the findings of a second check, which does not read files, and the
+/// damaged files.
 private func remaining(
     _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport
 ) throws(Failure) -> Int {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
     let again = try check(unlocked, vault, readsContent: false)
     let texts = again.findings.map(\.text)
-    // What the second look did not read, and tells nothing else of.
+    // Damaged files that the second check did not read, and about which it reports nothing else.
     let lost = before.findings.filter { finding in
         finding.isOfFile && !again.findings.contains { $0.isAboutBytes(of: finding) }
     }.map(\.text).filter { !texts.contains($0) }

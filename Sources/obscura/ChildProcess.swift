@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 
-/// Runs a program to its end without output; what it wrote to standard error comes back, cut at 4 KiB.
+/// Runs a program to its end without output. Returns its end and its standard error, cut at 4 KiB.
 func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint: String) {
     let complaints = try makePipe()
     defer { close(complaints.read) }
@@ -14,10 +14,10 @@ func runQuietly(_ words: [String]) throws(Errno) -> (end: ProcessEnd, complaint:
     return (waitForEnd(of: process), String(decoding: complaint, as: UTF8.self))
 }
 
-/// Starts a program of ours that lies beside this one, in a session of its own and without an environment but what is
-/// named. Nil where it cannot be: nothing depends on it.
+/// Starts a program of ours from this program's directory, in a session of its own, with no environment variables but
+/// the given ones. Nil if it cannot be started: nothing depends on it.
 ///
-/// - Parameter output: nil: nothing of what it prints is kept.
+/// - Parameter output: its standard output; nil: the output is discarded.
 func startBeside(
     _ name: String, _ words: [String] = [], environment: [String] = [], input: Int32, output: Int32? = nil
 ) -> pid_t? {
@@ -31,14 +31,14 @@ func startBeside(
         asSession: true)
 }
 
-/// A program of ours that lies in the directory of this one; nil where it does not.
+/// The path of a program of ours in this program's directory; nil if there is none.
 func programBeside(_ name: String) -> String? {
     let directory = realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
     let path = "/" + directory + "/" + name
     return access(path, X_OK) == 0 ? path : nil
 }
 
-/// `makePipe` with the user told what for.
+/// `makePipe`, with an error for the user that names the purpose.
 func pipeEnds(for purpose: String) throws(Failure) -> (read: Int32, write: Int32) {
     do {
         return try makePipe()
@@ -47,7 +47,7 @@ func pipeEnds(for purpose: String) throws(Failure) -> (read: Int32, write: Int32
     }
 }
 
-/// What can be read up to the end; what goes beyond `countMax` bytes is dropped.
+/// Reads up to the end. Bytes beyond `countMax` are dropped.
 func readAll(_ descriptor: Int32, countMax: Int) -> [UInt8] {
     var result: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)

@@ -31,7 +31,7 @@ enum Option: String, CaseIterable {
     /// As typed: one dash before a single letter, two before a word.
     var spelling: String { (rawValue.utf8.count == 1 ? "-" : "--") + rawValue }
 
-    /// What stands after it in a usage line; nil for an option without a value.
+    /// The name of its value in a usage line; nil for an option without a value.
     var placeholder: String? {
         switch self {
         case .spaces, .kdfPasses, .passwordFD: "N"
@@ -104,7 +104,7 @@ enum Command: String, CaseIterable {
     case status
     case speed
 
-    /// Names of the operands; each must be given.
+    /// Names of the operands; each must be given, unless `mayTakeNone`.
     var operands: [String] {
         switch self {
         case .import: ["VAULT", "PATH"]
@@ -124,7 +124,7 @@ enum Command: String, CaseIterable {
     /// Whether the last operand may be given several times.
     var takesMore: Bool { self == .import }
 
-    /// Whether the words of another command may follow, any words.
+    /// Whether the words of another command may follow.
     var takesCommand: Bool { self == .private }
 
     /// Whether the operand may be left out.

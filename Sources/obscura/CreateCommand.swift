@@ -1,12 +1,12 @@
 import VaultCrypto
 import VaultStore
 
-/// What kind of vault to make.
+/// The settings of a new vault.
 struct CreateSettings {
     static let spacesMax = 8
 
     var spaces = 2
-    /// Nil: not given.
+    /// Nil if not given.
     var bytesPerSpace: UInt64?
     var kdf = KDFParameters.standard
 
@@ -41,7 +41,7 @@ struct CreateSettings {
     }
 }
 
-/// A SIZE of the command line.
+/// Parses a SIZE of the command line.
 func size(_ text: String, _ what: String) throws(Failure) -> UInt64 {
     guard let bytes = parseSize(text) else {
         throw Failure(
@@ -63,7 +63,7 @@ func createVault(_ vault: String, _ settings: CreateSettings, _ passwords: Passw
         throw Failure(.failed, vault, "already a vault: mount it, or name another directory")
     }
     let bytesPerSpace = try chooseSize(vault, settings, passwords)
-    // On a terminal the warnings come before the password is chosen; else after its source has proved good.
+    // On a terminal the warnings come before the password is chosen; otherwise after the password was read.
     let isPrompting = try passwords.terminal() != nil
     if isPrompting { warn(vault) }
     let password = try passwords.toCreate(vault)
@@ -101,7 +101,7 @@ private func describe(spaces: Int, bytesPerSpace: UInt64?) -> String {
     return number + " of \(sizeText(bytesPerSpace))" + (spaces == 1 ? "" : " each")
 }
 
-/// The size of each space: as given, else as agreed on the terminal. Nil: one space that grows by itself.
+/// The size of each space: the given one, else the one agreed on the terminal. Nil: one space that grows by itself.
 private func chooseSize(_ vault: String, _ settings: CreateSettings, _ passwords: Passwords) throws(Failure)
     -> UInt64?
 {

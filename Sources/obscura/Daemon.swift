@@ -4,32 +4,33 @@ import LinuxIO
 import VaultCrypto
 import VaultStore
 
-/// The process that serves a mount: this program executed anew, so that it never held the password, nor the memory
-/// that the password was stretched in.
+/// The process that serves a mount: this program executed anew, so that it never held the password, nor the memory in
+/// which the password was stretched.
 ///
 /// Its command line is `obscura --daemon -o WORDS VAULT DIR`: DIR last, for pgrep -f.
 struct Daemon: Equatable {
     /// Private first words of the command line.
     static let backgroundWord = "--daemon"
     static let foregroundWord = "--foreground"
-    /// In the background of a private session, with which it ends.
+    /// In the background of a private session. Ends with the session.
     static let sessionWord = "--private-daemon"
     static let words: Set = [backgroundWord, foregroundWord, sessionWord]
 
-    /// The key comes out of this pipe, the outcome goes into that one; the lock is held by being inherited.
+    /// The daemon reads the key from the first pipe and writes the outcome to the second. It holds the lock by
+    /// inheriting its descriptor.
     static let keyDescriptor: Int32 = 3
     static let statusDescriptor: Int32 = 4
     static let lockDescriptor: Int32 = 5
 
-    /// A pipe holds this much without a reader.
+    /// A pipe holds this many bytes without a reader.
     private static let keyBytesMax = 65_536
 
     private static let executable = "/proc/self/exe"
 
     var words: MountOptionParser
-    /// A real path.
+    /// A resolved path.
     var vault: String
-    /// From the root, and ending as the user typed it.
+    /// An absolute path that ends as the user typed it.
     var directory: String
 
     init(words: MountOptionParser, vault: String, directory: String) {
@@ -38,7 +39,7 @@ struct Daemon: Equatable {
         self.directory = directory
     }
 
-    /// From the command line that `commandLine` makes, without the program's name.
+    /// Parses a command line made by `commandLine`, without the program's name.
     init(_ words: [String]) throws(Failure) {
         guard words.count == 5, words[1] == "-o" else {
             throw Failure(.usage, words.first ?? "", "not for users: obscura mount runs it")
@@ -53,7 +54,7 @@ struct Daemon: Equatable {
         ["obscura", word, "-o", words.daemonList, vault, directory]
     }
 
-    /// Starts it in a session of its own and returns when the mount is live.
+    /// Starts the daemon in a session of its own and returns when the mount is live.
     ///
     /// - Parameter word: `backgroundWord` or `sessionWord`.
     @discardableResult
@@ -79,7 +80,7 @@ struct Daemon: Equatable {
         }
     }
 
-    /// Closes the daemon's ends of the pipes, so that they end with it.
+    /// Starts the process and closes the daemon's ends of the pipes here, so that the pipes end with the daemon.
     private func spawnDaemon(
         _ space: UnlockedSpace, _ word: String, status: Int32, complaints: Int32
     ) throws(Failure) -> pid_t {
@@ -106,7 +107,8 @@ struct Daemon: Equatable {
         }
     }
 
-    /// True: live. False: it ended without a word. Throws what it says went wrong.
+    /// Returns true when the mount is live, false if the daemon ended without a message. Throws the error that it
+    /// reports.
     private func waitUntilLive(_ status: Int32) throws(Failure) -> Bool {
         guard var code = nextByte(status) else { return false }
         while code == StatusPipe.line {
@@ -125,7 +127,7 @@ struct Daemon: Equatable {
             status, String(decoding: words[0], as: UTF8.self), String(decoding: words[1], as: UTF8.self))
     }
 
-    /// Nil at the end.
+    /// The next byte; nil at the end.
     private func nextByte(_ pipe: Int32) -> UInt8? {
         var byte: UInt8 = 0
         while true {
@@ -141,10 +143,10 @@ struct Daemon: Equatable {
         return String(decoding: line, as: UTF8.self)
     }
 
-    /// Executes the daemon in place of this process: -f. Standard streams and the terminal stay.
+    /// Executes the daemon in place of this process (-f). The standard streams and the terminal stay.
     func replaceThisProcess(_ space: UnlockedSpace) throws(Failure) {
         let key = try keyPipe(space)
-        // Raised first, so that neither is overwritten before it is moved.
+        // Copied above both targets first, so that neither is overwritten before it is moved.
         let raisedKey = fcntl(key, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
         let raisedLock = fcntl(space.lockFD, F_DUPFD_CLOEXEC, Self.lockDescriptor + 1)
         guard raisedKey >= 0, raisedLock >= 0, dup2(raisedKey, Self.keyDescriptor) >= 0,
@@ -176,7 +178,7 @@ struct Daemon: Equatable {
     }
 }
 
-/// What the daemon may know of the user's environment, and that Swift's backtracer stays off: it prints memory.
+/// The part of the user's environment that the daemon may know. Swift's backtracer stays off, because it prints memory.
 private func daemonEnvironment() -> [String] {
     var names = [
         "TZ", "PATH", "HOME", "LANG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",

@@ -8,12 +8,12 @@ import Synchronization
 import VaultCrypto
 import VaultStore
 
-/// The life of the process that serves a mount. Returns its exit status.
+/// Body of the process that serves a mount. Returns its exit status.
 func runDaemon(_ commandLine: [String]) -> ExitStatus {
-    // A command that gave up waiting closes its pipe: that is to be an error of write(2), not the end.
+    // A command that gave up waiting closes its pipe: write(2) must then fail, and not end this process.
     signal(SIGPIPE, SIG_IGN)
     unblockSignals()
-    // In a private session it may mount; what it starts may not.
+    // In a private session this process may mount; its children may not.
     _ = obscura_hand_on_nothing()
     if commandLine.first == Daemon.sessionWord { _ = obscura_signal_when_orphaned(SIGTERM) }
     let status = StatusPipe(commandLine.first == Daemon.foregroundWord ? nil : Daemon.statusDescriptor)
@@ -27,30 +27,30 @@ func runDaemon(_ commandLine: [String]) -> ExitStatus {
     }
 }
 
-/// Mounts, and returns after the unmount, when all is safe on disk.
+/// Mounts, and returns after the unmount, when everything is safe on disk.
 private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
-    // Neither fusermount3 nor a worker may inherit these: it would keep the vault locked.
+    // Neither fusermount3 nor a worker may inherit these: that would keep the vault locked.
     for descriptor in [Daemon.keyDescriptor, Daemon.statusDescriptor, Daemon.lockDescriptor] {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
     let key = try readKey(daemon.directory)
     let sweeps = DesktopSweeps(daemon)
-    // When the vault is free again and this process holds no key any more.
+    // Runs when the vault is free again and this process no longer holds a key.
     defer { sweeps.finish() }
-    // Found now: once it is mounted nobody answers for it before `run`.
+    // Resolved now: from mounting until `run`, nothing answers for the mount.
     let place = realPath(daemon.directory)
     let (library, session) = try openAndMount(daemon, key, at: place, status)
-    // Until then signals are heard, and end nothing.
+    // Until then signals are handled, and none ends the process.
     defer { withExtendedLifetime(session) {} }
     let mountGuard = MountGuard(place: place)
     defer { mountGuard?.end() }
-    // Whatever ended the mount, what it was told is made safe; only then is said what went wrong.
+    // However the mount ended, its data is made safe first; only then is the failure reported.
     var end: Failure?
     var reason: MountEnd?
     do throws(MountError) {
         reason = try session.run {
             status.reportLive(notices(library, daemon))
-            // This thread hears of signals and of the mount's end: it does nothing that lasts.
+            // This thread handles signals and the end of the mount, so it must not do long work.
             library.startDeferredWork()
             sweeps.sweepOld(library)
             if daemon.words.endsBeforeSleep { startSleepWatcher(tellingTo: session.signalDescriptor) }
@@ -73,7 +73,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     }
 }
 
-/// What the user should know of a mount that is live, a line each; nil where there is nothing.
+/// Notices about a live mount for the user, one per line; nil if there are none.
 private func notices(_ library: Library, _ daemon: Daemon) -> String? {
     var lines: [String] = []
     if library.isOlderState { lines.append(olderStateLine(daemon)) }
@@ -83,7 +83,7 @@ private func notices(_ library: Library, _ daemon: Daemon) -> String? {
 
 private func readOnlyLine(_ stop: WriteStop, _ daemon: Daemon) -> String {
     var advice = stop.advice(vault: daemon.vault, isMounted: true).map { ": \($0)" } ?? ""
-    // A disk that is read-only may be meant to be.
+    // A disk may be read-only on purpose.
     if stop == .io(.readOnlyFileSystem) { advice = "" }
     return "obscura: \(daemon.directory): mounted read-only: \(stop.reason)\(advice)"
 }
@@ -111,7 +111,7 @@ private func openAndMount(
             takingOver: daemon.words.takesOver
                 ? { status.tell(takingOverLine(vault, milliseconds: $0)) } : nil)
     } catch {
-        // `rw` was asked for by name.
+        // `rw` was given explicitly.
         guard case .notWritable(let stop) = error else { throw failure(error, vault: vault) }
         throw Failure(.failed, vault, "cannot be written: \(stop.reason): mount it with -o ro")
     }
@@ -121,7 +121,7 @@ private func openAndMount(
         let session = try MountSession.mount(library, at: place, options: mountOptions)
         return (library, session)
     } catch {
-        // The mount's failure is what the user must hear; nothing was written that could be lost.
+        // The user must hear of the mount's failure. Nothing was written that could be lost.
         try? library.close()
         throw failure(error, directory: daemon.directory)
     }
@@ -136,8 +136,7 @@ private func readKey(_ directory: String) throws(Failure) -> SecretBytes {
     return key
 }
 
-/// What can be read up to the end, in locked memory all the way; nil on an error, and where it is `countMax` bytes or
-/// more.
+/// Reads up to the end, in locked memory throughout. Nil on an error, and if there are `countMax` bytes or more.
 func readToEnd(_ descriptor: Int32, countMax: Int) -> SecretBytes? {
     let buffer = SecretBytes(count: countMax)
     var length = 0
@@ -154,8 +153,8 @@ func readToEnd(_ descriptor: Int32, countMax: Int) -> SecretBytes? {
     return buffer.withUnsafeBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[0..<length])) }
 }
 
-/// Where thumbnailers are registered: for a user the user's own and those that the environment tells of; for root, who
-/// may have the environment of another, those of the system.
+/// The directories where thumbnailers are registered. For a user: the user's own and those that the environment names.
+/// For root, whose environment may be another user's: those of the system.
 private func thumbnailerDirectories() -> [String] {
     if geteuid() == 0 { return systemDataDirectories }
     func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
@@ -163,8 +162,8 @@ private func thumbnailerDirectories() -> [String] {
         home: value("HOME"), dataHome: value("XDG_DATA_HOME"), dataDirectories: value("XDG_DATA_DIRS"))
 }
 
-/// How the daemon tells the command that waits for it: any number of lines, each after a byte `line` and with a
-/// newline; then one byte `live` and what the user should know, if anything; or an exit status, what, NUL and why.
+/// The daemon's messages to the command that waits for it: any number of lines, each after a byte `line` and with a
+/// newline; then one byte `live` and a notice for the user, if any; or an exit status, the subject, NUL and the reason.
 final class StatusPipe: Sendable {
     static let live: UInt8 = 0
     static let line: UInt8 = 255
@@ -178,18 +177,18 @@ final class StatusPipe: Sendable {
     /// Whether the mount has been live.
     var isLive: Bool { isReported.load(ordering: .acquiring) }
 
-    /// Tells the user something before the mount is live.
+    /// Shows the user a line before the mount is live.
     func tell(_ line: String) {
         guard let descriptor else { return note(line) }
         let message = [Self.line] + Array(printable(line).utf8) + [UInt8(ascii: "\n")]
         _ = write(descriptor, message, message.count)
     }
 
-    /// The mount is live. Called on whichever thread serves the kernel's first request.
+    /// Reports that the mount is live. Called on the thread of `MountSession.run`.
     ///
-    /// Where nobody waits any more (^C while mounting), the mount is ended again.
+    /// If nobody waits any more (^C while mounting), ends the mount again.
     ///
-    /// - Parameter line: what the user should know, if anything.
+    /// - Parameter line: a notice for the user, if any.
     func reportLive(_ line: String?) {
         isReported.store(true, ordering: .releasing)
         guard let descriptor else {
@@ -207,7 +206,7 @@ final class StatusPipe: Sendable {
         if count != message.count { kill(getpid(), SIGTERM) }
     }
 
-    /// Says why the process ends. Once the mount has been live, in the system's log.
+    /// Reports why the process ends. Once the mount has been live, the report goes to the system's log.
     func report(_ failure: Failure) {
         guard let descriptor else { return note(failure.line) }
         if isLive {
@@ -220,7 +219,7 @@ final class StatusPipe: Sendable {
     }
 }
 
-/// Writes a line into the system's log, where nobody waits for one on a terminal.
+/// Writes a line to the system's log, when no command waits for one on a terminal.
 func logLine(_ line: String) {
     openlog("obscura", LOG_PID, LOG_DAEMON)
     printable(line).withCString { text in

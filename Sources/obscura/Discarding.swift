@@ -2,29 +2,29 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// What is written first, where it can be, has this long.
+/// How long a mount may write what it can before the rest is given up.
 let discardMilliseconds: Int32 = 30_000
 
-/// A process that is told to give up has ended by then, unless the disk keeps it.
+/// A process that is told to give up ends within this time, unless its disk holds it up.
 private let endMilliseconds: Int32 = 10_000
 private let killMilliseconds: Int32 = 5000
 
-/// What a mount could not write.
+/// The changes that a mount could not write.
 struct UnwrittenAnswer: Equatable {
     var isAny = false
     var files: UInt64 = 0
-    /// There are more files than were counted.
+    /// There are more files than the counted ones.
     var isMore = false
-    /// For want of room.
+    /// Because there is no room.
     var isFull = false
-    /// Why.
+    /// The reason.
     var reason = ""
     /// Paths of some of the files.
     var paths: [String] = []
 
     init() {}
 
-    /// From the `key=value` lines of `user.obscura.settle`.
+    /// Parses the `key=value` lines of `user.obscura.settle`.
     init(_ answer: [(key: String, value: String)]) {
         for (key, value) in answer {
             switch key {
@@ -46,19 +46,19 @@ struct UnwrittenAnswer: Equatable {
         return "\(count) \(files == 1 && !isMore ? "is" : "are") not written"
     }
 
-    /// A line for each path that is known.
+    /// A line for each known path, and one for the number of others.
     var lines: [String] {
         let others = files - min(files, UInt64(paths.count))
         return paths.map { "not written: \(printable($0))" } + (others > 0 ? ["and \(others) more"] : [])
     }
 }
 
-/// Has a mount write what it has not yet, and returns what it cannot; nil where it does not answer in time.
+/// Has a mount write its pending changes, and returns those that it cannot write; nil if it does not answer in time.
 ///
-/// A process of its own asks: nothing ends one that waits. Whoever may not enter the mount (root, without allow_other)
-/// is told nothing.
+/// A child process asks, because nothing ends a process that waits. A user who may not enter the mount (root, without
+/// allow_other) gets an empty answer.
 ///
-/// - Parameter milliseconds: nil: as long as it takes.
+/// - Parameter milliseconds: the time limit; nil: none.
 func settle(_ place: String, named directory: String, within milliseconds: Int32?) -> UnwrittenAnswer? {
     guard let ends = try? makePipe() else { return UnwrittenAnswer() }
     defer { close(ends.read) }
@@ -101,14 +101,14 @@ private func awaitAnswer(_ descriptor: Int32, _ directory: String, _ millisecond
 /// Ends a mount without writing anything more.
 ///
 /// - Parameters:
-///   - changes: what is lost by it; nil where nobody knows.
-///   - daemon: its process; nil where that cannot be seen.
+///   - changes: the changes that are lost; nil if unknown.
+///   - daemon: a descriptor of its process; nil if that cannot be seen.
 func discard(
     _ place: String, named directory: String, _ changes: UnwrittenAnswer?, _ daemon: Int32?
 ) throws(Failure) {
     if let daemon { _ = obscura_pidfd_send_signal(daemon, SIGUSR1) }
     do throws(Failure) { try takeMountAway(place, lazily: true) } catch {
-        // The process itself may have been faster.
+        // The process itself may have unmounted it first.
         if let entry = mountEntry(at: place), entry.isObscura { throw error }
     }
     let lost = changes.map { "\($0.summary), and given up" } ?? "what was not written is given up"

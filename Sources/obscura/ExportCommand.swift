@@ -3,13 +3,13 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// What photos in albums become.
+/// How photos in albums are exported.
 enum AlbumForm: String, CaseIterable {
-    /// Further names of the files in moments.
+    /// As further names (hard links) of the files in moments.
     case link
-    /// Files of their own.
+    /// As files of their own.
     case copy
-    /// Nothing, and neither does what else is in albums.
+    /// Not at all, and neither is anything else in albums.
     case none
 }
 
@@ -45,7 +45,7 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     try conclude(run.report, vault, directory)
 }
 
-/// Nothing that is there already may be mixed up with what comes, or be overwritten.
+/// Refuses a directory that is not empty: the export must neither mix with existing files nor overwrite them.
 private func checkEmpty(_ root: HostPath, named directory: String) throws(Failure) {
     let names: [Name]
     do throws(Errno) { names = try root.list() } catch {

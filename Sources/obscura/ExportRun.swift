@@ -3,7 +3,7 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// What an export has done.
+/// The results of an export.
 struct ExportReport {
     var photos = 0
     var otherFiles = 0
@@ -13,7 +13,8 @@ struct ExportReport {
     var withoutAttributes = 0
     private(set) var damaged = 0
     private(set) var failures: [Failure] = []
-    /// What was left out or changed because a vault of unknown origin could harm the machine with it.
+    /// Lines about things that were left out or changed because a vault of unknown origin could harm the machine with
+    /// them.
     private var withheld: [String] = []
 
     mutating func addDamaged(_ path: String) {
@@ -27,7 +28,7 @@ struct ExportReport {
         withheld.append("\(printable(path)): \(fact)")
     }
 
-    /// What is told at the end, a line for each fact.
+    /// The report at the end, a line for each fact.
     var lines: [String] {
         var lines = ["\(counted(photos, "photo")) exported, \(sizeText(byteCount))"]
         func line(_ count: Int, _ text: String) { if count > 0 { lines.append("\(count) \(text)") } }
@@ -39,9 +40,9 @@ struct ExportReport {
     }
 }
 
-/// One export: the tree is walked, moments first, and written file by file.
+/// One export: walks the tree, moments first, and writes it file by file.
 final class ExportRun {
-    /// What is being written is called so until it is whole. Nothing at the top of a library can have this name.
+    /// The name of the file being written, until it is complete. Nothing at the top of a library can have this name.
     private static let unfinishedName = ".obscura-export"
 
     private let library: Library
@@ -52,9 +53,9 @@ final class ExportRun {
     private let caller = Caller(uid: geteuid(), gid: getegid())
     let progress: TransferProgress
     private(set) var report = ExportReport()
-    /// Files with several names, and the first that was written.
+    /// For files with several names: the first path that was written.
     private var written: [UInt64: HostPath] = [:]
-    /// Directories that were entered: each is exported once, also where somebody has put one into itself.
+    /// Directories already entered: each is exported once, even if one was put into itself.
     private var entered: Set<UInt64> = []
     private var unreadable: Set<UInt64> = []
 
@@ -83,7 +84,7 @@ final class ExportRun {
         }
     }
 
-    /// Counts what is to come.
+    /// Counts the files and bytes to export.
     private func measure(_ chosen: [DirectoryEntry]) {
         var state = TransferState(photosMax: 0, bytesMax: 0)
         var seen: Set<UInt64> = []
@@ -153,7 +154,7 @@ final class ExportRun {
             report.links += 1
             return
         }
-        // Where names of different case are the same, one must not take the other's place.
+        // If names that differ in case are the same on the target, one must not replace the other.
         if (try? path.status()) != nil { throw .exists }
         let unfinished = root.appending(Self.unfinishedName)
         let descriptor = try unfinished.open(O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
@@ -185,8 +186,8 @@ final class ExportRun {
         first.withCString { old in path.withCString { Glibc.link(old, $0) } } == 0
     }
 
-    /// Writes what is stored; the rest becomes holes. False where it cannot be read: then the file is named, and passed
-    /// over.
+    /// Writes the stored ranges; the rest becomes holes. Returns false if the file cannot be read: it is reported, and
+    /// skipped.
     private func writeBytes(
         of attributes: Attributes, to descriptor: Int32, _ shown: String
     ) throws(Errno) -> Bool {
@@ -234,7 +235,7 @@ final class ExportRun {
             isMade = path.withCString { mknod($0, type | 0o600, dev_t(attributes.rdev)) } == 0
         }
         guard isMade else { throw .last }
-        // Before the mode: chown(2) takes set-id bits away.
+        // Before the mode: chown(2) clears set-id bits.
         if geteuid() == 0 { _ = path.withCString { lchown($0, attributes.uid, attributes.gid) } }
         if type != mode_t(S_IFLNK) {
             let permissions = permissions(attributes, shown)
@@ -243,7 +244,7 @@ final class ExportRun {
         setTimes(path, attributes)
     }
 
-    /// Attributes, owner, mode and times of an open file or directory, times last.
+    /// Sets the attributes, owner, mode and times of an open file or directory, times last.
     private func setDetails(
         _ descriptor: Int32, _ attributes: Attributes, _ shown: String
     ) throws(Errno) {
@@ -256,7 +257,7 @@ final class ExportRun {
             if result != 0 { isKept = false }
         }
         if !isKept { report.withoutAttributes += 1 }
-        // Where the target knows no owners, the files are the user's: that is all it can do.
+        // On a target without owners the files are the user's: that is all it can do.
         if geteuid() == 0 { _ = fchown(descriptor, attributes.uid, attributes.gid) }
         guard fchmod(descriptor, permissions(attributes, shown)) == 0 else { throw .last }
         let times = [attributes.accessed.timespec, attributes.modified.timespec]
@@ -274,14 +275,14 @@ final class ExportRun {
         return all & ~dropped
     }
 
-    /// As well as the target can.
+    /// Sets the times as far as the target can.
     private func setTimes(_ path: HostPath, _ attributes: Attributes) {
         let times = [attributes.accessed.timespec, attributes.modified.timespec]
         _ = path.withCString { utimensat(AT_FDCWD, $0, times, AT_SYMLINK_NOFOLLOW) }
     }
 }
 
-/// Runs a call on the host, its error becoming words.
+/// Runs a call on the host and turns its error into a `Failure`.
 private func onHost<R>(_ what: String, _ doing: String, _ body: () throws(Errno) -> R) throws(Failure) -> R {
     do throws(Errno) { return try body() } catch { throw Failure(what, doing, error) }
 }

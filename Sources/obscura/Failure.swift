@@ -15,7 +15,7 @@ enum ExitStatus: Int32 {
     case interrupted = 130
 }
 
-/// Why a command stops: shown as the one line `obscura: what: why`, and the program's exit status.
+/// The reason why a command stops: shown as the line `obscura: what: why`, and as the program's exit status.
 ///
 /// `what` is the word, path or option at fault; `why` says what to do next. Neither ever holds a secret.
 struct Failure: Error, Equatable {
@@ -34,11 +34,11 @@ struct Failure: Error, Equatable {
         self.init(error.meansNoRoom ? .noRoom : .failed, what, "\(doing): \(error)")
     }
 
-    /// Without a newline. Control characters, which a path may contain, become `?`: it stays one line.
+    /// Without a newline. Control characters, which a path may contain, become `?`, so that it stays one line.
     var line: String { printable("obscura: \(what): \(why)") }
 }
 
-/// What the user is told about a vault's error. The one place that gives vault errors their words and status.
+/// The message about a vault's error. The only place that gives vault errors their words and status.
 ///
 /// A wrong password, an unused space and a damaged slot are all `noSpaceOpens`: they cannot be told apart here.
 func failure(_ error: VaultError, vault: String) -> Failure {
@@ -106,7 +106,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
     }
 }
 
-/// What the user is told about a vault that cannot be written.
+/// The message about a vault that cannot be written.
 func failure(_ stop: WriteStop, vault: String) -> Failure {
     let status: ExitStatus
     switch stop {
@@ -118,7 +118,7 @@ func failure(_ stop: WriteStop, vault: String) -> Failure {
     return Failure(status, vault, "cannot be written: \(stop.reason)\(advice)")
 }
 
-/// What the user is told about a mount that failed.
+/// The message about a failed mount.
 func failure(_ error: MountError, directory: String) -> Failure {
     switch error {
     case .noDevice:
@@ -151,7 +151,7 @@ func failure(_ error: MountError, directory: String) -> Failure {
     }
 }
 
-/// Runs `body` and turns a vault's error into the words for it.
+/// Runs `body` and turns a vault's error into a `Failure`.
 func onVault<R>(_ vault: String, _ body: () throws(VaultError) -> R) throws(Failure) -> R {
     do {
         return try body()

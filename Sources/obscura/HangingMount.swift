@@ -2,11 +2,11 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// A living mount has answered by then, unless its disk is very slow.
+/// A living mount answers within this time, unless its disk is very slow.
 private let answerMilliseconds: Int32 = 10_000
 
-/// Ends the connection to the kernel of a mount whose process was killed and cannot end. `obscura-guard` does that as a
-/// rule, and says why; where it was killed as well, whoever asks that mount for anything waits for ever.
+/// Aborts the connection to the kernel of a mount whose process was killed and cannot end. Normally `obscura-guard`
+/// does so, and explains why. If it was killed as well, every request to that mount waits for ever.
 func freeHangingMount(_ directory: String) throws(Failure) {
     let place = realPath(directory)
     guard let entry = mountEntry(at: place), entry.isObscura, let connection = entry.fuseConnection,
@@ -16,7 +16,7 @@ func freeHangingMount(_ directory: String) throws(Failure) {
         close(daemon)
         return
     }
-    // Where processes are hidden (proc(5), hidepid) that says nothing: one that only is slow must not be cut off.
+    // Where processes are hidden (proc(5), hidepid), not finding it proves nothing: a slow mount must not be cut off.
     guard contents(ofFile: "/proc/1/cmdline") != nil else { return }
     let abort = openAbort(ofConnection: connection)
     guard abort >= 0 else {
@@ -26,8 +26,8 @@ func freeHangingMount(_ directory: String) throws(Failure) {
     guard write(abort, "1", 1) == 1 else { throw Failure(directory, "ending the dead mount here", .last) }
 }
 
-/// Whether anybody answers for what is mounted there, be it with an error. A process of its own asks: nothing ends one
-/// that waits.
+/// Whether the mount answers at all, be it with an error. A child process asks, because nothing ends a process that
+/// waits.
 private func answers(_ place: String) -> Bool {
     let process = shim_fork()
     if process == 0 {
@@ -35,7 +35,7 @@ private func answers(_ place: String) -> Bool {
         _ = statvfs(place, &usage)
         _exit(0)
     }
-    // What cannot be found out is assumed to be as usual.
+    // If that cannot be found out, it is assumed to answer.
     let end = process > 0 ? obscura_pidfd_open(process) : -1
     if end < 0 { return true }
     defer { close(end) }
@@ -45,7 +45,7 @@ private func answers(_ place: String) -> Bool {
     return true
 }
 
-/// A descriptor of the process that serves the mount at `place`; nil where it is gone already.
+/// A descriptor of the process that serves the mount at `place`; nil if it is gone already.
 func findDaemon(of place: String) -> Int32? {
     runningDaemon(of: place).flatMap { process, _ in
         let descriptor = obscura_pidfd_open(process)
@@ -53,7 +53,7 @@ func findDaemon(of place: String) -> Int32? {
     }
 }
 
-/// The process that serves the mount at `place`, and the words it was started with; nil where it is gone already.
+/// The process that serves the mount at `place`, and its parsed command line; nil if it is gone already.
 func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
     guard let processes = opendir("/proc") else { return nil }
     defer { closedir(processes) }
@@ -73,7 +73,7 @@ func runningDaemon(of place: String) -> (process: pid_t, daemon: Daemon)? {
     return nil
 }
 
-/// Whether a process sees other mounts than this one: a private session's daemon may serve the same path there.
+/// Whether a process is in another mount namespace: a private session's daemon may serve the same path there.
 private func isElsewhere(_ process: pid_t) -> Bool {
     guard let own = try? HostPath("/proc/self/ns/mnt").linkTarget(),
         let other = try? HostPath("/proc/\(process)/ns/mnt").linkTarget()

@@ -2,14 +2,14 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// Swift's crash reporter, on by default, prints registers and the memory they point at.
+/// Turns off Swift's crash reporter, on by default, which prints registers and the memory they point at.
 let backtracerOff = "SWIFT_BACKTRACE=enable=no"
 
-/// Keeps the memory of this process out of files, whatever happens to it.
+/// Keeps the memory of this process out of files in every case.
 ///
-/// The crash reporter reads its setting before any code of ours runs: where it is on, this program is executed once
-/// more with the same arguments. No core is written, and no process of the same user may look inside; nor do programs
-/// started from here leave cores.
+/// The crash reporter reads its setting before any code of ours runs. If it is on, this program is executed once more
+/// with the same arguments. No core is written, and no process of the same user may look inside. Programs started from
+/// here leave no cores either.
 func hardenProcess(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) throws(Failure) {
     if getenv("SWIFT_BACKTRACE").map({ String(cString: $0) }) != "enable=no" {
         let environment = currentEnvironment().filter { !$0.hasPrefix("SWIFT_BACKTRACE=") } + [backtracerOff]
@@ -29,10 +29,10 @@ func hardenProcess(_ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>) thr
     _ = obscura_set_process_name("obscura")
 }
 
-/// What passwords and keys take at once, and more.
+/// More than passwords and keys take at once.
 private let lockedBytes = 256 << 10
 
-/// Fails where memory cannot be locked: libsodium would go on all the same, with keys that may be swapped out.
+/// Fails if memory cannot be locked: libsodium would go on all the same, with keys that may be swapped out.
 func requireLockableMemory() throws(Failure) {
     let memory = mmap(nil, lockedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard let memory, memory != MAP_FAILED else { throw Failure("memory", "allocating some for keys", .last) }

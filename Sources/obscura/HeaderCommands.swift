@@ -48,14 +48,14 @@ private func judge(_ image: [UInt8], _ path: String, _ vault: String) throws(Fai
     }
 }
 
-/// Asks where a person is typing, as cryptsetup(8) does: a command whose input is no terminal means what it says.
+/// Asks only on a terminal, as cryptsetup(8) does: a command with other input needs no confirmation.
 private func confirm(_ sentences: String, _ vault: String) throws(Failure) {
     guard isatty(STDIN_FILENO) == 1, let terminal = Terminal() else { return }
     try terminal.confirm(sentences, vault)
 }
 
 extension Terminal {
-    /// Goes on only after the typed word.
+    /// Continues only after the typed word.
     func confirm(_ sentences: String, _ vault: String, word: String = "yes") throws(Failure) {
         tell(sentences)
         guard try ask("Type \(word) to go on: ") == word else {
@@ -64,7 +64,8 @@ extension Terminal {
     }
 }
 
-/// A file that was not there, for its owner alone, safe on disk when this returns; else there is none.
+/// Creates a file for its owner only, safe on disk when this returns. Throws if it exists already or cannot be written;
+/// then no new file is left.
 private func writeNewFile(_ path: String, _ bytes: [UInt8]) throws(Failure) {
     let calls = LinuxCalls.shared
     do throws(Errno) {
@@ -96,7 +97,7 @@ private func syncParent(of path: String) throws(Errno) {
     try calls.sync(descriptor)
 }
 
-/// As much of a file as a header has.
+/// At most as many bytes of a file as a header has.
 private func readImage(_ path: String) throws(Failure) -> [UInt8] {
     let calls = LinuxCalls.shared
     do throws(Errno) {

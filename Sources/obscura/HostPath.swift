@@ -27,10 +27,10 @@ struct HostPath: Hashable {
         return slash == 0 ? HostPath("/") : HostPath(Array(bytes[..<slash]))
     }
 
-    /// For people: control characters become `?`, as does what is not UTF-8.
+    /// For display: control characters become `?`, and invalid UTF-8 becomes U+FFFD.
     var shown: String { printable(String(decoding: bytes, as: UTF8.self)) }
 
-    /// Runs `body` with the path as C has it.
+    /// Runs `body` with the path as a C string.
     func withCString<R>(_ body: (UnsafePointer<CChar>) -> R) -> R {
         (bytes + [0]).withUnsafeBytes { raw in
             raw.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
@@ -79,7 +79,7 @@ struct HostPath: Hashable {
     }
 }
 
-/// `text` without control characters: whatever a file is called, it stays on its line.
+/// `text` with each control character replaced by `?`: any file name stays on its line.
 func printable(_ text: String) -> String {
     String(
         String.UnicodeScalarView(
@@ -95,7 +95,7 @@ extension stat {
     var identity: FileIdentity { FileIdentity(device: UInt64(st_dev), inode: UInt64(st_ino)) }
 }
 
-/// Which file of this machine.
+/// Identifies a file of this machine.
 struct FileIdentity: Hashable {
     var device: UInt64
     var inode: UInt64

@@ -3,9 +3,9 @@ import LinuxIO
 import PhotoLibrary
 import VaultStore
 
-/// How `obscura import` was asked to work.
+/// The settings of `obscura import`.
 struct ImportSettings {
-    /// The path of an album, made where it is missing; empty: none.
+    /// The path of an album, created if it is missing; empty: none.
     var album: [Name] = []
     var isDry = false
     var moves = false
@@ -65,7 +65,7 @@ func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws
     }
 }
 
-/// What the user is told where the vault itself refused.
+/// The message about a refusal by the vault itself.
 func failure(_ error: FileError, vault: String) -> Failure {
     switch error {
     case .noRoom:
@@ -89,7 +89,7 @@ private func failure(_ status: ExitStatus, vault: String, why: String) -> Failur
     Failure(status, vault, why)
 }
 
-/// The last word, where not all is well.
+/// Throws if not everything succeeded.
 private func conclude(_ report: ImportReport, _ vault: String) throws(Failure) {
     if wasInterrupted {
         throw Failure(.interrupted, vault, "interrupted: run the same command again to go on")
@@ -102,7 +102,7 @@ private func conclude(_ report: ImportReport, _ vault: String) throws(Failure) {
             : "\(counted(report.unremoved, "source")) could not be removed: all has been imported")
 }
 
-/// The paths that lie in none of the others, each once. All are real paths.
+/// The paths that lie in none of the others, each once. All are resolved paths.
 func outermost(_ paths: [HostPath]) -> [HostPath] {
     var kept: [HostPath] = []
     for (index, path) in paths.enumerated() where !paths[..<index].contains(path) {

@@ -1,6 +1,6 @@
 import LinuxIO
 
-/// Some files: how many, and the first few by name.
+/// A number of files, and the names of the first few.
 struct FewNames {
     static let namesMax = 10
 
@@ -12,28 +12,28 @@ struct FewNames {
         if names.count < Self.namesMax { names.append(name) }
     }
 
-    /// `: a, b`, where few; else nothing.
+    /// `: a, b` if there are few; else empty.
     var list: String { count > 0 && count <= Self.namesMax ? ": " + names.joined(separator: ", ") : "" }
 }
 
-/// What an import has done, or, dry, would do.
+/// The results of an import, or those that a dry run predicts.
 struct ImportReport {
     var isDry = false
-    /// How many photos were added, and their days.
+    /// Number of photos that were added, and their days.
     private(set) var added = 0
     private(set) var addedBytes: UInt64 = 0
     private(set) var days: Set<String> = []
     var undated = FewNames()
     var duplicates = 0
-    /// Duplicates that the album did not have yet.
+    /// Duplicates that the album did not contain yet.
     var joined = 0
     var sidecars = 0
-    /// Files of an exported library that are no photos, and names in its albums.
+    /// Files of an exported library that are not photos, and names in its albums.
     var plainFiles = 0
     var links = 0
     var others = 0
     var removed = 0
-    /// Sources that could not be read, or not be removed: the files, and why.
+    /// Sources that could not be read or removed, with the reason.
     private(set) var failures: [Failure] = []
     private(set) var unreadable = 0
     private(set) var unremoved = 0
@@ -54,7 +54,7 @@ struct ImportReport {
         failures.append(Failure(.failed, path.shown, "imported, but not removed: \(why)"))
     }
 
-    /// What is told at the end, a line for each fact.
+    /// The report at the end, a line for each fact.
     var lines: [String] {
         let would = isDry ? "would be " : ""
         var lines: [String] = []

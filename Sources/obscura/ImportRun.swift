@@ -5,7 +5,7 @@ import PhotoLibrary
 
 /// One import, from the list of sources to the report.
 final class ImportRun {
-    /// Files opened ahead of their turn, so that the disk works while the processor seals.
+    /// Maximum number of files opened ahead, so that the disk works while the processor encrypts.
     private static let aheadMax = 4
 
     let library: Library
@@ -14,9 +14,9 @@ final class ImportRun {
     let progress: TransferProgress
     var report = ImportReport()
     let removals: Removals?
-    /// Made with the first photo.
+    /// Created with the first photo.
     private var album: UInt64?
-    /// Dry, photos are found that are not in the library yet: the sources of each fingerprint.
+    /// In a dry run, the sources seen so far by fingerprint: their photos are not in the library.
     private var seen: [UInt64: [HostPath]] = [:]
 
     init(_ library: Library, _ sources: SourceList, _ settings: ImportSettings) {
@@ -36,10 +36,10 @@ final class ImportRun {
         for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
     }
 
-    /// Returns at the end, or early where the user interrupts; throws where the vault refuses.
+    /// Returns at the end, or early if the user interrupts. Throws if the vault refuses.
     func run() throws(FileError) {
         if !settings.album.isEmpty {
-            // Refused before anything is read, where a file has that name.
+            // Refused before anything is read, if a file has that name.
             album = try library.album(settings.album, makes: false)
         }
         var ahead = ReadAhead(sources, countMax: Self.aheadMax)
@@ -61,7 +61,7 @@ final class ImportRun {
         pass(byteCount)
     }
 
-    /// Notes a file that is not, or no longer, among those to be added.
+    /// Removes from the totals a file that is not, or no longer, to be added.
     func pass(_ byteCount: UInt64) {
         progress.state.photosMax -= 1
         progress.state.bytesMax -= min(byteCount, progress.state.bytesMax)
@@ -70,7 +70,7 @@ final class ImportRun {
     private func take(_ item: SourceItem, _ source: SourceFile) throws(FileError) {
         let sidecars = openSidecars(of: item)
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
-        let appraisal = try library.appraise(
+        let appraisal = try library.classifyImport(
             source, named: item.name, modified: source.modified, sidecar: sidecar, unless: { wasInterrupted })
         if wasInterrupted { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
@@ -115,7 +115,7 @@ final class ImportRun {
         for sidecar in sidecars where !settings.isDry {
             let known = try library.add(
                 sidecar: sidecar.importFile, of: ino, named: item.name, in: album)
-            // What differs from the sidecar that the photo has stays where it is.
+            // A sidecar that differs from the one that the photo has stays where it is.
             guard let known else { continue }
             if known.isNew { report.sidecars += 1 }
             removals?.add(sidecar: sidecar, known.ino)
@@ -151,13 +151,13 @@ final class ImportRun {
         removals?.add(source, added.photo)
     }
 
-    /// Shows progress within a file. False: the user wants an end.
+    /// Shows progress within a file. Returns false if the user interrupted.
     func noteBytes(_ count: UInt64) -> Bool {
         progress.state.bytes = sizeSum(progress.state.bytes, count)
         return !wasInterrupted
     }
 
-    /// Says of files of which nothing was added why, unless the user interrupted.
+    /// Reports why nothing of these files was added, unless the user interrupted.
     func failToAdd(_ files: [SourceFile]) {
         if wasInterrupted { return }
         for file in files {
@@ -197,7 +197,7 @@ extension SourceFile {
     var importFile: ImportFile<SourceFile> { ImportFile(name: path.name, details: details, source: self) }
 }
 
-/// The items of a list in their order, some of them opened before their turn.
+/// The items of a list in order, some of them opened ahead.
 private struct ReadAhead {
     private let sources: SourceList
     private let countMax: Int

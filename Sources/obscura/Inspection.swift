@@ -1,9 +1,9 @@
 import Glibc
 
 #if DEBUG
-    /// Set, the processes of a debug build that get a space's key stop themselves (SIGSTOP), so that a test can look
-    /// at their memory: `import` and `export` once their work is done and the keys are still there, they and the daemon
-    /// once all is written and wiped and only their end is left. Release builds do not have this.
+    /// If set, the processes of a debug build that get a space's key stop themselves (SIGSTOP), so that a test can
+    /// inspect their memory: `import` and `export` when their work is done and the keys are still there; they and the
+    /// daemon when everything is written and wiped, just before they end. Release builds do not have this.
     let inspectionVariable = "OBSCURA_STOP_FOR_INSPECTION"
 
     func stopForInspection() {

@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
 
-/// What the signal handler puts right before the program ends. Plain memory: the handler may not allocate or lock.
+/// State that the signal handler restores or prints before the program ends. Plain memory: the handler may not allocate
+/// or lock.
 private struct InterruptionState {
     var terminal: Int32 = -1
     var settings = termios()
@@ -10,7 +11,7 @@ private struct InterruptionState {
     var isOnlyNoted = false
 }
 
-// Written only by the main thread, with a value that is whole before `terminal` or `lastWords` says so.
+// Only the main thread writes it, and each value is complete before `terminal` or `lastWords` announces it.
 private nonisolated(unsafe) let state: UnsafeMutablePointer<InterruptionState> = {
     let pointer = UnsafeMutablePointer<InterruptionState>.allocate(capacity: 1)
     pointer.initialize(to: InterruptionState())
@@ -20,10 +21,10 @@ private nonisolated(unsafe) let state: UnsafeMutablePointer<InterruptionState> =
 /// Set by the signal handler while interruptions are only noted.
 private let interruptionNoted = Atomic<Bool>(false)
 
-/// Whether the user wants what `notingInterruption` runs to end.
+/// Whether the user interrupted the body of `notingInterruption`.
 var wasInterrupted: Bool { interruptionNoted.load(ordering: .relaxed) }
 
-/// Makes ^C and the like end the program with status 130 and the terminal as it was.
+/// Makes ^C and similar signals end the program with status 130 and the terminal restored.
 ///
 /// A signal that was ignored when the program began (nohup) stays ignored.
 func endOnInterruption() {
@@ -42,7 +43,7 @@ func endOnInterruption() {
     }
 }
 
-/// Some parents start programs with signals blocked: without this neither ^C nor kill(1) would be heard.
+/// Unblocks all signals. Some parents start programs with signals blocked: neither ^C nor kill(1) would have an effect.
 func unblockSignals() {
     var none = sigset_t()
     sigemptyset(&none)
@@ -60,7 +61,7 @@ private func endInterrupted() {
     _exit(ExitStatus.interrupted.rawValue)
 }
 
-/// Runs `body` while an interruption sets `terminal` back to `settings`.
+/// Runs `body`; an interruption meanwhile sets `terminal` back to `settings`.
 func restoringOnInterruption<R, E: Error>(
     terminal: Int32, settings: termios, _ body: () throws(E) -> R
 ) throws(E) -> R {
@@ -70,7 +71,7 @@ func restoringOnInterruption<R, E: Error>(
     return try body()
 }
 
-/// Runs `body`, which looks at `wasInterrupted` and cleans up: meanwhile an interruption is noted and nothing else.
+/// Runs `body`, which checks `wasInterrupted` and cleans up. Meanwhile an interruption is only noted.
 func notingInterruption<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
     interruptionNoted.store(false, ordering: .relaxed)
     state.pointee.isOnlyNoted = true
@@ -78,7 +79,7 @@ func notingInterruption<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
     return try body()
 }
 
-/// Runs `body`, which leaves something half done when interrupted: then the user is told `failure`.
+/// Runs `body`, which leaves something half done if interrupted; an interruption then prints `failure`.
 func sayingOnInterruption<R, E: Error>(_ failure: Failure, _ body: () throws(E) -> R) throws(E) -> R {
     let line = "\n" + failure.line + "\n"
     state.pointee.lastWordsCount = line.utf8.count

@@ -2,23 +2,23 @@ import Glibc
 import LinuxIO
 import VaultCrypto
 
-/// The longest key file, in bytes: a photo may be one.
+/// Maximum size of a key file in bytes. A photo may be one.
 let keyFileBytesMax = 16 << 20
 
-/// The key files of a command line, read. Each password of the command is combined with one, or with none.
+/// The contents of the key files of a command line. Each password of the command is combined with one, or with none.
 struct KeyFiles {
     /// The value of --new-key-file that stands for no file.
     static let noneWord = "none"
 
-    /// As given. Only `space add` has a use for more than the last.
+    /// In the order given. Only `space add` uses more than the last.
     private(set) var given: [KeyFile] = []
-    /// What a new password is combined with.
+    /// The key file that a new password is combined with.
     private(set) var forNew: KeyFile?
 
     /// No key files.
     init() {}
 
-    /// One for all passwords, where `path` names it.
+    /// One key file for all passwords; none if `path` is nil.
     ///
     /// - Parameter option: the word that error messages name.
     init(_ path: String?, option: String) throws(Failure) {
@@ -27,7 +27,7 @@ struct KeyFiles {
         forNew = given.last
     }
 
-    /// --key-file and --new-key-file.
+    /// Reads --key-file and --new-key-file.
     init(_ arguments: Arguments) throws(Failure) {
         let paths = arguments.all(.keyFile)
         for path in arguments.command == .spaceAdd ? paths : paths.suffix(1) {
@@ -45,18 +45,19 @@ struct KeyFiles {
         if path != Self.noneWord { forNew = try readKeyFile(path, option: Option.newKeyFile.spelling) }
     }
 
-    /// What a password that is in use is stretched as.
+    /// The input for stretching a password that is in use.
     func combined(_ password: SecretBytes) -> SecretBytes {
         given.last.map { $0.combined(with: password) } ?? password
     }
 
-    /// What a new password is stretched as.
+    /// The input for stretching a new password.
     func combinedNew(_ password: SecretBytes) -> SecretBytes {
         forNew.map { $0.combined(with: password) } ?? password
     }
 }
 
-/// Any file will do, others may read it too: it protects by being one of many, or by being kept elsewhere.
+/// Reads a key file. Any file will do, even one that others may read: it protects by being one of many, or by being
+/// kept elsewhere.
 private func readKeyFile(_ path: String, option: String) throws(Failure) -> KeyFile {
     let what = "\(option) \(path)"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -65,7 +66,7 @@ private func readKeyFile(_ path: String, option: String) throws(Failure) -> KeyF
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw Failure(what, "looking at the key file", .last) }
     if status.st_mode & S_IFMT == S_IFDIR { throw Failure(what, "opening the key file", Errno(EISDIR)) }
-    // A pipe has no size: how much it gives is known at its end.
+    // A pipe has no size: its length is known at its end.
     let countMax = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : keyFileBytesMax
     guard countMax <= keyFileBytesMax, let content = readToEnd(descriptor, countMax: countMax + 1) else {
         throw Failure(

@@ -3,13 +3,13 @@ import LinuxIO
 import VaultCrypto
 import VaultStore
 
-/// A mount that was asked for, by `obscura mount` or by mount(8).
+/// A request to mount, by `obscura mount` or by mount(8).
 struct MountRequest {
     var vault: String
     var directory: String
     var words = MountOptionParser()
     var inForeground = false
-    /// Make the vault first, where there is none.
+    /// Make the vault first if there is none.
     var creation: CreateSettings?
     var source: PasswordSource
     var keyFiles = KeyFiles()
@@ -35,13 +35,13 @@ func runMount(_ arguments: Arguments) throws(Failure) {
 }
 
 extension MountOptionParser {
-    /// Where `passfile=` or `askpass=` says the password comes from.
+    /// The password source that `passfile=` or `askpass=` names.
     var passwordSource: PasswordSource? {
         if let passfile { return .file(passfile, option: "passfile") }
         return askpass.map { .shellCommand($0, option: "askpass") }
     }
 
-    /// What `keyfile=` names, read.
+    /// The key file that `keyfile=` names.
     func keyFiles() throws(Failure) -> KeyFiles { try KeyFiles(keyfile, option: "keyfile") }
 }
 
@@ -64,7 +64,7 @@ func mount(_ request: MountRequest) throws(Failure) {
     }
 }
 
-/// - Parameter wasDead: whether a dead mount was there, whose daemon may still be ending.
+/// - Parameter wasDead: whether there was a dead mount, whose daemon may still be ending.
 private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failure) {
     let (vault, directory) = (request.vault, request.directory)
     let passwords = Passwords(source: request.source, keyFiles: request.keyFiles)
@@ -85,7 +85,8 @@ private func unlockAndMount(_ request: MountRequest, wasDead: Bool) throws(Failu
     try daemon.start(space)
 }
 
-/// A daemon that was killed has its vault until the last of its threads has ended, which a slow disk may delay.
+/// Retries while the vault is in use, if `isPatient`. A killed daemon holds its vault until the last of its threads has
+/// ended, which a slow disk may delay.
 private func patiently(
     _ isPatient: Bool, _ unlock: () throws(VaultError) -> UnlockedSpace
 ) throws(VaultError) -> UnlockedSpace {

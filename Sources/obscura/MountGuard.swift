@@ -1,18 +1,18 @@
 import Glibc
 import LinuxIO
 
-/// The program that aborts the connection of this process to the kernel, should this process be killed: see there.
+/// The program that aborts this process's connection to the kernel if this process is killed: see `obscura-guard`.
 struct MountGuard {
     private let process: pid_t
 
-    /// Starts it. To be called on the main thread: with that the program is told that this process died.
+    /// Starts it. Must be called on the main thread, whose death signals the program that this process died.
     ///
-    /// Nil where this user may not abort it (without fusectl): the mount lives on without.
+    /// Nil if this user may not abort the connection (without fusectl): the mount works without.
     ///
-    /// - Parameter place: where it is mounted, a real path. Nobody may answer for it yet.
+    /// - Parameter place: the mount point, a resolved path. Nothing may answer for it yet.
     init?(place: String) {
         guard let connection = mountEntry(at: place)?.fuseConnection else { return nil }
-        // Opened now, it never is the connection of a later mount that has got the number.
+        // Opened now, so that it is never the connection of a later mount with the same number.
         let abort = openAbort(ofConnection: connection)
         if abort < 0 { return nil }
         defer { close(abort) }
@@ -20,7 +20,7 @@ struct MountGuard {
         process = started
     }
 
-    /// Ends it, when nothing is mounted any more.
+    /// Ends the program, when nothing is mounted any more.
     func end() {
         kill(process, SIGKILL)
         _ = waitForEnd(of: process)

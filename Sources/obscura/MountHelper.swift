@@ -7,14 +7,14 @@ let mountHelperNames: Set<String> = ["mount.obscura", "mount.fuse.obscura"]
 
 private let helperSynopsis = "mount.obscura SPEC DIR [-sfnv] [-N ns] [-t type] [-o options]"
 
-/// The command line that mount(8) gives its helpers.
+/// The command line that mount(8) passes to its helpers.
 struct HelperArguments: Equatable {
     var operands: [String] = []
     var optionLists: [String] = []
     var isSloppy = false
-    /// Do everything but mount.
+    /// Do everything except mounting.
     var isFake = false
-    /// A file below /proc, or the number of a process.
+    /// A file below /proc, or a process ID.
     var namespace: String?
 
     init(_ words: [String]) throws(Failure) {
@@ -53,14 +53,14 @@ struct HelperArguments: Equatable {
 }
 
 func runMountHelper(_ words: [String]) throws(Failure) {
-    // mount(8) is set-user-ID for the `user` lines of fstab; whatever it left of that is given up.
+    // mount(8) is set-user-ID for the `user` lines of fstab; any privileges left from that are given up.
     guard setgid(getgid()) == 0, setuid(getuid()) == 0 else {
         throw Failure("mount.obscura", "giving up privileges", .last)
     }
     let arguments = try HelperArguments(words)
     var options = MountOptionParser()
     for list in arguments.optionLists { try options.apply(list, sloppy: arguments.isSloppy) }
-    // mount(8) says rw to its helpers where nobody said ro.
+    // mount(8) passes rw to its helpers unless ro was given.
     options.mustWrite = false
     if let namespace = arguments.namespace { try enterMountNamespace(namespace) }
     if arguments.isFake { return }
@@ -74,7 +74,7 @@ func runMountHelper(_ words: [String]) throws(Failure) {
             keyFiles: options.keyFiles()))
 }
 
-/// systemd's way to ask the person in front of the machine; nil where there is a terminal or no systemd.
+/// systemd's way to ask the user at the machine; nil unless this is root without a terminal, under systemd.
 private func systemPasswordAgent(_ vault: String) -> PasswordSource? {
     guard Terminal() == nil, geteuid() == 0, access("/run/systemd/system", F_OK) == 0 else { return nil }
     let program = "/usr/bin/systemd-ask-password"

@@ -2,14 +2,14 @@ import FuseBridge
 import Glibc
 import PhotoLibrary
 
-/// The mount options of `-o`, understood.
+/// The parsed mount options of `-o`.
 struct MountOptionParser: Equatable {
     var readOnly = false
-    /// `rw` was asked for by name: a vault that cannot be written is not mounted.
+    /// `rw` was given explicitly: a vault that cannot be written is not mounted.
     var mustWrite = false
     var allowOther = false
     var noExec = false
-    /// Device nodes and set-user-ID bits count only where root asks for it by name.
+    /// Device nodes and set-user-ID bits work only if root asks for them explicitly.
     var allowDev = false
     var allowSuid = false
     var uid: UInt32?
@@ -20,7 +20,7 @@ struct MountOptionParser: Equatable {
     var endsBeforeSleep = true
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
-    /// Take away what desktop programs keep of the mount outside of it.
+    /// Remove the traces that desktop programs keep of the mount outside of it.
     var sweeps = true
     /// Take the space over from another mount that has claimed it.
     var takesOver = false
@@ -29,12 +29,12 @@ struct MountOptionParser: Equatable {
     var askpass: String?
     var keyfile: String?
 
-    /// The words that --help names.
+    /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
         + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, noexec, subtype="
 
-    /// Words with a meaning here. Those that end in `=` take a value.
+    /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
         "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev",
@@ -42,7 +42,7 @@ struct MountOptionParser: Equatable {
         "nosuid",
     ]
 
-    /// Words that mount(8), fstab and systemd pass along and that change nothing here.
+    /// Words that mount(8), fstab and systemd pass along and that have no effect here.
     private static let ignored: Set<String> = [
         "_netdev", "async", "atime", "auto", "default_permissions", "defaults", "diratime", "dirsync",
         "group",
@@ -53,9 +53,9 @@ struct MountOptionParser: Equatable {
 
     private static let ignoredPrefixes = ["x-", "X-", "comment=", "user=", "helper=", "uhelper="]
 
-    /// Takes in one comma-separated list. In a value, `\,` is a comma and `\\` a backslash.
+    /// Parses one comma-separated list. In a value, `\,` is a comma and `\\` a backslash.
     ///
-    /// - Parameter sloppy: pass over unknown words, as mount(8)'s -s asks.
+    /// - Parameter sloppy: ignore unknown words, as mount(8)'s -s requests.
     mutating func apply(_ list: String, sloppy: Bool = false) throws(Failure) {
         for word in splitOptionList(list) where !word.isEmpty {
             if Self.ignored.contains(word) || Self.ignoredPrefixes.contains(where: { word.hasPrefix($0) }) {
@@ -148,9 +148,9 @@ struct MountOptionParser: Equatable {
         return Failure(.usage, "-o \(name)", "unknown mount option: the nearest is \(nearest)")
     }
 
-    /// The list from which the daemon makes an equal value, without where the password came from.
+    /// The list from which the daemon parses an equal value, without the password's source.
     var daemonList: String {
-        // Never an empty one: it would not be seen among the words of the command line.
+        // Never empty: an empty word would be overlooked on the command line.
         var words = [readOnly ? "ro" : mustWrite ? "rw" : "defaults"]
         if allowOther { words.append("allow_other") }
         if noExec { words.append("noexec") }
@@ -169,7 +169,7 @@ struct MountOptionParser: Equatable {
         return words.joined(separator: ",")
     }
 
-    /// For FuseBridge. Device nodes and set-user-ID bits are honoured for root alone.
+    /// The options for FuseBridge. Device nodes and set-user-ID bits are for root only.
     var mountOptions: MountOptions {
         let byRoot = geteuid() == 0
         var options = MountOptions()
@@ -183,7 +183,7 @@ struct MountOptionParser: Equatable {
         return options
     }
 
-    /// For PhotoLibrary: the mounting user is the one this process runs as.
+    /// The options for PhotoLibrary: the mounting user is the one this process runs as.
     ///
     /// - Parameter workerPath: the executable that makes thumbnails.
     func libraryOptions(workerPath: String?) -> LibraryOptions {
@@ -231,7 +231,7 @@ private func isSubtypeByte(_ byte: UInt8) -> Bool {
 }
 
 extension LibraryOptions {
-    /// What this process serves is its user's.
+    /// The options for a library whose files belong to the user of this process.
     static var forThisUser: LibraryOptions {
         LibraryOptions(owner: (geteuid(), getegid()), mountedByRoot: geteuid() == 0)
     }

@@ -2,17 +2,17 @@ import FuseBridge
 import Glibc
 import LinuxIO
 
-/// Makes the mount point where there is nothing of that name; true when it was made.
+/// Creates the mount point if nothing has that name. Returns true if it was created.
 func makeMountPoint(_ directory: String) throws(Failure) -> Bool {
     if mkdir(directory, 0o700) == 0 { return true }
     if errno == EEXIST { return false }
     throw Failure(directory, "making the directory", .last)
 }
 
-/// Takes a mount away whose daemon died, which the user is told; false where there was none.
+/// Unmounts a mount whose daemon died, and tells the user. Returns false if there was none.
 func clearMountPoint(_ directory: String) throws(Failure) -> Bool {
     try freeHangingMount(directory)
-    // The kernel may answer stat(2) for a dead mount from memory; statfs(2) always asks the daemon.
+    // The kernel may answer stat(2) for a dead mount from its cache; statfs(2) always asks the daemon.
     var usage = statvfs()
     guard statvfs(directory, &usage) != 0, errno == ENOTCONN else { return false }
     let place = realPath(directory)
@@ -24,7 +24,8 @@ func clearMountPoint(_ directory: String) throws(Failure) -> Bool {
     return true
 }
 
-/// A vault inside its own mount, or a mount inside its vault, would wait for itself or be taken for ciphertext.
+/// Refuses a vault inside its own mount, or a mount inside its vault: it would wait for itself, or be taken for
+/// ciphertext.
 func checkApart(vault: String, directory: String) throws(Failure) {
     let (vaultPath, directoryPath) = (realPath(vault), realPath(directory))
     if isInside(directoryPath, vaultPath) {
@@ -35,9 +36,9 @@ func checkApart(vault: String, directory: String) throws(Failure) {
     }
 }
 
-/// Fails where the mount would be refused later anyway, before a password is asked for or a vault is made.
+/// Fails if the mount would be refused later anyway, before a password is asked for or a vault is made.
 ///
-/// A mount that is there already is no reason yet: whoever mounts one vault twice is to hear that it is in use.
+/// An existing mount is not refused yet: a user who mounts one vault twice must hear that it is in use.
 func checkMayMount(_ directory: String, _ words: MountOptionParser) throws(Failure) {
     do throws(MountError) {
         _ = try checkMountable(directory, options: words.mountOptions)

@@ -3,7 +3,7 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// What the process that serves a mount tells of it, by virtual attributes of its root.
+/// Information about a mount from the process that serves it, through virtual attributes of the root.
 final class MountedSpace {
     private let directory: String
     private let descriptor: Int32
@@ -11,7 +11,7 @@ final class MountedSpace {
     /// XATTR_SIZE_MAX.
     static let answerBytesMax = 65_536
 
-    /// Keeps the mount from being unmounted as long as this is there.
+    /// Opens the mount's root. The mount cannot be unmounted as long as this object exists.
     init(_ directory: String) throws(Failure) {
         self.directory = directory
         descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -20,7 +20,7 @@ final class MountedSpace {
 
     deinit { close(descriptor) }
 
-    /// The `key=value` lines of `user.obscura.NAME`, in their order.
+    /// The `key=value` lines of `user.obscura.NAME`, in order.
     func ask(_ name: String, doing what: String) throws(Failure) -> [(key: String, value: String)] {
         var bytes = [UInt8](repeating: 0, count: Self.answerBytesMax)
         let count = Int(
@@ -29,7 +29,7 @@ final class MountedSpace {
         return Self.parse(String(decoding: bytes[..<count], as: UTF8.self))
     }
 
-    /// The lines of an answer.
+    /// Parses the lines of an answer.
     static func parse(_ text: String) -> [(key: String, value: String)] {
         text.split(separator: "\n").map { line in
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -48,12 +48,12 @@ final class MountedSpace {
     }
 }
 
-/// A number that a mount tells, which need not be ours: 0 where it is none.
+/// A number in an answer of a mount, which need not be ours: 0 if it is not a number.
 func answeredNumber(_ text: String?) -> UInt64 {
     text.flatMap { parseNumber($0, in: 0...Quantity.max.value) } ?? 0
 }
 
-/// Checks a space while it is in use, step by step.
+/// Checks a space in steps while it is in use.
 func checkMounted(_ directory: String) throws(Failure) {
     let progress = ProgressLine("Checking")
     let space = try MountedSpace(directory)

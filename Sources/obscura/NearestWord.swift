@@ -1,7 +1,7 @@
-/// The candidate that takes the fewest slips of the fingers to reach from `word`.
+/// The candidate with the fewest typing errors between it and `word`.
 ///
-/// Candidates that `word` is the beginning of come before all others: `unm` means `unmount`. Of several equally near,
-/// one with the same first letter is meant, as people seldom slip there; else the first.
+/// Candidates that begin with `word` come before all others: `unm` means `unmount`. Of several equally near, one with
+/// the same first letter wins, as people seldom mistype it; else the first.
 func nearestWord(to word: String, among candidates: [String]) -> String? {
     let typed = Array(word.lowercased().utf8)
     func cost(_ candidate: String) -> Int {

@@ -1,6 +1,7 @@
 import Glibc
+import LinuxIO
 
-/// Writes all of `text` to `descriptor`. Errors are dropped: there is nowhere left to tell of them.
+/// Writes all of `text` to `descriptor`. Errors are ignored: there is nowhere left to report them.
 func writeText(_ text: String, to descriptor: Int32) {
     var text = text
     text.withUTF8 { bytes in
@@ -14,11 +15,11 @@ func writeText(_ text: String, to descriptor: Int32) {
     }
 }
 
-/// What a command was asked for: a line, or several, on standard output. Paths in it may hold anything: what would move
-/// a terminal's cursor, or set its title, is shown as `?`.
+/// Prints the result of a command, a line or several, on standard output. Paths in it may contain anything: characters
+/// that would move a terminal's cursor, or set its title, become `?`.
 func say(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDOUT_FILENO) }
 
-/// What a user must know beside it: as above, on standard error.
+/// Prints further information that a user must have: as above, on standard error.
 func note(_ line: String) { writeText(withoutEscapes(line) + "\n", to: STDERR_FILENO) }
 
 private func withoutEscapes(_ text: String) -> String {
@@ -26,22 +27,22 @@ private func withoutEscapes(_ text: String) -> String {
         .joined(separator: "\n")
 }
 
-/// A line on a terminal that shows how far a long piece of work has come; nothing where stderr is no terminal.
+/// A line on a terminal that shows the progress of a long operation; nothing if stderr is not a terminal.
 final class ProgressLine {
-    private static let intervalNanoseconds: UInt64 = 100_000_000
+    private static let intervalNanoseconds: Int64 = 100_000_000
     private let label: String
     private let isShown: Bool
-    private let begun = monotonicNanoseconds()
-    private var shownAt: UInt64 = 0
+    private let begun = MonotonicClock.nanoseconds
+    private var shownAt: Int64 = 0
 
     init(_ label: String, quiet: Bool = false) {
         self.label = label
         isShown = !quiet && isatty(STDERR_FILENO) == 1
     }
 
-    /// May be called as often as the work likes: it writes at most ten times a second. Both in bytes.
+    /// May be called at any rate: it writes at most ten times a second. Both values are in bytes.
     func show(done: UInt64, total: UInt64) {
-        let now = monotonicNanoseconds()
+        let now = MonotonicClock.nanoseconds
         guard isShown, total > 0, now - shownAt >= Self.intervalNanoseconds || done == total else { return }
         shownAt = now
         let percent = UInt64(Double(min(done, total)) / Double(total) * 100)
@@ -54,21 +55,15 @@ final class ProgressLine {
         writeText("\r\(text)\u{1B}[K", to: STDERR_FILENO)
     }
 
-    /// Takes the line away, so that what follows begins on a clean one.
+    /// Clears the line, so that later output begins on a clean one.
     func end() {
         if isShown, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
     }
 }
 
-/// Seconds, at least one, that `done` bytes of `total` suggest after `seconds`.
+/// Estimated seconds left, at least one, if `done` bytes of `total` took `seconds`.
 func secondsLeft(_ seconds: Double, done: UInt64, of total: UInt64) -> UInt64 {
     let left = seconds * Double(total - min(done, total)) / Double(max(done, 1))
-    // Sparse files say to be of any size.
+    // Sparse files may claim any size.
     return UInt64(min(left, 1e15)) + 1
-}
-
-private func monotonicNanoseconds() -> UInt64 {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
 }

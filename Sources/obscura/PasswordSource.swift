@@ -2,10 +2,10 @@ import Glibc
 import LinuxIO
 import VaultCrypto
 
-/// The longest password, in bytes without its newline.
+/// Maximum length of a password in bytes, without its newline.
 let passwordBytesMax = 65_536
 
-/// Where passwords come from.
+/// The source of passwords.
 enum PasswordSource: Equatable {
     case descriptor(Int32)
     /// `option` is the word that error messages name.
@@ -13,14 +13,14 @@ enum PasswordSource: Equatable {
     /// A program's standard output. Its first word is a path.
     case program([String], option: String)
     case standardInput
-    /// A prompt; `hint` says how else a password may be given, for where there is no terminal.
+    /// A prompt. `hint` lists the other ways to give a password, for use without a terminal.
     case terminal(hint: String)
 
     static func shellCommand(_ command: String, option: String) -> PasswordSource {
         .program(["/bin/sh", "-c", command], option: option)
     }
 
-    /// The first that is given, in the documented order; nil where none is.
+    /// The first source that is given, in the documented order; nil if there is none.
     init?(_ arguments: Arguments) throws(Failure) {
         if let text = arguments[.passwordFD] {
             guard let number = parseNumber(text, in: 0...UInt64(Int32.max)),
@@ -46,11 +46,11 @@ enum PasswordSource: Equatable {
     static let mountHelperHint = "no terminal to ask on: give -o passfile=FILE or -o askpass=COMMAND"
 }
 
-/// The passwords of one source that is not a terminal, one a line.
+/// The passwords of a source other than a terminal, one per line.
 final class PasswordLines {
     private let name: String
     private let descriptor: Int32
-    /// Whether `descriptor` is to be closed here.
+    /// Whether this object closes `descriptor`.
     private var isOwned: Bool
     private let process: pid_t?
 
@@ -90,18 +90,18 @@ final class PasswordLines {
         return line
     }
 
-    /// The next password, which must be there.
+    /// The next password. Throws if there is none.
     ///
-    /// - Parameter meaning: what it is for, as "the new password".
+    /// - Parameter meaning: its purpose, as "the new password".
     func required(_ meaning: String) throws(Failure) -> SecretBytes {
         if let password = try next() { return password }
         try finish()
         throw Failure(.usage, name, "\(meaning) is missing: give one password a line")
     }
 
-    /// After the last password: a program must have ended well.
+    /// Call this after the last password. Throws if a program failed.
     ///
-    /// One that still has something to write dies of SIGPIPE, which is no failure.
+    /// A program that still has something to write dies of SIGPIPE, which is no failure.
     func finish() throws(Failure) {
         guard let process else { return }
         close(descriptor)
@@ -117,7 +117,7 @@ final class PasswordLines {
     }
 }
 
-/// Refuses a file that others may read: a password that they could have seen protects nothing.
+/// Opens a password file. Refuses one that others may read: a password that they could have seen protects nothing.
 private func openPasswordFile(_ path: String) throws(Failure) -> Int32 {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     if descriptor < 0 { throw Failure(path, "opening the password file", .last) }
@@ -139,9 +139,9 @@ func emptyPassword(_ source: String) -> Failure {
     Failure(.usage, source, "the password is empty: an empty one is never accepted")
 }
 
-/// Reads up to a newline, or the end, straight into locked memory; nil when nothing at all was left.
+/// Reads up to a newline, or the end, straight into locked memory. Nil if nothing was left.
 ///
-/// Byte by byte, so that what follows the newline stays for whoever reads the descriptor next.
+/// Reads byte by byte, so that the bytes after the newline stay for the next reader of the descriptor.
 func readPasswordLine(from descriptor: Int32, named name: String) throws(Failure) -> SecretBytes? {
     try requireLockableMemory()
     let buffer = SecretBytes(count: passwordBytesMax + 1)

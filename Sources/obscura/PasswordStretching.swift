@@ -4,8 +4,8 @@ import LinuxIO
 import VaultCrypto
 import VaultStore
 
-/// Stretches passwords in a process of its own: this program executed anew, which gets the password through a socket,
-/// gives the key back through it and is gone, and with it all that the derivation left on stacks and in heaps.
+/// Stretches passwords in a process of its own: this program executed anew. It gets the password through a socket,
+/// returns the key through it and ends, and with it everything that the derivation left on stacks and in heaps.
 struct ChildStretcher: PasswordStretcher {
     /// Private first word of the command line.
     static let word = "--stretch"
@@ -25,35 +25,33 @@ struct ChildStretcher: PasswordStretcher {
         case .signalled(SIGINT), .signalled(SIGTERM), .signalled(SIGHUP), .signalled(SIGQUIT):
             throw .interrupted
         case .signalled, .exited:
-            // The kernel ends, with SIGKILL, what takes memory that it does not have.
+            // The kernel ends with SIGKILL a process that uses memory which the machine does not have.
             throw .kdfMemory(parameters.memoryBytes)
         }
     }
 
     /// Starts the process and waits for its end.
     private static func ask(_ request: SecretBytes) throws(Errno) -> (key: SecretBytes?, end: ProcessEnd) {
-        var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw .last }
+        let ends = try makeSocketPair(SOCK_STREAM)
         let process: pid_t
         do throws(Errno) {
-            defer { close(ends[1]) }
+            defer { close(ends.theirs) }
             process = try spawn(
                 ["obscura", word], executable: "/proc/self/exe", environment: [backtracerOff],
-                descriptors: [(ends[1], STDIN_FILENO)])
+                descriptors: [(ends.theirs, STDIN_FILENO)])
         } catch {
-            close(ends[0])
+            close(ends.ours)
             throw error
         }
-        defer { close(ends[0]) }
-        // Where it has ended already, its end says more than the error of this.
-        _ = sendAll(request, to: ends[0])
-        shutdown(ends[0], Int32(SHUT_WR))
-        let key = readToEnd(ends[0], countMax: StretchRequest.keyBytes + 1)
+        defer { close(ends.ours) }
+        // If the process has ended already, its exit status says more than this error.
+        _ = sendAll(request, to: ends.ours)
+        shutdown(ends.ours, Int32(SHUT_WR))
+        let key = readToEnd(ends.ours, countMax: StretchRequest.keyBytes + 1)
         return (key, waitForEnd(of: process))
     }
 
-    /// The other end: what the process does. Returns its exit status.
+    /// Body of that process. Returns its exit status.
     static func run() -> ExitStatus {
         _ = obscura_end_with_parent()
         guard let bytes = readToEnd(STDIN_FILENO, countMax: StretchRequest.bytesMax + 1),
@@ -65,7 +63,7 @@ struct ChildStretcher: PasswordStretcher {
         let isLocked = lockAllMemory()
         var key = try? request.stretched()
         if key == nil, isLocked {
-            // The limit of locked memory is below what the password takes.
+            // The limit of locked memory is below the memory that the password takes.
             munlockall()
             key = try? request.stretched()
         }
@@ -73,7 +71,7 @@ struct ChildStretcher: PasswordStretcher {
         return .done
     }
 
-    /// Keeps what this process is going to use out of swap, where the limits allow it.
+    /// Keeps the future memory of this process out of swap, where the limits allow it.
     private static func lockAllMemory() -> Bool {
         let resource = __rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue)
         var limit = rlimit()
@@ -85,7 +83,7 @@ struct ChildStretcher: PasswordStretcher {
     }
 }
 
-/// What the process that stretches is told.
+/// The message to the process that stretches.
 private struct StretchRequest {
     static let keyBytes = 32
     private static let saltBytes = 16
@@ -101,7 +99,7 @@ private struct StretchRequest {
         (self.password, self.salt, self.parameters) = (password, salt, parameters)
     }
 
-    /// The other end of `encoded`; nil for what is none.
+    /// Decodes the bytes of `encoded`; nil for any others.
     init?(_ bytes: SecretBytes) {
         guard bytes.count > Self.passwordOffset, bytes.count <= Self.bytesMax else { return nil }
         (password, salt, parameters) = bytes.withUnsafeBytes { bytes in
@@ -115,7 +113,7 @@ private struct StretchRequest {
         }
     }
 
-    /// Memory (8), passes (4), zeros (4), salt (16), password. Numbers as this machine has them.
+    /// Memory (8 bytes), passes (4), zeros (4), salt (16), password. Numbers in this machine's byte order.
     func encoded() -> SecretBytes {
         precondition(salt.count == Self.saltBytes && password.count <= passwordBytesMax)
         let bytes = SecretBytes(count: Self.passwordOffset + password.count)
@@ -135,7 +133,7 @@ private struct StretchRequest {
     }
 }
 
-/// False where the other end is closed, which is no signal here.
+/// Returns false if the other end is closed, which raises no signal here.
 private func sendAll(_ bytes: SecretBytes, to socket: Int32) -> Bool {
     bytes.withUnsafeBytes { bytes in
         var done = 0

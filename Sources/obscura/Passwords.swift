@@ -1,6 +1,6 @@
 import VaultCrypto
 
-/// Gets the passwords that a command needs: from lines where a source was named, else by asking.
+/// Gets the passwords that a command needs: from lines if a source was given, else from the terminal.
 struct Passwords {
     /// How often a new password may be mistyped or left empty before the command gives up.
     static let attemptsMax = 3
@@ -8,7 +8,7 @@ struct Passwords {
     static let survivorsMax = 8
 
     let source: PasswordSource
-    /// Every password that comes from here is combined with its key file already, but for the survivors of `toAdd`.
+    /// Every password returned here is already combined with its key file, except the survivors of `toAdd`.
     let keyFiles: KeyFiles
 
     /// The sources of the command line, else the terminal.
@@ -22,7 +22,7 @@ struct Passwords {
         self.keyFiles = keyFiles
     }
 
-    /// The terminal to hold the conversation on; nil when a source was named.
+    /// The terminal to ask on; nil if a source was given.
     func terminal() throws(Failure) -> Terminal? {
         guard case .terminal(let hint) = source else { return nil }
         guard let terminal = Terminal() else { throw Failure(.usage, "password", hint) }
@@ -63,7 +63,7 @@ struct Passwords {
         return (keyFiles.combined(old), keyFiles.combinedNew(new))
     }
 
-    /// The password of a new space, and, as they were typed, those of all spaces that must not be taken for it.
+    /// The password of a new space, and, as they were typed, those of all spaces that must survive.
     func toAdd(_ vault: String) throws(Failure) -> (new: SecretBytes, surviving: [SecretBytes]) {
         if let terminal = try terminal() {
             let (new, surviving) = try terminal.addition(vault)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// `path` from the root, otherwise as given: what the user typed stays its end.
+/// `path` made absolute and otherwise unchanged: it ends as the user typed it.
 func absolutePath(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return path }
@@ -12,7 +12,8 @@ func absolutePath(_ path: String) -> String {
 
 /// `path` without symbolic links, `.` and `..` (realpath(3)).
 ///
-/// What does not exist yet, or cannot be entered (a dead mount), is joined to its parent's real path.
+/// A path that does not exist yet, or cannot be entered (a dead mount), is its name joined to its parent's resolved
+/// path.
 func realPath(_ path: String) -> String {
     if let resolved = realpath(path, nil) {
         defer { free(resolved) }
@@ -24,7 +25,7 @@ func realPath(_ path: String) -> String {
     return parent == "/" ? "/" + last : parent + "/" + last
 }
 
-/// Whether `path` is `directory` or below it. Both are real paths.
+/// Whether `path` is `directory` or below it. Both are resolved paths.
 func isInside(_ path: String, _ directory: String) -> Bool {
     directory == "/" || path == directory || path.hasPrefix(directory + "/")
 }

@@ -1,13 +1,13 @@
 import LinuxIO
 
-/// Bytes from a SIZE as users write it: digits, then nothing, K, M, G or T (powers of 1024, either case).
+/// Parses a SIZE into bytes: digits, then nothing, K, M, G or T (powers of 1024, either case).
 ///
-/// Nil for anything else, for 0, and for what is more than any disk.
+/// Nil for anything else, for 0, and for more than any disk holds.
 func parseSize(_ text: String) -> UInt64? {
     parseQuantity(text, units: ["k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40], max: .max)
 }
 
-/// Seconds from a duration: digits, then nothing, s, m, h or d. Nil for anything else, for 0, and for more than
+/// Parses a duration into seconds: digits, then nothing, s, m, h or d. Nil for anything else, for 0, and for more than
 /// `durationDaysMax`.
 func parseDuration(_ text: String) -> UInt64? {
     let day: UInt64 = 86_400
@@ -15,7 +15,7 @@ func parseDuration(_ text: String) -> UInt64? {
         text, units: ["s": 1, "m": 60, "h": 3600, "d": day], max: Quantity(durationDaysMax * day))
 }
 
-/// A hundred years: the longest time that an option takes.
+/// A hundred years: the longest time that an option accepts.
 let durationDaysMax: UInt64 = 36_500
 
 private func parseQuantity(_ text: String, units: [Character: UInt64], max: Quantity) -> UInt64? {
@@ -30,17 +30,17 @@ private func parseQuantity(_ text: String, units: [Character: UInt64], max: Quan
     return quantity <= max ? quantity.value : nil
 }
 
-/// A number of ASCII digits only, within bounds.
+/// Parses a number of ASCII digits only, within bounds.
 func parseNumber(_ text: String, in bounds: ClosedRange<UInt64>, radix: Int = 10) -> UInt64? {
     Quantity(digits: text, radix: radix, in: bounds)?.value
 }
 
-/// The SIZE, never more than `bytes`, that is shown and accepted as a proposal: whole G from 10G on, else whole M.
+/// A SIZE, at most `bytes`, to show and accept as a proposal: whole G from 10G on, else whole M.
 func proposalText(_ bytes: UInt64) -> String {
     bytes >= 10 << 30 ? "\(bytes >> 30)G" : "\(bytes >> 20)M"
 }
 
-/// `bytes` for people: one decimal below 10 units, in powers of 1024 ("6.2 GiB").
+/// `bytes` for display: one decimal below 10 units, in powers of 1024 ("6.2 GiB").
 func sizeText(_ bytes: UInt64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
     var unit = 0
@@ -54,5 +54,5 @@ func sizeText(_ bytes: UInt64) -> String {
     return whole < 10 && tenths > 0 ? "\(whole).\(tenths) \(units[unit])" : "\(whole) \(units[unit])"
 }
 
-/// The sum of two sizes in bytes; the most there is where sparse files say to be larger than that together.
+/// The sum of two sizes in bytes, at most `Quantity.max`: sparse files may claim more together.
 func sizeSum(_ a: UInt64, _ b: UInt64) -> UInt64 { (Quantity(a) + Quantity(b)).value }

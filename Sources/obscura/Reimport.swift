@@ -3,23 +3,23 @@ import LinuxIO
 import PhotoImaging
 import PhotoLibrary
 
-/// The import of a directory that `obscura export` wrote: days, albums and all beside become what they were.
+/// The import of a directory that `obscura export` wrote: days, albums and everything beside them are restored.
 ///
-/// Photos come first, each into the day it lay in, then albums, where the same files or bytes become names of those
-/// photos. What is pinned is decided last, when every sidecar is there; then directories get their times back.
+/// Photos come first, each into its former day. Then come albums, where the same files or bytes become names of those
+/// photos. Pinning is decided last, when every sidecar is there; then directories get their times back.
 final class Reimport {
     private let session: ImportRun
     private let root: HostPath
     private let caller = Caller(uid: geteuid(), gid: getegid())
-    /// Files with several names, and what they became.
+    /// For files with several names: the inode that was restored.
     private var known: [FileIdentity: UInt64] = [:]
-    /// Whether names of photos in albums are links.
+    /// Whether names of photos in albums are hard links.
     private var hasLinks = false
-    /// Photos that this run made, or an earlier one of the same export.
+    /// Photos that this run restored, or an earlier one of the same export.
     private var restored: Set<UInt64> = []
-    /// Photos whose day is to be looked at again at the end.
+    /// Photos whose day is checked again at the end.
     private var unsettled: [UInt64: ImportPlace] = [:]
-    /// Directories and what they were.
+    /// Directories and their former attributes.
     private var directories: [(ino: UInt64, details: FileDetails)] = []
 
     private var library: Library { session.library }
@@ -39,12 +39,12 @@ final class Reimport {
         if (try? root.appending("albums").status())?.isDirectory == true {
             try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
         }
-        // What was interrupted is settled by the next run.
+        // After an interruption the next run settles them.
         for (ino, place) in unsettled where !wasInterrupted { try library.settle(ino, in: place) }
         if wasInterrupted { return }
         note(root.appending("moments"), top)
         for directory in directories { try setDetails(directory.ino, directory.details) }
-        // Whoever exported chose the mode of DIR itself.
+        // The exporting user chose the mode of DIR itself, so only its time is set.
         guard let status = try? root.status() else { return }
         _ = try library.setAttributes(
             1, AttributeChanges(modified: .set(Timestamp(status.st_mtim))), caller)
@@ -67,26 +67,26 @@ final class Reimport {
             try session.removals?.flushIfDue(&session.report, isDirectoryDone: false)
         }
         if session.settings.isDry { return }
-        // A day of which nothing came has no place of its own here.
+        // A day of which nothing was restored gets no directory.
         if !all.isEmpty, plain.isEmpty, try find(nil, in: day) == nil { return }
         let ino = try makeDirectory(day, in: moments)
         for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
         note(directory, ino)
     }
 
-    /// False where the file is no photo.
+    /// Restores a photo. Returns false if the file is not a photo.
     private func restorePhoto(
         _ source: SourceFile, among names: Set<Name>, _ day: Name, _ place: ImportPlace
     ) throws(FileError) -> Bool {
         let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
             .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
-        var appraisal = try library.appraise(
+        var appraisal = try library.classifyImport(
             source, named: source.path.name, modified: source.modified, sidecar: sidecar,
             unless: { wasInterrupted })
         if wasInterrupted { return true }
         if case .duplicate(let ino) = appraisal {
             if try takeDuplicate(source, ino, day, place) { return true }
-            appraisal = try library.appraise(
+            appraisal = try library.classifyImport(
                 source, named: source.path.name, modified: source.modified, sidecar: sidecar,
                 asNew: true)
         }
@@ -108,8 +108,8 @@ final class Reimport {
         return true
     }
 
-    /// Passes over a photo whose bytes the space has. False where those are of another photo of this export, which only
-    /// has the same bytes: then this is one more.
+    /// Skips a photo whose bytes the space has. Returns false if the bytes are those of another photo of this export:
+    /// then this one must be added as well.
     private func takeDuplicate(
         _ source: SourceFile, _ ino: UInt64, _ day: Name, _ place: ImportPlace
     ) throws(FileError) -> Bool {
@@ -131,7 +131,7 @@ final class Reimport {
         return true
     }
 
-    /// What a day of the library has under a name; nil: the day itself.
+    /// The entry of a day in the library under a name; nil as a name: the day itself. Returns nil if it does not exist.
     private func find(_ name: Name?, in day: Name) throws(FileError) -> UInt64? {
         do throws(FileError) {
             let moments = try library.lookup(1, "moments", caller).attributes.ino
@@ -173,7 +173,7 @@ final class Reimport {
         try unsettle(photos, among: Set(all))
     }
 
-    /// A sidecar may say another day than the photo itself.
+    /// A sidecar may give another day than the photo itself.
     private func unsettle(_ photos: [Name: UInt64], among names: Set<Name>) throws(FileError) {
         for (name, ino) in photos where restored.contains(ino) && unsettled[ino] == nil {
             guard ImportRules.sidecars(of: name).contains(where: { names.contains($0) }),
@@ -183,7 +183,7 @@ final class Reimport {
         }
     }
 
-    /// Returns the photo that now has this name, if it is one.
+    /// Restores a file. Returns the photo that now has this name, if it is one.
     private func restoreFile(
         _ path: HostPath, _ status: stat, in album: UInt64, isWorking: Bool
     ) throws(FileError) -> UInt64? {
@@ -193,7 +193,7 @@ final class Reimport {
         }
         guard let source = open(path) else { return nil }
         if !isWorking {
-            let appraisal = try library.appraise(
+            let appraisal = try library.classifyImport(
                 source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
             if wasInterrupted { return nil }
             switch appraisal {
@@ -219,18 +219,19 @@ final class Reimport {
         return nil
     }
 
-    /// Adds a name for a file that is there, unless it has that name.
+    /// Adds a name for an existing file, unless it has that name.
     private func link(_ ino: UInt64, _ path: HostPath, in album: UInt64) throws(FileError) {
         if try library.addName(path.name, of: ino, in: album) { session.report.links += 1 }
     }
 
-    /// Gives a photo that the space has its name in an album, or the album a copy of it.
+    /// Gives a photo of the space its name in an album, or adds a copy of it to the album.
     private func restoreEqual(_ ino: UInt64, _ source: SourceFile, in album: UInt64) throws(FileError) {
         session.pass(source.byteCount)
         let details = source.details
         let photo = try library.attributes(ino).0
         let isAlike = photo.modified == details.modified && photo.mode & 0o7777 == details.mode
-        // Where the names of photos are links, what is none is a copy; else what is not alike.
+        // If the names of photos are links, a file that is not linked is a copy; otherwise a file with other attributes
+        // is.
         guard hasLinks || !isAlike else {
             try link(ino, source.path, in: album)
             return remember(source, ino)
@@ -253,7 +254,7 @@ final class Reimport {
         }
     }
 
-    /// Adds a file that is no photo, unless it is there.
+    /// Adds a file that is not a photo, unless it is there already.
     private func restorePlain(_ source: SourceFile, in directory: UInt64) throws(FileError) {
         if let error = source.failure {
             session.report.addUnreadable(source.path, "\(error)")
@@ -275,7 +276,7 @@ final class Reimport {
         remember(source, ino)
     }
 
-    /// Remakes a symbolic link, a FIFO, a socket or a device node.
+    /// Recreates a symbolic link, a FIFO, a socket or a device node.
     private func restoreSpecial(_ path: HostPath, _ status: stat, in album: UInt64) throws(FileError) {
         let entry: Entry
         do throws(FileError) {
@@ -292,7 +293,7 @@ final class Reimport {
         try setDetails(entry.attributes.ino, FileDetails(status, attributes: []))
     }
 
-    // MARK: What both need
+    // MARK: Shared helpers
 
     private func names(in directory: HostPath) -> [Name] {
         do throws(Errno) { return try directory.list() } catch {
@@ -308,13 +309,13 @@ final class Reimport {
         }
     }
 
-    /// Notes what a source became: its other names are to be names of it too.
+    /// Records the inode that a source became, so that the source's other names become names of that inode.
     private func remember(_ source: SourceFile, _ ino: UInt64) {
         if source.status.st_nlink > 1 { known[source.status.identity] = ino }
         session.removals?.add(source, ino)
     }
 
-    /// The directory of that name, made where there is none.
+    /// The directory of that name, created if there is none.
     private func makeDirectory(_ name: Name, in parent: UInt64) throws(FileError) -> UInt64 {
         do throws(FileError) {
             let found = try library.lookup(parent, name, caller).attributes
@@ -345,7 +346,7 @@ final class Reimport {
     }
 }
 
-/// The regular files below a directory and their bytes, for the progress shown.
+/// Number and bytes of the regular files below a directory, for the progress display.
 func exportSize(_ root: HostPath) -> (files: Int, bytes: UInt64) {
     var (files, bytes) = (0, 0 as UInt64)
     var seen: Set<FileIdentity> = []

@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// Sources that are to be removed once their bytes are safe: on the disk, and read back from there equal.
+/// Sources to remove once their bytes are safe: on disk, and read back from there equal.
 final class Removals {
     private static let countMax = 64
     private static let bytesMax: UInt64 = 256 << 20
@@ -11,7 +11,7 @@ final class Removals {
         var path: HostPath
         var identity: FileIdentity
         var modified: Timestamp
-        /// The file of the library that has its bytes.
+        /// The file of the library with its bytes.
         var ino: UInt64
 
         init(_ source: SourceFile, _ ino: UInt64) {
@@ -39,7 +39,7 @@ final class Removals {
         if !sidecars.contains(where: { $0.path == sidecar.path }) { sidecars.append(Entry(sidecar, ino)) }
     }
 
-    /// - Parameter isDirectoryDone: no more photos come that these sidecars might belong to.
+    /// - Parameter isDirectoryDone: no more photos follow to which these sidecars might belong.
     func flushIfDue(_ report: inout ImportReport, isDirectoryDone: Bool) throws(FileError) {
         if isDirectoryDone, !sidecars.isEmpty {
             try flush(&report)
@@ -48,7 +48,7 @@ final class Removals {
         }
     }
 
-    /// Makes the library durable and removes what it then proves to have.
+    /// Makes the library durable and removes the sources whose bytes it then proves to have.
     func flush(_ report: inout ImportReport) throws(FileError) {
         entries += sidecars
         sidecars = []
@@ -65,7 +65,7 @@ final class Removals {
 
     private func remove(_ entry: Entry, _ report: inout ImportReport) {
         do throws(Errno) {
-            // Every byte is read: what is a hole to its host must not be the loss of what is none.
+            // Every byte is read: data that the host wrongly reports as a hole must not be lost.
             let source = try SourceFile(entry.path, believesHoles: false)
             let isTheSame =
                 source.status.identity == entry.identity
@@ -76,7 +76,7 @@ final class Removals {
                 report.addUnremoved(entry.path, "it has changed since it was imported, and is kept")
                 return
             }
-            // The very name that was read, and nothing new.
+            // The name must still be of the file that was read, unchanged.
             guard source.isSame(try entry.path.status()) else {
                 report.addUnremoved(entry.path, "it changed meanwhile, and is kept")
                 return

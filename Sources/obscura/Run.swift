@@ -1,6 +1,6 @@
 import Glibc
 
-/// The program: what main.swift calls. Returns the exit status.
+/// Body of the program, called by main.swift. Returns the exit status.
 func runObscura() -> Int32 {
     do throws(Failure) {
         try hardenProcess(CommandLine.unsafeArgv)
@@ -21,7 +21,7 @@ func runObscura() -> Int32 {
     }
 }
 
-/// Paths are bytes to Linux; those that are not UTF-8 would come out as other paths.
+/// Refuses arguments that are not UTF-8: paths are bytes to Linux, and these would be decoded as other paths.
 private func decodeArguments() throws(Failure) -> [String] {
     var words: [String] = []
     for index in 0..<Int(CommandLine.argc) {
@@ -35,7 +35,7 @@ private func decodeArguments() throws(Failure) -> [String] {
     return words
 }
 
-/// The exit status of what the whole command line asks for.
+/// Runs the command line and returns its exit status.
 private func run(_ words: [String]) throws(Failure) -> Int32 {
     if let name = words.first, mountHelperNames.contains(lastComponent(name)) {
         try runMountHelper(Array(words.dropFirst()))

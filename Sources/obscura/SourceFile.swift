@@ -4,25 +4,26 @@ import LinuxIO
 import PhotoImaging
 import PhotoLibrary
 
-/// A file that is being imported, open.
+/// An open file that is being imported.
 final class SourceFile: ImportSource {
     let path: HostPath
-    /// As it was when it was opened.
+    /// The status when it was opened.
     let status: stat
     private let descriptor: Int32
     private let believesHoles: Bool
-    /// Nil where all of it is to be read.
+    /// Nil if all of it must be read.
     private lazy var layout = findLayout()
     /// The first error of a read.
     private(set) var failure: Errno?
 
-    /// Fails too where it is no regular file (EINVAL), a symbolic link (ELOOP), or larger than any file here (EFBIG).
+    /// Also throws EINVAL if it is not a regular file, ELOOP if it is a symbolic link, and EFBIG if it is larger than
+    /// any file here.
     ///
-    /// - Parameter believesHoles: whether what the host calls a hole need not be read.
+    /// - Parameter believesHoles: whether holes that the host reports need not be read.
     init(_ path: HostPath, believesHoles: Bool = true) throws(Errno) {
         self.path = path
         self.believesHoles = believesHoles
-        // A FIFO must not let us wait.
+        // A FIFO must not block.
         descriptor = try path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
         var found = stat()
         guard fstat(descriptor, &found) == 0, found.isRegular else {
@@ -36,13 +37,13 @@ final class SourceFile: ImportSource {
         status = found
     }
 
-    /// Only of a file that has fewer blocks than bytes.
+    /// Only for a file that has fewer blocks than bytes.
     private func findLayout() -> FileLayout? {
         let blocks = UInt64(clamping: status.st_blocks)
         guard believesHoles, blocks < (byteCount - min(byteCount, FileLayout.holeBytesMin)) / 512 else {
             return nil
         }
-        // Some hosts take for a hole what was just written and is in memory alone (OpenZFS 2.2.0).
+        // Some hosts report as a hole data that was just written and is only in memory (OpenZFS 2.2.0).
         _ = fsync(descriptor)
         return FileLayout(of: OpenFileHost(descriptor), size: byteCount)
     }
@@ -74,22 +75,22 @@ final class SourceFile: ImportSource {
         return offset < byteCount ? offset..<byteCount : nil
     }
 
-    /// Its change time does not count: removing another of its names sets that too.
+    /// The change time does not count: removing another name of the file sets it too.
     var isUnchanged: Bool {
         var now = stat()
         return fstat(descriptor, &now) == 0 && isSame(now)
     }
 
-    /// Whether what lstat(2) or fstat(2) says now is this file as it was when it was opened.
+    /// Whether a status that lstat(2) or fstat(2) returns now is that of this file as it was opened.
     func isSame(_ now: stat) -> Bool {
         now.identity == status.identity && now.st_size == status.st_size && now.isRegular
             && Timestamp(now.st_mtim) == modified
     }
 
-    /// Asks the kernel to read it while others are still being sealed.
+    /// Asks the kernel to read it while other files are still being encrypted.
     func readAhead() { posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_WILLNEED)) }
 
-    /// What the library keeps of it.
+    /// The attributes that the library keeps of it.
     var details: FileDetails {
         FileDetails(status, attributes: userAttributes(of: descriptor))
     }
@@ -103,7 +104,7 @@ extension FileDetails {
     }
 }
 
-/// The attributes of `user.*` that an open file or directory has; those that cannot be read are as good as none.
+/// The `user.*` attributes of an open file or directory; those that cannot be read are left out.
 func userAttributes(of descriptor: Int32) -> [ExtendedAttribute] {
     var names = [CChar](repeating: 0, count: 65_536)
     let count = obscura_list_attributes(descriptor, &names, UInt(names.count))

@@ -2,17 +2,17 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// A file that may be a photo, with the sidecars that lie beside it.
+/// A file that may be a photo, with the sidecars beside it.
 struct SourceItem: Equatable {
     /// Index in `SourceList.directories`.
     var directory: Int
     var name: Name
     var byteCount: UInt64
-    /// The one whose date counts first.
+    /// The date of the first one counts.
     var sidecars: [Name] = []
 }
 
-/// What the paths of a command line have below them that is worth a look, in the order of names.
+/// The files below the paths of a command line that may be photos, in the order of names.
 ///
 /// Working files and directories are left out, symbolic links are not followed.
 struct SourceList {
@@ -21,13 +21,13 @@ struct SourceList {
     /// Directories that an export wrote.
     private(set) var exports: [HostPath] = []
     private(set) var unreadable: [(path: HostPath, error: Errno)] = []
-    /// Files that are sidecars of nothing.
+    /// Sidecars that belong to no file.
     private(set) var otherCount = 0
     private(set) var byteCount: UInt64 = 0
 
     /// - Parameters:
-    ///   - vault: a directory to pass over.
-    ///   - restores: whether what an export wrote is to be known as such.
+    ///   - vault: a directory to skip.
+    ///   - restores: whether directories that an export wrote are recognised.
     init(_ paths: [HostPath], vault: FileIdentity?, restores: Bool) {
         for path in paths {
             do throws(Errno) { try add(path, vault, restores) } catch { unreadable.append((path, error)) }
@@ -40,7 +40,7 @@ struct SourceList {
         directories[item.directory].appending(sidecar)
     }
 
-    /// Adds a path that the user named: links in it count.
+    /// Adds a path that the user named; symbolic links in it are followed.
     private mutating func add(_ path: HostPath, _ vault: FileIdentity?, _ restores: Bool) throws(Errno) {
         guard let real = path.withCString({ realpath($0, nil) }) else { throw .last }
         defer { free(real) }
@@ -103,7 +103,7 @@ struct SourceList {
     }
 }
 
-/// Whether a directory is one that `obscura export` wrote: `moments` with days in it, perhaps `albums`, and no more.
+/// Whether `obscura export` wrote a directory: `moments` with days in it, perhaps `albums`, and no more.
 func isExport(_ path: HostPath) -> Bool {
     guard let names = try? path.list(), names.contains("moments"),
         names.allSatisfy({ $0 == "moments" || $0 == "albums" || ImportRules.isWorkingFile($0) }),

@@ -13,7 +13,7 @@ func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
     let space = try onVault(vault) { () throws(VaultError) in
         try Vault.unlockForRemoval(vault, password: password, stretcher: ChildStretcher())
     }
-    // The vault's lock is held from here on: the space that is destroyed is the one that was asked about.
+    // The vault's lock is held from here on: the space that is destroyed is the one that the user confirms.
     if let terminal {
         try terminal.confirm(removalText(SpaceContents(space)), vault, word: "destroy")
     }
@@ -23,7 +23,7 @@ func runSpaceRemove(_ arguments: Arguments) throws(Failure) {
     )
 }
 
-/// The contents of a space, as far as they matter to the user about to destroy it.
+/// The contents of a space that matter to a user about to destroy it.
 struct SpaceContents: Equatable {
     var photos: Int
     var trashed: Int
@@ -33,7 +33,7 @@ struct SpaceContents: Equatable {
         (self.photos, self.trashed, self.bytes) = (photos, trashed, bytes)
     }
 
-    /// Counts, and writes nothing. `nil` where the space cannot be read: a damaged space can be destroyed as well.
+    /// Counts, and writes nothing. Nil if the space cannot be read: a damaged space can be destroyed as well.
     init?(_ space: UnlockedSpace) {
         var options = LibraryOptions.forThisUser
         options.readOnly = true
@@ -47,7 +47,7 @@ struct SpaceContents: Equatable {
     }
 }
 
-/// The sentences before the question whether a space is to be destroyed.
+/// The sentences before the question whether to destroy a space.
 func removalText(_ contents: SpaceContents?) -> String {
     guard let contents else {
         return "This space is damaged: its photos cannot be counted. Removing it destroys it for good."

@@ -4,10 +4,10 @@ import PhotoImaging
 import Synchronization
 import VaultCrypto
 
-/// Time for each measurement; long enough for a processor to reach its pace.
+/// Time for each measurement; long enough for a processor to reach its full speed.
 private let measuringNanoseconds: Int64 = 500_000_000
 
-/// What `obscura speed` prints: what this machine's processor does, no disk.
+/// Prints the speed of this machine's processor; no disk is involved.
 func runSpeed() throws(Failure) {
     let chunk = SpeedChunk()
     say(speedLine("Sealing", chunk.seal))
@@ -28,7 +28,7 @@ private func speedLine(_ label: String, _ work: @escaping @Sendable () -> Void) 
         label, "\(sizeText(one))/s on one core, \(sizeText(all))/s on \(counted(coreCount, "core"))")
 }
 
-/// Chunks a second that so many threads do together, in bytes.
+/// The bytes of chunks that this many threads process together in a second.
 private func bytesPerSecond(threads: Int, _ work: @escaping @Sendable () -> Void) -> UInt64 {
     let begun = MonotonicClock.nanoseconds
     let count = Counter()
@@ -48,7 +48,7 @@ private final class Counter: Sendable {
     func add() { count.wrappingAdd(1, ordering: .relaxed) }
 }
 
-/// A chunk of a photo, as large as those of a vault, and what is done to such.
+/// A chunk of a photo, as large as those of a vault, and the operations on it.
 private final class SpeedChunk: Sendable {
     static let byteCount = 128 << 10
     private let key = SealingKey(SecretBytes.random(count: 32))
@@ -113,7 +113,7 @@ private final class SpeedChunk: Sendable {
     }
 }
 
-/// One try of a password, as a new vault asks for it.
+/// Derives the key of one password with the parameters of a new vault.
 private func derivationText() throws(Failure) -> String {
     let parameters = KDFParameters.standard
     let password = Array("speed".utf8).withUnsafeBytes { SecretBytes(copying: $0) }
@@ -129,7 +129,7 @@ private func derivationText() throws(Failure) -> String {
 
 // MARK: Thumbnails
 
-/// Pictures that are made of it until the time is over.
+/// Makes thumbnails of a picture until the time is over. Nil if none can be made.
 private func thumbnailText() -> String? {
     guard let path = programBeside("obscura-worker") else { return nil }
     let workers = ThumbnailWorkers(executable: path, count: coreCount)
@@ -154,7 +154,7 @@ private func thumbnailText() -> String? {
     return "\(Int(Double(made.value) / seconds)) a second of \(size), on \(counted(coreCount, "core"))"
 }
 
-/// A picture with some detail everywhere, as photos have.
+/// A picture with some detail everywhere, like a photo.
 private enum SpeedPicture {
     static let width = 4000
     static let height = 3000
@@ -187,7 +187,7 @@ private enum SpeedPicture {
         return bytes
     }
 
-    /// Fills the picture with one strip of noise over shades, again and again.
+    /// Fills the picture with repeated strips of noise over shades.
     private static func fill(_ bytes: inout [UInt8]) {
         let stripRows = 24
         var noise: UInt32 = 1

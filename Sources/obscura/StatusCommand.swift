@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 
-/// `status DIR`, or of every mount there is.
+/// `status DIR`, or the status of every mount.
 func runStatus(_ arguments: Arguments) throws(Failure) {
     if let directory = arguments.operands.first {
         guard let entry = mountEntry(at: realPath(directory)), entry.isObscura else {
@@ -15,7 +15,7 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
         if !arguments.has(.json) { say("nothing is mounted") }
         return
     }
-    // Those of others do not answer, which is no failure.
+    // Mounts of other users do not answer, which is no failure.
     var failed: Failure?
     var isAnswered = false
     for directory in directories {
@@ -27,7 +27,7 @@ func runStatus(_ arguments: Arguments) throws(Failure) {
     if let failed, !isAnswered { throw failed }
 }
 
-/// Where spaces are mounted, each place once.
+/// The directories where spaces are mounted, each once.
 func spacesMounted(_ table: [MountEntry]) -> [String] {
     var directories: [String] = []
     for entry in table where entry.isObscura && !directories.contains(entry.directory) {
@@ -42,7 +42,7 @@ private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> St
     return isJSON ? statusJSON(directory, values) : statusText(directory, values)
 }
 
-/// What `obscura status --json` prints of one mount: an object in one line.
+/// The output of `obscura status --json` for one mount: an object on one line.
 func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     var members = [("mounted_at", jsonText(directory))]
     for key in ["total", "free", "available", "photos", "trashed", "thumbnails", "unsaved"] {
@@ -58,7 +58,7 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     return "{" + members.map { "\"\($0.0)\": \($0.1)" }.joined(separator: ", ") + "}"
 }
 
-/// A text as a string of JSON (RFC 8259).
+/// A text as a JSON string (RFC 8259).
 func jsonText(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
@@ -73,7 +73,7 @@ func jsonText(_ text: String) -> String {
     return result + "\""
 }
 
-/// What `obscura status` prints of one mount.
+/// The output of `obscura status` for one mount.
 func statusText(_ directory: String, _ values: [String: String]) -> String {
     func number(_ key: String) -> UInt64 { answeredNumber(values[key]) }
     let used = number("total") - min(number("free"), number("total"))

@@ -3,14 +3,15 @@ import Glibc
 import LinuxIO
 
 extension MountEntry {
-    /// Whether this program mounted it, also under another `subtype=`.
+    /// Whether this program mounted it, even with another `subtype=`.
     var isObscura: Bool { type == "fuse.obscura" || (type.hasPrefix("fuse.") && source == "obscura") }
 }
 
-/// Takes the mount at `directory` away.
+/// Unmounts the mount at `directory`.
 ///
-/// Root asks the kernel; everyone else asks fusermount3, which may do so for the mounts of its caller.
-/// - Parameter lazily: also when it is dead or busy; what is open there stays open.
+/// Root asks the kernel; other users ask fusermount3, which may unmount the mounts of its caller.
+///
+/// - Parameter lazily: even if it is dead or busy; its open files stay open.
 func takeMountAway(_ directory: String, lazily: Bool) throws(Failure) {
     if geteuid() == 0 {
         let flags = Int32(UMOUNT_NOFOLLOW) | (lazily ? Int32(MNT_DETACH) : 0)

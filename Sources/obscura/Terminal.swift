@@ -2,11 +2,11 @@ import Glibc
 import LinuxIO
 import VaultCrypto
 
-/// The terminal that the program was started from, whatever its standard streams are.
+/// The terminal from which the program was started, whatever its standard streams are.
 final class Terminal {
     private let descriptor: Int32
 
-    /// Nil where there is none, as under cron or systemd.
+    /// Nil if there is none, as under cron or systemd.
     init?() {
         descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC)
         if descriptor < 0 { return nil }
@@ -14,17 +14,17 @@ final class Terminal {
 
     deinit { close(descriptor) }
 
-    /// Writes a sentence that belongs to the conversation.
+    /// Writes a sentence of the dialogue.
     func tell(_ text: String) { writeText(text + "\n", to: descriptor) }
 
-    /// A line of the user's, without its newline; nil at the end of input.
+    /// A line that the user types, without its newline; nil at the end of input.
     func ask(_ prompt: String) throws(Failure) -> String? {
         writeText(prompt, to: descriptor)
         guard let answer = try line() else { return nil }
         return answer.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// A line typed without echo; nil at the end of input. The terminal is as before when this returns or ^C ends it.
+    /// A line typed without echo; nil at the end of input. The terminal is restored on return and by ^C.
     func askSecret(_ prompt: String) throws(Failure) -> SecretBytes? {
         var settings = termios()
         guard tcgetattr(descriptor, &settings) == 0 else {
@@ -33,7 +33,7 @@ final class Terminal {
         var silent = settings
         silent.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
         silent.c_lflag |= tcflag_t(ICANON | ISIG)
-        // ^Z would leave the shell with a terminal that does not echo. 0 is _POSIX_VDISABLE.
+        // ^Z would leave the shell with a terminal that does not echo, so it is disabled. 0 is _POSIX_VDISABLE.
         withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VSUSP)] = 0 }
         let descriptor = descriptor
         return try restoringOnInterruption(terminal: descriptor, settings: settings) {

@@ -1,14 +1,14 @@
 import Glibc
 import LinuxIO
 
-/// How far an import or export has come.
+/// The progress of an import or export.
 struct TransferState: Equatable {
     var photos = 0
     var photosMax: Int
     var bytes: UInt64 = 0
     var bytesMax: UInt64
 
-    /// Thousandths of the bytes, or of the photos where there are none.
+    /// Thousandths of the bytes, or of the photos if there are no bytes.
     var share: Int {
         if bytesMax > 0 { return Int(Double(min(bytes, bytesMax)) / Double(bytesMax) * 1000) }
         return photosMax > 0 ? min(photos, photosMax) * 1000 / photosMax : 1000
@@ -19,9 +19,9 @@ struct TransferState: Equatable {
         "\(photos) of \(photosMax) \(photosMax == 1 ? "photo" : "photos"), \(sizeText(bytes)) of \(sizeText(bytesMax))"
     }
 
-    /// The line of a terminal: what fits in `width` columns.
+    /// The line for a terminal: as much as fits in `width` columns.
     ///
-    /// - Parameter seconds: since the beginning.
+    /// - Parameter seconds: since the start.
     func line(_ label: String, seconds: Double, width: Int) -> String {
         var parts = ["\(label): \(share / 10) %", text]
         if seconds >= 1, bytes > 0 {
@@ -41,7 +41,7 @@ struct TransferState: Equatable {
     }
 }
 
-/// Shows on standard error how far it has come: a bar on a terminal, else a line at each tenth.
+/// Shows the progress on standard error: a bar on a terminal, else a line at each tenth.
 final class TransferProgress {
     private static let intervalNanoseconds: Int64 = 100_000_000
 
@@ -64,7 +64,7 @@ final class TransferProgress {
         switch form {
         case .none: return
         case .lines:
-            // The end is told by what follows.
+            // The report that follows announces the end.
             let tenths = state.share / 100
             guard tenths > tenthsShown, tenths < 10 else { return }
             tenthsShown = tenths
@@ -78,13 +78,13 @@ final class TransferProgress {
         }
     }
 
-    /// Takes the bar away, so that what follows begins on a clean line.
+    /// Clears the bar, so that later output begins on a clean line.
     func end() {
         if form == .bar, shownAt > 0 { writeText("\r\u{1B}[K", to: STDERR_FILENO) }
     }
 }
 
-/// The width of the terminal on standard error; 80 where it does not tell.
+/// The width of the terminal on standard error; 80 if it is unknown.
 private func terminalColumns() -> Int {
     var size = winsize()
     guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }

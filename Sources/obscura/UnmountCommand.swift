@@ -3,7 +3,7 @@ import Glibc
 import LinuxIO
 import VaultStore
 
-/// Time after which the user is told why it takes long.
+/// Time after which the user is told the reason of a delay.
 let patienceMilliseconds: Int32 = 3000
 
 /// Ends the mount and returns when its process is gone: everything is on disk and the vault is free.
@@ -33,8 +33,8 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     } else {
         try writeOut(place, named: directory)
     }
-    // Mounted at a second place too (mount --bind), it goes on living. Asked before: the number may be another's at
-    // once.
+    // A mount that is bound at a second place too (mount --bind) lives on. Checked before the unmount: afterwards the
+    // number may be another mount's at once.
     let isMountedElsewhere = mountTable().count { $0.device == entry.device } > 1
     try takeMountAway(place, lazily: false)
     guard let daemon, !isMountedElsewhere else { return }
@@ -44,10 +44,10 @@ func runUnmount(_ arguments: Arguments) throws(Failure) {
     if left > 0 { note("obscura: \(directory): \(TrashReturn.leftLine(left))") }
 }
 
-/// What cannot be written is named while the mount is still there and nothing is lost.
+/// Names the changes that cannot be written, while the mount is still there and nothing is lost.
 private func writeOut(_ place: String, named directory: String) throws(Failure) {
     guard let changes = settle(place, named: directory, within: nil), changes.isAny else { return }
-    // On the terminal of who mounted it, and nowhere where it might be kept.
+    // Only on a terminal, never where the paths might be kept.
     if isatty(STDOUT_FILENO) == 1 { for line in changes.lines { say(line) } }
     throw Failure(
         changes.isFull ? .noRoom : .failed, directory,
@@ -55,8 +55,8 @@ private func writeOut(_ place: String, named directory: String) throws(Failure) 
             + "obscura unmount --discard \(directory)")
 }
 
-/// - Parameter connection: of `openWaiting`. While the kernel has it the mount goes on in another mount namespace,
-///   where this command unmounts nothing: there it ends by a signal.
+/// - Parameter connection: from `openWaiting`. While the kernel has it, the mount lives on in another mount namespace,
+///   where this command unmounts nothing: a signal ends it there.
 private func waitForEnd(ofDaemon descriptor: Int32, _ connection: Int32, directory: String) {
     if hasEnded(descriptor, within: patienceMilliseconds) { return }
     let isCopied = isConnected(connection)
@@ -65,12 +65,12 @@ private func waitForEnd(ofDaemon descriptor: Int32, _ connection: Int32, directo
             + (isCopied
                 ? "a container or sandbox has a copy of the mount, which ends as well"
                 : "waiting until everything is written"))
-    // Where nobody can tell whether there is a copy too: one that writes what is left does not end by it.
+    // Also sent if a copy cannot be ruled out: it does not end a daemon that is writing its last changes.
     _ = obscura_pidfd_send_signal(descriptor, SIGTERM)
     _ = hasEnded(descriptor, within: -1)
 }
 
-/// Whether a process has ended, or does so within a time; -1: whenever that is.
+/// Whether a descriptor becomes readable within a time, as that of a process does when it ends; -1: no limit.
 func hasEnded(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     while true {

@@ -48,7 +48,7 @@ func runInfo(_ arguments: Arguments) throws(Failure) {
     say(infoText(info))
 }
 
-/// What `obscura info` prints: nothing that depends on which spaces are in use.
+/// The output of `obscura info`: nothing that depends on which spaces are in use.
 func infoText(_ info: VaultInfo) -> String {
     let number = info.segmentsPerSpace
     let segments = "\(number) \(number == 1 ? "segment" : "segments") of \(sizeText(info.segmentBytes))"
@@ -69,13 +69,13 @@ func infoText(_ info: VaultInfo) -> String {
     }.joined(separator: "\n")
 }
 
-/// The VAULT operand, which must be there.
+/// The VAULT operand. Throws if there is no such vault.
 func existingVault(_ arguments: Arguments) throws(Failure) -> String {
     try requireVault(arguments.operands[0])
     return arguments.operands[0]
 }
 
-/// Fails where there is no vault: nobody is asked for a password to nothing.
+/// Throws if there is no vault, so that no password is asked for in vain.
 func requireVault(_ vault: String) throws(Failure) {
     if Vault.isVault(vault) { return }
     if access(vault, R_OK | X_OK) != 0, errno == EACCES {

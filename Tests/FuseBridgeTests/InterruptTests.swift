@@ -16,7 +16,7 @@ import Testing
                 asker.kill(signal)
                 // It would wait for ever.
                 #expect(asker.wait() == .signalled(signal))
-                #expect(eventually { maker.calledOff == count + 1 })
+                #expect(eventually { maker.cancelled == count + 1 })
             }
         }
     }
@@ -35,7 +35,7 @@ import Testing
             }
             maker.letGo()
             #expect(asker.result() == 0)
-            #expect(maker.begun == 1 && maker.calledOff == 0)
+            #expect(maker.begun == 1 && maker.cancelled == 0)
         }
     }
 
@@ -103,7 +103,7 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
     private var isLetGo = false
 
     var begun: Int { change.withLock { begunCount } }
-    var calledOff: Int { change.withLock { calledOffCount } }
+    var cancelled: Int { change.withLock { calledOffCount } }
 
     func letGo() {
         change.withLock {
@@ -112,13 +112,13 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
         }
     }
 
-    var picturedTypes: Set<MediaType> { [.jpeg] }
+    var decodableTypes: Set<MediaType> { [.jpeg] }
 
     func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
         unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
-        let isCalledOff = cancellation.during(wakeAll) {
+        let isCancelled = cancellation.during(wakeAll) {
             change.withLock {
                 begunCount += 1
                 while !isLetGo && !cancellation.isCancelled { change.wait() }
@@ -126,7 +126,7 @@ private final class EndlessMaker: PictureMaking, @unchecked Sendable {
                 return cancellation.isCancelled
             }
         }
-        if isCalledOff { throw .cancelled }
+        if isCancelled { throw .cancelled }
         return [0xFF, 0xD8, 0xFF, 0xD9]
     }
 

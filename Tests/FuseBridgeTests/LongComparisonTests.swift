@@ -136,7 +136,7 @@ import VaultFormat
             }
             try #require(eventually { mounted.calls.heldReads == 1 })
             mounted.session.unmount()
-            #expect(eventually { mounted.library.deferredWork.isCalledOff })
+            #expect(eventually { mounted.library.deferredWork.isCancelled })
             let before = mounted.calls.readCount
             mounted.calls.holdReads(of: nil)
             #expect(closed.wait(timeout: .now() + 60) == .success)

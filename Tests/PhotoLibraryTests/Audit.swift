@@ -48,7 +48,7 @@ private func auditRecords(_ space: Space, _ database: Connection) throws {
         """
         SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
             AND ino NOT IN (SELECT id FROM unrecorded)
-            UNION SELECT (1 << 62) + block FROM dead WHERE (1 << 62) + block NOT IN (SELECT id FROM unrecorded)
+            UNION SELECT (1 << 62) + block FROM retired WHERE (1 << 62) + block NOT IN (SELECT id FROM unrecorded)
         """
     ).all { $0.unsigned(0) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)

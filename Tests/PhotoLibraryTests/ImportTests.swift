@@ -55,7 +55,7 @@ extension LibraryUser {
     ) throws -> Added? {
         let source = MemorySource(bytes)
         let sidecar = sidecars.first.flatMap { readSidecar(MemoryByteSource($0.1)) }
-        let appraisal = try library.appraise(
+        let appraisal = try library.classifyImport(
             source, named: Name(name), modified: someTime, sidecar: sidecar, asNew: asNew)
         guard case .photo(let candidate) = appraisal else { return nil }
         return try library.add(
@@ -119,7 +119,8 @@ extension LibraryUser {
         let photo = try fixture.put("albums/a.jpg", large(300_000))
         let source = MemorySource(large(300_000))
         guard
-            case .duplicate(photo) = try fixture.library.appraise(source, named: "b.jpg", modified: someTime)
+            case .duplicate(photo) = try fixture.library.classifyImport(
+                source, named: "b.jpg", modified: someTime)
         else {
             Issue.record("not known as a duplicate")
             return
@@ -139,7 +140,7 @@ extension LibraryUser {
     @Test func `what is no photo is not taken for one`() throws {
         let fixture = try Fixture()
         for bytes in [[], Array("text".utf8), noise(5000)] {
-            let appraisal = try fixture.library.appraise(
+            let appraisal = try fixture.library.classifyImport(
                 MemorySource(bytes), named: "a.jpg", modified: someTime)
             guard case .notPhoto = appraisal else {
                 Issue.record("\(bytes.count) bytes are \(appraisal)")
@@ -203,7 +204,7 @@ extension LibraryUser {
         for trial in 0..<4 {
             let source = MemorySource(bytes, readableCount: trial == 0 ? 2_000_000 : .max)
             source.isUnchanged = trial != 1
-            let appraisal = try fixture.library.appraise(
+            let appraisal = try fixture.library.classifyImport(
                 MemorySource(bytes), named: "a.jpg", modified: someTime)
             guard case .photo(let candidate) = appraisal else { continue }
             var pieces = 0

@@ -19,21 +19,21 @@ import VaultCatalogue
         #expect(maker.orders.isEmpty)
         #expect(try fixture.thumbnailRows(of: ino).isEmpty)
 
-        maker.picturedTypes.insert(.mp4)
+        maker.decodableTypes.insert(.mp4)
         #expect(try fixture.ls("albums/.thumbs") == ["a.mp4.jpg", "fast"])
         let picture = try fixture.get("albums/.thumbs/a.mp4.jpg")
         #expect(maker.orders.map(\.source) == [video])
         #expect(try fixture.thumbnailRows(of: ino).map(\.length) == [Int64(picture.count)])
 
         // What was made is there for good.
-        maker.picturedTypes.remove(.mp4)
+        maker.decodableTypes.remove(.mp4)
         #expect(try fixture.ls("albums/.thumbs") == ["a.mp4.jpg", "fast"])
         #expect(try fixture.get("albums/.thumbs/a.mp4.jpg") == picture)
     }
 
     @Test func whatNoneCouldDecodeIsRemembered() throws {
         let (fixture, maker) = try Fixture.withStandIn()
-        maker.picturedTypes.insert(.mp4)
+        maker.decodableTypes.insert(.mp4)
         try fixture.put("albums/a.mp4", video + Array("undecodable".utf8))
         #expect(!fixture.exists("albums/.thumbs/a.mp4.jpg"))
         #expect(!fixture.exists("albums/.thumbs/512/a.mp4.jpg"))

@@ -116,9 +116,9 @@ private final class Task: @unchecked Sendable {
         let before = fixture.vault.calls.readCount
         fixture.vault.calls.holdReads(of: nil)
         try task.wait()
-        let isCalledOff = request.isCancelled || fixture.library.deferredWork.isCalledOff
+        let isCancelled = request.isCancelled || fixture.library.deferredWork.isCancelled
         // It ends at the next piece: 1 MiB of each of two files.
-        if isCalledOff { #expect(fixture.vault.calls.readCount - before <= 40) }
+        if isCancelled { #expect(fixture.vault.calls.readCount - before <= 40) }
         fixture.library.release(handle)
         try result.get()
     }
@@ -207,7 +207,7 @@ private final class Task: @unchecked Sendable {
 
     @Test func `the end of a mount calls it off, and the next session goes on`() throws {
         let fixture = try fixture()
-        try whileClosing(fixture, "albums/b.jpg", heldRequest(fixture)) { fixture.library.callOff() }
+        try whileClosing(fixture, "albums/b.jpg", heldRequest(fixture)) { fixture.library.cancel() }
         #expect(try !fixture.isCopy("albums/b.jpg"))
         try fixture.close()
         try fixture.reopen { $0.limits.briefComparisonBytes = 0 }
@@ -241,7 +241,7 @@ private final class Task: @unchecked Sendable {
         library.startDeferredWork()
         try #require(eventually { fixture.vault.calls.heldReads > 0 })
         let closing = Task { try library.close() }
-        #expect(eventually { library.deferredWork.isCalledOff })
+        #expect(eventually { library.deferredWork.isCancelled })
         let before = fixture.vault.calls.readCount
         fixture.vault.calls.holdReads(of: nil)
         try closing.wait()

@@ -26,7 +26,7 @@ import VaultFormat
                     .joined(separator: " ")
             }
             compare(vector, "runs", runs ?? "none")
-        case .dead(let block, let bits):
+        case .retired(let block, let bits):
             compare(vector, "block", "\(block)")
             if let expected = vector.expected("bits") { #expect(bits == Vector.bytes(expected)) }
         case nil: break

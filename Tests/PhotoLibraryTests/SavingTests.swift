@@ -211,20 +211,6 @@ import VaultFormat
         #expect(try fixture.get("albums/x.jpg") == jpeg("2024-05-01", more: 2))
     }
 
-    @Test func ofManyThreadsTheNewestAreRemembered() {
-        let countMax = 3
-        var scan = DayLookups(threadsMax: countMax)
-        for thread in Int32(1)...20 {
-            scan.note(UInt64(thread) + 100, inDay: true, by: thread)
-            for older in max(1, thread - 2)...thread { #expect(scan[older] == UInt64(older) + 100) }
-            #expect((1...20).filter { scan[$0] != nil }.count <= 2 * countMax)
-        }
-        scan.note(120, inDay: false, by: 19)
-        #expect(scan[19] == 119)
-        scan.note(119, inDay: false, by: 19)
-        #expect(scan[19] == nil)
-    }
-
     @Test func nothingLeaksWhenAllIsGone() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", jpeg(more: 1))

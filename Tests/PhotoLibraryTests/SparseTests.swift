@@ -128,7 +128,7 @@ extension LibraryUser {
             modified: Timestamp(seconds: 1))
         let file = ImportFile(name: "a.jpg", details: details, source: source)
         guard
-            case .photo(let candidate) = try fixture.library.appraise(
+            case .photo(let candidate) = try fixture.library.classifyImport(
                 source, named: "a.jpg", modified: Timestamp(seconds: 1))
         else { throw FileError.invalid }
         var told: UInt64 = 0

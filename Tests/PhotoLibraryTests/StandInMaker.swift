@@ -34,7 +34,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     var failsCompositions = false
 
     /// What it makes pictures of.
-    var picturedTypes: Set<MediaType> {
+    var decodableTypes: Set<MediaType> {
         get { lock.withLock { types } }
         set { lock.withLock { types = newValue } }
     }
@@ -71,7 +71,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
         var bytes = [UInt8](repeating: 0, count: Int(source.byteCount))
         let count = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
         lock.withLock { orderList.append(Order(source: bytes, size: size, format: format)) }
-        let isCalledOff = cancellation.during(wakeAll) {
+        let isCancelled = cancellation.during(wakeAll) {
             change.withLock {
                 while isHeldUp && passes == 0 && !isShut && !cancellation.isCancelled { change.wait() }
                 passes = max(0, passes - 1)
@@ -79,7 +79,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
                 return isShut || cancellation.isCancelled
             }
         }
-        if isCalledOff { throw .cancelled }
+        if isCancelled { throw .cancelled }
         guard count == bytes.count else { throw .workerFailed }
         if bytes.firstRange(of: Array("undecodable".utf8)) != nil || size.width > sideMax {
             throw .undecodable

@@ -21,7 +21,7 @@ final class DyingCalls: ForwardingCalls {
     }
 
     /// Whether the failure has come.
-    var isDead: Bool { left.withLock { $0 < 0 } }
+    var isRetired: Bool { left.withLock { $0 < 0 } }
 
     func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
         guard call.isChange else { return }
@@ -35,7 +35,7 @@ final class DyingCalls: ForwardingCalls {
 
     /// The last one is torn.
     func pwrite(_ d: Int32, _ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
-        if isDead && onlyError == nil { throw .inputOutput }
+        if isRetired && onlyError == nil { throw .inputOutput }
         do throws(Errno) { try willCall(.write, d) } catch {
             _ = try real.pwrite(
                 d, UnsafeRawBufferPointer(rebasing: bytes.prefix(bytes.count / 2)), at: offset)
@@ -182,7 +182,7 @@ final class DyingCalls: ForwardingCalls {
             try? FileManager.default.removeItem(atPath: copy)
             let calls = DyingCalls(after: kills)
             _ = try? backUp(path, calls: calls)
-            guard calls.isDead else { break }
+            guard calls.isRetired else { break }
             kills += 1
             if (try? openSpace(copy, readOnly: true)) != nil { #expect(try page(copy) == 1, "\(kills)") }
             try backUp(path)
@@ -214,7 +214,7 @@ final class DyingCalls: ForwardingCalls {
                 }
                 try backUp(path)
                 #expect(try files(copy) == files(path), "\(kills)")
-                if !calls.isDead {
+                if !calls.isRetired {
                     #expect(old > 5 && new > 5)
                     return
                 }
@@ -241,7 +241,7 @@ final class DyingCalls: ForwardingCalls {
             #expect(page == 1 || page == 6, "\(faults)")
             try backUp(path)
             #expect(try files(copy) == files(path), "\(faults)")
-            guard calls.isDead else { break }
+            guard calls.isRetired else { break }
             faults += 1
         }
         #expect(faults > 15)

@@ -156,11 +156,11 @@ import VaultFormat
             let left = Mutex(0)
             func rename(_ d: Int32, _ from: String, _ to: String, isExchange: Bool) throws(Errno) {
                 if isExchange { throw Errno(EINVAL) }
-                let isDead = left.withLock { left in
+                let isRetired = left.withLock { left in
                     left -= 1
                     return left < 0
                 }
-                if isDead { throw .inputOutput }
+                if isRetired { throw .inputOutput }
                 try real.rename(d, from, to, isExchange: false)
             }
         }

@@ -40,7 +40,7 @@ import VaultFormat
             do {
                 try grow(path)
                 ended = true
-            } catch { #expect(calls.isDead) }
+            } catch { #expect(calls.isRetired) }
             calls.revive()
             let before = try Vault.info(path).segmentsPerSpace
             calls.setFull(isFull)

@@ -39,7 +39,7 @@ final class TracedCalls: ForwardingCalls {
     /// The process is killed in the call that changes something after so many of them.
     func die(after changes: Int) { state.withLock { $0.changesLeft = changes + 1 } }
     func revive() { state.withLock { $0.changesLeft = .max } }
-    var isDead: Bool { state.withLock { $0.changesLeft == 0 } }
+    var isRetired: Bool { state.withLock { $0.changesLeft == 0 } }
     /// Files have been removed, and others may get their inodes.
     func forgetReservations() { state.withLock { $0.reserved = [] } }
     func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }

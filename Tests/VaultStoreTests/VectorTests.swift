@@ -203,10 +203,10 @@ import VaultFormat
                     decoding: bytes.slice(
                         DeltaLayout.entriesOffset + $0 * DeltaLayout.entryBytes, DeltaLayout.entryBytes))
             }
-            let areSound = entries.allSatisfy {
+            let areValid = entries.allSatisfy {
                 $0.isPlausible(sectorsPerSegment: segmentSectors, slotCount: slotCount)
             }
-            guard areSound else { return nil }
+            guard areValid else { return nil }
             let previous = bytes.slice(DeltaLayout.previousOffset, MapLayout.referenceBytes)
             return [
                 "generation": "\(bytes.number(DeltaLayout.generationOffset, as: UInt64.self))",

@@ -30,7 +30,7 @@ extension WorkerTests {
                 """
             try home.add(check + DataHome.writing(png), types: "video/webm;")
             let workers = workers(home.installed())
-            #expect(workers.picturedTypes == ThumbnailWorkers.decodedTypes.union([.matroska]))
+            #expect(workers.decodableTypes == ThumbnailWorkers.decodedTypes.union([.matroska]))
             let jpeg = try workers.makeThumbnail(of: MemorySource(bytes: video), type: .matroska, box: 256)
             let thumbnail = try #require(DecodedThumbnail(jpeg))
             #expect(thumbnail.size == PixelSize(width: 200, height: 120))

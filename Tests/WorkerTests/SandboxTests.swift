@@ -125,26 +125,26 @@ extension WorkerTests {
                 for value in [0, UInt64.max] {
                     var words = request.words
                     words[index] = value
-                    // Without a job's number and manner it is another request.
+                    // Without a job's number and flags it is another request.
                     let isAnother = value == 0 && (index == 0 || index == 5)
                     #expect((WorkerRequest(words: words) == nil) == !isAnother)
                 }
             }
         }
 
-        @Test func printFilesAreChecked() {
-            let prints = PrintFile(
-                title: "Día", prints: [.init(jpeg: [1, 2, 3], label: "a"), .init(jpeg: [], label: "")])
-            let bytes = prints.bytes
-            bytes.withUnsafeBytes { #expect(PrintFile($0) == prints) }
+        @Test func compositionRequestsAreChecked() {
+            let composition = CompositionRequest(
+                title: "Día", tiles: [.init(jpeg: [1, 2, 3], label: "a"), .init(jpeg: [], label: "")])
+            let bytes = composition.bytes
+            bytes.withUnsafeBytes { #expect(CompositionRequest($0) == composition) }
             for count in 0..<bytes.count {
-                bytes.prefix(count).withUnsafeBytes { #expect(PrintFile($0) == nil) }
+                bytes.prefix(count).withUnsafeBytes { #expect(CompositionRequest($0) == nil) }
             }
             for word in 0..<6 {
                 for value in [UInt64(1) << 62, .max] {
                     var changed = bytes
                     withUnsafeBytes(of: value) { changed.replaceSubrange(word * 8..<word * 8 + 8, with: $0) }
-                    changed.withUnsafeBytes { #expect(PrintFile($0) == nil) }
+                    changed.withUnsafeBytes { #expect(CompositionRequest($0) == nil) }
                 }
             }
         }

@@ -161,11 +161,12 @@ let workerPath: String = {
         .path
 }()
 
-func makeWorkers(count: Int = 1, deadlineMilliseconds: Int = 10_000, trial: String? = nil) -> ThumbnailWorkers
-{
+func makeWorkers(
+    count: Int = 1, deadlineMilliseconds: Int = 10_000, trial: String? = nil, fonts: InstalledFonts = .debian
+) -> ThumbnailWorkers {
     ThumbnailWorkers(
         executable: workerPath, count: count, deadlineMilliseconds: deadlineMilliseconds,
-        arguments: trial.map { ["--trial", $0] } ?? [])
+        arguments: trial.map { ["--trial", $0] } ?? [], fonts: fonts)
 }
 
 extension ThumbnailWorkers {

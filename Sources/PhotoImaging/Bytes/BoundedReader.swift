@@ -1,29 +1,29 @@
-/// How much one picture may cost, whatever its bytes claim.
+/// Limits on the cost of one picture, whatever its bytes claim.
 enum ReadLimits {
     /// The first read: holds the EXIF block, the embedded thumbnail and the frame header of most JPEGs.
     static let headBytes = 64 * 1024
     /// The first read when only the type is asked for.
     static let identifyBytes = 4096
-    /// A later read, where no more is wanted at once; reads that follow on each other grow from it.
+    /// A later read that needs no more at once; consecutive reads grow from it.
     static let stepBytes = 4096
     /// The largest later read into a window.
     static let sideBytes = 64 * 1024
-    /// The most that is looked at in one piece, such as an XMP packet.
+    /// Maximum size of a block that is viewed in one piece, such as an XMP packet.
     static let viewBytesMax = 256 * 1024
-    /// All reads of one picture together.
+    /// Maximum bytes of all reads of one picture together.
     static let totalBytesMax = 1024 * 1024
     static let readsMax = 64
 }
 
-/// The order of the bytes of a number.
+/// The byte order of a number.
 enum ByteOrder {
     case little, big
 }
 
 /// Random access to a source through two windows: its beginning, which stays, and one that moves.
 ///
-/// Everything a reader asks for is checked against the source's length and ``ReadLimits``; what is not there
-/// is nil. Not for use by several threads at once.
+/// Every request is checked against the source's length and ``ReadLimits``; bytes that do not exist are nil. Not for
+/// use by several threads at once.
 final class BoundedReader {
     private let source: any ByteSource
     private let head: UnsafeMutableRawPointer
@@ -37,7 +37,7 @@ final class BoundedReader {
 
     /// The source's length in bytes, below 2^62 so that sums of two offsets cannot overflow.
     let byteCount: UInt64
-    /// Whether offsets here are offsets in the photo itself, not in something unpacked from it.
+    /// Whether offsets here are offsets in the photo itself, not in data unpacked from it.
     let isWholeFile: Bool
 
     init(_ source: any ByteSource, headBytes: Int = ReadLimits.headBytes, isWholeFile: Bool = true) {
@@ -54,7 +54,7 @@ final class BoundedReader {
         side?.deallocate()
     }
 
-    /// Reads and accounts for it; 0 when nothing could be read.
+    /// Reads and counts it against the limits. Returns 0 if nothing could be read.
     private func fill(_ target: UnsafeMutableRawPointer, from offset: UInt64, count: Int) -> Int {
         guard count > 0, readsLeft > 0, bytesLeft >= count else { return 0 }
         readsLeft -= 1
@@ -63,7 +63,7 @@ final class BoundedReader {
         return min(max(done, 0), count)
     }
 
-    /// Where `count` bytes at `offset` lie in memory until the next call; nil when they are not to be had.
+    /// The address of `count` bytes at `offset`, valid until the next call; nil if they are unavailable.
     @inline(__always)
     func locate(_ offset: UInt64, _ count: Int) -> UnsafeRawPointer? {
         if offset <= UInt64(headCount), count <= headCount - Int(offset) {
@@ -91,7 +91,7 @@ final class BoundedReader {
         return sideCount >= count ? UnsafeRawPointer(window) : nil
     }
 
-    /// Lends up to `count` bytes at `offset`, clipped to what there is and to ``ReadLimits/viewBytesMax``.
+    /// Lends up to `count` bytes at `offset`, clipped to the source and to ``ReadLimits/viewBytesMax``.
     func withView<R>(_ offset: UInt64, _ count: UInt64, _ body: (ByteView) -> R?) -> R? {
         guard offset <= byteCount else { return nil }
         let length = Int(min(count, byteCount - offset, UInt64(ReadLimits.viewBytesMax)))

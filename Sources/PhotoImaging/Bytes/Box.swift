@@ -1,13 +1,13 @@
 /// A box of the ISO base media file format, or a QuickTime atom: ISO/IEC 14496-12, 4.2.
 struct Box {
     let type: UInt32
-    /// Its contents, clipped to what holds it.
+    /// Its contents, clipped to its container.
     let body: Region
 
-    /// Boxes at one level that are looked at.
+    /// Maximum number of boxes read at one level.
     private static let boxesMax = 1024
 
-    /// Hands out the boxes of `region` in order, until `body` returns false or they end.
+    /// Calls `body` with the boxes of `region` in order, until it returns false or they end.
     static func forEach(in region: Region, _ body: (Box) -> Bool) {
         var offset: UInt64 = 0
         for _ in 0..<boxesMax {
@@ -40,12 +40,12 @@ struct Box {
         return found
     }
 
-    /// Whether this is a `uuid` box of that identifier; what follows the identifier is then its contents.
+    /// The contents after the identifier if this is a `uuid` box with that identifier; else nil.
     func contents(ofUUID high: UInt64, _ low: UInt64) -> Region? {
         type == fourCC("uuid") && body.u64(0) == high && body.u64(8) == low ? body.from(16) : nil
     }
 
-    /// The XMP packet of a `uuid` box, after XMP specification part 3, 1.2.7.
+    /// The XMP packet of a `uuid` box: XMP specification part 3, 1.2.7.
     var xmp: Region? { contents(ofUUID: 0xBE7A_CFCB_97A9_42E8, 0x9C71_9994_91E3_AFAC) }
 }
 
@@ -54,7 +54,7 @@ struct FileType {
     let major: UInt32
     private let compatible: [UInt32]
 
-    /// Nil when the file does not begin with one.
+    /// Nil if the file does not begin with one.
     init?(_ region: Region) {
         guard region.u32(4) == fourCC("ftyp"), let length = region.u32(0), length >= 12 || length == 0,
             length < 1 << 24, let major = region.u32(8)

@@ -1,22 +1,22 @@
-/// Where a picture's bytes come from: an open photo, a file, or memory.
+/// A source of a picture's bytes: an open photo, a file, or memory.
 ///
-/// The readers ask for little (see ``ReadLimits``) and check all they are given, so that a source may be
-/// hostile in content but is trusted to keep to this contract.
+/// The readers read little (see ``ReadLimits``) and check everything they get: the content may be hostile, but the
+/// source is trusted to keep this contract.
 public protocol ByteSource {
-    /// The length in bytes. It is asked for once, when reading begins.
+    /// The length in bytes. Read once, when reading begins.
     var byteCount: UInt64 { get }
 
     /// Copies bytes from `offset` on into `buffer` and returns how many: fewer than `buffer.count` only at
     /// the end, -1 on an I/O error. Past the end it returns 0.
     func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int
 
-    /// The first bytes from `offset` on that may be other than zeros; nil: all that follow are zeros. What lies before
-    /// them is a hole, and need not be read.
+    /// The first range from `offset` on that may contain bytes other than zeros; nil: only zeros follow. The bytes
+    /// before it are a hole, and need not be read.
     func storedRange(from offset: UInt64) -> Range<UInt64>?
 }
 
 extension ByteSource {
-    /// Of a source that knows of no holes: all that follows.
+    /// For a source that knows of no holes: everything from `offset` on.
     public func storedRange(from offset: UInt64) -> Range<UInt64>? {
         let end = byteCount
         return offset < end ? offset..<end : nil

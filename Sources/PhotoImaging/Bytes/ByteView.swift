@@ -1,7 +1,7 @@
 import Glibc
 
-/// Bytes lent for the length of one closure. Reading outside them gives 0, as if they ended in NULs, so a
-/// scanner needs no check of its own before it looks ahead.
+/// Bytes lent for the length of one closure. Reading outside them gives 0, as if NULs followed them, so a scanner needs
+/// no check of its own before it looks ahead.
 struct ByteView {
     private let base: UnsafeRawPointer
     let count: Int
@@ -26,7 +26,7 @@ struct ByteView {
         return ByteView(base + lower, count: upper - lower)
     }
 
-    /// Where `byte` stands first at or after `index` and before `end`.
+    /// The index of the first `byte` at or after `index` and before `end`.
     func firstIndex(of byte: UInt8, from index: Int, end: Int) -> Int? {
         let end = min(end, count)
         guard index >= 0, index < end else { return nil }
@@ -41,7 +41,7 @@ struct ByteView {
         return memcmp(base + index, text.utf8Start, length) == 0
     }
 
-    /// Whether the bytes at `index` are `text`, ASCII capitals and small letters taken as one.
+    /// Whether the bytes at `index` are `text`, ignoring ASCII case.
     func matchesIgnoringCase(_ text: StaticString, at index: Int) -> Bool {
         let length = text.utf8CodeUnitCount
         guard index >= 0, index <= count, length <= count - index else { return false }
@@ -57,7 +57,7 @@ struct ByteView {
         [UInt8](UnsafeRawBufferPointer(start: base, count: count))
     }
 
-    /// The text before the first NUL, without blanks at its ends; bytes that are not UTF-8 are repaired.
+    /// The text before the first NUL, without blanks at its ends; invalid UTF-8 is repaired.
     var trimmedText: String {
         var end = firstIndex(of: 0, from: 0, end: count) ?? count
         var start = 0

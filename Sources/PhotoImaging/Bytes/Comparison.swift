@@ -6,20 +6,20 @@ public enum Comparison: Sendable {
     case different
     /// One of them could not be read.
     case unreadable
-    /// Ended before it was known.
-    case calledOff
+    /// Cancelled before the outcome was known.
+    case cancelled
 }
 
-/// Bytes that are read from each source at a time.
+/// Maximum bytes read from each source at a time.
 private let pieceBytesMax = 1 << 20
-/// Bytes of work that the smallest read counts as: an extent is read and opened whole.
+/// Bytes of work that the smallest read counts as: an extent is read and decrypted whole.
 private let pieceWorkMin: UInt64 = 16 << 10
 
 /// Compares the bytes of two sources. A hole equals stored zeros; where both have holes nothing is read.
 ///
-/// - Parameter isCalledOff: asked before each piece, with the work done so far, in bytes.
+/// - Parameter isCancelled: called before each piece, with the work done so far, in bytes; true cancels.
 public func compare(
-    _ one: some ByteSource, _ other: some ByteSource, unless isCalledOff: (_ work: UInt64) -> Bool
+    _ one: some ByteSource, _ other: some ByteSource, unless isCancelled: (_ work: UInt64) -> Bool
 ) -> Comparison {
     let end = one.byteCount
     guard other.byteCount == end else { return .different }
@@ -34,9 +34,9 @@ public func compare(
         there.update(other, from: position)
         guard let start = [here.start, there.start].compactMap(\.self).min() else { return .equal }
         let stop = min(end, start + UInt64(count), max(here.end(at: start), there.end(at: start)))
-        // A source that says otherwise breaks its contract.
+        // A source that reports anything else breaks its contract.
         guard start >= position, stop > start else { return .unreadable }
-        if isCalledOff(work) { return .calledOff }
+        if isCancelled(work) { return .cancelled }
         let (a, b) = (left.prefix(Int(stop - start)), right.prefix(Int(stop - start)))
         guard one.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: a)) == a.count,
             other.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: b)) == b.count
@@ -55,7 +55,7 @@ private func areEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) 
     return memcmp(first, second, a.count) == 0
 }
 
-/// The stored range of a source that was found last: asked for again only behind its end.
+/// The stored range of a source that was found last. The next one is requested only behind its end.
 private struct StoredRanges {
     private var range: Range<UInt64>?
     private var hasMore = true
@@ -68,10 +68,10 @@ private struct StoredRanges {
         hasMore = range != nil
     }
 
-    /// The next byte that is stored; nil: none is.
+    /// The next stored byte; nil if there is none.
     var start: UInt64? { range.map { max($0.lowerBound, position) } }
 
-    /// Where what is stored at `offset` ends; 0 where nothing is.
+    /// The end of the stored range that contains `offset`; 0 if it is in a hole.
     func end(at offset: UInt64) -> UInt64 {
         range.map { $0.contains(offset) ? $0.upperBound : 0 } ?? 0
     }

@@ -1,4 +1,4 @@
-/// A part of a source with offsets of its own; the form in which every block of metadata is handed on.
+/// A part of a source with offsets of its own. Every block of metadata is passed on in this form.
 struct Region {
     let reader: BoundedReader
     /// Where the region begins in the reader's source.
@@ -29,18 +29,18 @@ struct Region {
         offset <= count && length <= count - offset
     }
 
-    /// As much of the `length` bytes at `offset` as lies inside.
+    /// The part of the `length` bytes at `offset` that lies inside.
     func clipped(_ offset: UInt64, _ length: UInt64) -> Region {
         let lower = min(offset, count)
         return Region(reader: reader, start: start + lower, count: min(length, count - lower))
     }
 
-    /// All from `offset` on.
+    /// Everything from `offset` on.
     func from(_ offset: UInt64) -> Region {
         clipped(offset, .max)
     }
 
-    /// The `length` bytes at `offset`, or nil when they are not all inside.
+    /// The `length` bytes at `offset`, or nil if they are not all inside.
     func inside(_ offset: UInt64, _ length: UInt64) -> Region? {
         contains(offset, length) ? clipped(offset, length) : nil
     }
@@ -74,13 +74,13 @@ struct Region {
         return reader.withView(start + offset, min(length, count - offset), body)
     }
 
-    /// The same for a reader that has no answer to give.
+    /// The same for a `body` without a result.
     func lend(_ offset: UInt64 = 0, _ length: UInt64 = .max, _ body: (ByteView) -> Void) {
         _ = withView(offset, length) { view -> Void? in body(view) }
     }
 }
 
-/// The four characters of `name` as a number: how the types of boxes and chunks are compared.
+/// The four characters of `name` as a number, the form in which types of boxes and chunks are compared.
 @inline(__always)
 func fourCC(_ name: StaticString) -> UInt32 {
     precondition(name.utf8CodeUnitCount == 4)

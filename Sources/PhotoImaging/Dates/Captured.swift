@@ -1,21 +1,21 @@
-/// When a photo was taken, and how that is known.
+/// The time when a photo was taken, and the source of that time.
 ///
-/// The first of these that is plausible: the sidecar's date, DateTimeOriginal, XMP's and IPTC's date created,
-/// DateTimeDigitized, for video QuickTime's creation date and then the movie header (UTC), the GPS date (UTC), a
-/// date in the file's name, DateTime of IFD0, the file's own time of modification, which is always taken. A wall
-/// clock is never shifted. UTC becomes local by the file's own offset, else by `localOffset`.
+/// The first plausible one of these: the sidecar's date, DateTimeOriginal, XMP's and IPTC's date created,
+/// DateTimeDigitized, for video QuickTime's creation date and then the movie header (UTC), the GPS date (UTC), a date
+/// in the file's name, DateTime of IFD0, the file's own time of modification, which is always accepted. A wall clock is
+/// never shifted. UTC becomes local by the file's own offset, else by `localOffset`.
 ///
-/// Not plausible: before 1826, the oldest photograph there is; what a clock shows that was never set; and more
-/// than a day ahead of now.
+/// Not plausible: before 1826, the year of the oldest photograph; the time of a clock that was never set; and more than
+/// a day ahead of now.
 ///
 /// - Parameters:
-///   - facts: What ``readFacts(_:)`` found.
+///   - facts: The result of ``readFacts(_:)``.
 ///   - fileName: The name's bytes, without directories.
 ///   - modified: The file's mtime in seconds since 1970 UTC.
 ///   - modifiedNanoseconds: Its nanoseconds.
-///   - sidecar: What ``readSidecar(_:)`` found, where there is one.
+///   - sidecar: The result of ``readSidecar(_:)``, if there is a sidecar.
 ///   - now: Seconds since 1970 UTC.
-///   - localOffset: Seconds east of UTC of the mount's time zone at a moment in seconds since 1970 UTC.
+///   - localOffset: The offset of the mount's time zone in seconds east of UTC, at a time in seconds since 1970 UTC.
 public func captured(
     _ facts: MediaFacts, fileName: [UInt8], modified: Int64, modifiedNanoseconds: UInt32 = 0,
     sidecar: Sidecar? = nil, now: Int64, localOffset: (_ utcSeconds: Int64) -> Int
@@ -55,7 +55,7 @@ public func captured(
     return (time, .mtime)
 }
 
-/// Which date is asked first.
+/// The order in which dates are tried.
 private let captureOrder: [DateSource] = [
     .dateTimeOriginal, .xmp, .iptc, .dateTimeDigitized, .quickTimeCreationDate,
     .quickTimeMovieHeader, .gps, .fileName, .dateTime,
@@ -64,13 +64,13 @@ private let captureOrder: [DateSource] = [
 /// Niépce's view from the window at Le Gras.
 private let firstPhotographYear = 1826
 
-/// Where the satellites' time begins: what a receiver says that has not heard one.
+/// The epoch of satellite time: a receiver reports it until it has heard a satellite.
 private let satelliteEpoch = CivilDay(year: 1980, month: 1, day: 6)
 
 /// Whether a clock that was never set, or lost its battery, would show this.
 ///
 /// Clocks count on from the epoch of their firmware: 1904 (QuickTime), 1970 (Unix; seen as 1969-12-31 west of
-/// Greenwich) and 1980 (DOS) are told by the day alone, as hardly any scan is known to be of that very day. Many
+/// Greenwich) and 1980 (DOS) are recognised by the day alone, as hardly any scan is known to be of that very day. Many
 /// cameras begin at 2000-01-01 00:00, a night of which there are real pictures too: only its first hour counts.
 private func isUnsetClock(_ time: CivilTime) -> Bool {
     switch (time.year, time.month, time.day.day) {

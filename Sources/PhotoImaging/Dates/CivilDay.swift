@@ -7,7 +7,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
     /// 1–31.
     public let day: Int
 
-    /// The day, or nil where the calendar has none such.
+    /// The day, or nil if the calendar does not have it.
     public init?(year: Int, month: Int, day: Int) {
         guard (1...9999).contains(year), (1...12).contains(month), day >= 1,
             day <= CivilDay.dayCount(year: year, month: month)
@@ -21,13 +21,13 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
         self.day = day
     }
 
-    /// Reads exactly `YYYY-MM-DD`: the name of a directory in `moments`. Nil for anything else, and for days
-    /// that do not exist.
+    /// Parses exactly `YYYY-MM-DD`: the name of a directory in `moments`. Nil for anything else, and for days that do
+    /// not exist.
     public init?(parsing text: some StringProtocol) {
         self.init(parsing: Array(text.utf8))
     }
 
-    /// Reads exactly `YYYY-MM-DD` from a name's bytes.
+    /// Parses exactly `YYYY-MM-DD` from a name's bytes.
     public init?(parsing bytes: [UInt8]) {
         let dash = UInt8(ascii: "-")
         guard bytes.count == 10, bytes[4] == dash, bytes[7] == dash else { return nil }
@@ -46,7 +46,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
         self.init(year: numbers.0, month: numbers.1, day: numbers.2)
     }
 
-    /// The day so many days after 1970-01-01. Days outside the years 1–9999 become the nearest inside.
+    /// The day `daysSince1970` days after 1970-01-01. Days outside the years 1–9999 become the nearest inside.
     ///
     /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
     public init(daysSince1970: Int64) {
@@ -61,7 +61,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
         self.init(trusted: Int(year), Int(month), Int(dayOfYear - (153 * shifted + 2) / 5 + 1))
     }
 
-    /// Days since 1970-01-01; `days_from_civil` of the same source.
+    /// Days since 1970-01-01, by `days_from_civil` of the same source.
     public var daysSince1970: Int64 {
         let shiftedYear = Int64(month <= 2 ? year - 1 : year)
         let era = shiftedYear / 400

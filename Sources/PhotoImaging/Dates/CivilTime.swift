@@ -1,4 +1,4 @@
-/// A date and time of day as a clock on a wall shows it, without a zone; in the years 1 to 9999.
+/// A date and time of day as a wall clock shows it, without a zone; in the years 1 to 9999.
 public struct CivilTime: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The date.
     public let day: CivilDay
@@ -36,8 +36,8 @@ public struct CivilTime: Sendable, Hashable, Comparable, CustomStringConvertible
         self.nanosecond = nanosecond
     }
 
-    /// What a clock shows `offsetSeconds` east of UTC, so many seconds after 1970-01-01 00:00 UTC. Times outside
-    /// the years 1–9999 become the nearest inside.
+    /// The time on a clock `offsetSeconds` east of UTC, `seconds` after 1970-01-01 00:00 UTC. Times outside the years
+    /// 1–9999 become the nearest inside.
     public init(secondsSince1970 seconds: Int64, offsetSeconds: Int = 0, nanosecond: Int = 0) {
         let offset = Int64(min(max(offsetSeconds, -offsetSecondsMax), offsetSecondsMax))
         let first = CivilDay.firstDay * secondsPerDay
@@ -72,7 +72,7 @@ public struct CivilTime: Sendable, Hashable, Comparable, CustomStringConvertible
         return leftSeconds == rightSeconds ? left.nanosecond < right.nanosecond : leftSeconds < rightSeconds
     }
 
-    /// `YYYY-MM-DD HH:MM:SS`, followed by a fraction where there is one.
+    /// `YYYY-MM-DD HH:MM:SS`, followed by a fraction if there is one.
     public var description: String {
         var text = "\(day) "
         text += CivilDay.digits(hour, 2) + ":" + CivilDay.digits(minute, 2) + ":" + CivilDay.digits(second, 2)

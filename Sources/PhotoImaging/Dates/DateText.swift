@@ -1,14 +1,14 @@
-/// A date that was read from text.
+/// A date parsed from text.
 struct ParsedDate: Equatable {
     var time: CivilTime
-    /// Seconds east of UTC, where the text names a zone.
+    /// Seconds east of UTC, if the text names a zone.
     var offsetSeconds: Int?
 }
 
-/// Reads dates as cameras and programs write them: leniently in form, strictly in being a real day.
+/// Parses dates as cameras and programs write them: leniently in form, but only real days.
 ///
-/// `2004:11:23 18:49:38` is EXIF's form; dashes, slashes, points, a `T`, a missing time, zones and trailing
-/// words are all met with. A time of day that is none (24:00:00) becomes midnight: the day is still told.
+/// `2004:11:23 18:49:38` is EXIF's form; dashes, slashes, points, a `T`, a missing time, zones and trailing words are
+/// all accepted. An invalid time of day (24:00:00) becomes midnight: the day is still known.
 struct DateText {
     private let text: ByteView
     private var index = 0
@@ -118,7 +118,7 @@ struct DateText {
         }
     }
 
-    /// So many digits; with `padded`, a blank or nothing may stand for a leading zero.
+    /// A number of that many digits; with `padded`, a blank or nothing may stand for a leading zero.
     private mutating func number(digits: Int, padded: Bool = false) -> Int? {
         var value = 0
         var seen = 0

@@ -34,7 +34,7 @@ struct FileNameDate {
         return nil
     }
 
-    /// `2024-05-01`, `2024_05_01`, `2024.05.01`, with or without a time behind it.
+    /// `2024-05-01`, `2024_05_01`, `2024.05.01`, with or without a time after it.
     private func separated(at index: Int, length: Int) -> CivilTime? {
         let separator = name[index + 4]
         guard length == 4, isDateSeparator(separator), name[index + 7] == separator,
@@ -45,7 +45,7 @@ struct FileNameDate {
         return time(of: day, at: index + 10)
     }
 
-    /// `20240501_101112`, `20240501101112`, and `20240501` alone where its place says that it is a date.
+    /// `20240501_101112`, `20240501101112`, and `20240501` alone if its position indicates a date.
     private func compact(at index: Int, length: Int) -> CivilTime? {
         guard length == 8 || length == 14 || length == 17,
             let day = CivilDay(year: value(index, 4), month: value(index + 4, 2), day: value(index + 6, 2)),
@@ -61,7 +61,7 @@ struct FileNameDate {
         return found
     }
 
-    /// The time of day behind a date, or midnight where there is none.
+    /// The time of day after a date, or midnight if there is none.
     private func time(of day: CivilDay, at index: Int) -> CivilTime? {
         var start = index
         if name.matches(" at ", at: start) {
@@ -86,7 +86,7 @@ struct FileNameDate {
         return CivilTime(day)
     }
 
-    /// `10.11.12`, `10h11`, or `3.11.12 PM`: only where it says which half of the day may the hour be one digit.
+    /// `10.11.12`, `10h11`, or `3.11.12 PM`. The hour may be one digit only before AM or PM.
     private func clock(of day: CivilDay, hourDigits: Int, minuteAt minute: Int) -> CivilTime? {
         let hasSeconds = isClockSeparator(name[minute + 2]) && digitCount(at: minute + 3) >= 2
         var hour = value(minute - 1 - hourDigits, hourDigits)
@@ -99,7 +99,7 @@ struct FileNameDate {
             day, hour: hour, minute: value(minute, 2), second: hasSeconds ? value(minute + 3, 2) : 0)
     }
 
-    /// Whether it says PM at `index`, behind a blank or macOS' narrow no-break space; nil where neither AM nor PM
+    /// Whether PM stands at `index`, perhaps after a blank or macOS' narrow no-break space; nil if neither AM nor PM
     /// stands there.
     private func isAfternoon(at index: Int) -> Bool? {
         let narrowSpace: StaticString = "\u{202F}"
@@ -119,7 +119,7 @@ struct FileNameDate {
         return CivilTime(secondsSince1970: Int64(count / 1000), nanosecond: count % 1000 * 1_000_000)
     }
 
-    /// Whether eight lone digits at `index` may be a date: they begin the name, or follow a known word.
+    /// Whether eight digits alone at `index` may be a date: they begin the name, or follow a known word.
     private func standsWhereDatesStand(_ index: Int) -> Bool {
         guard index > 0 else { return true }
         var start = index - 1
@@ -131,7 +131,7 @@ struct FileNameDate {
         }
     }
 
-    /// Earlier eight-digit numbers are more likely somebody's count than a day.
+    /// Earlier eight-digit numbers are more likely counters than days.
     private static let compactYearMin = 1970
 
     private static let words: [StaticString] = [
@@ -157,7 +157,7 @@ struct FileNameDate {
         return end - index
     }
 
-    /// The number of `count` (at most 13) digits at `index`, which are there.
+    /// The number of `count` (at most 13) digits at `index`, which must exist.
     private func value(_ index: Int, _ count: Int) -> Int {
         var result = 0
         for position in index..<index + count { result = result * 10 + Int(name[position] & 0x0F) }

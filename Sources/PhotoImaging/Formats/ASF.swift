@@ -1,5 +1,5 @@
-/// Windows Media video: "Advanced Systems Format (ASF) Specification" 1.20.5, with the creation date (UTC) in the
-/// file properties. Sound in the same container is not claimed.
+/// Windows Media video: "Advanced Systems Format (ASF) Specification" 1.20.5, with the creation date (UTC) in the file
+/// properties. Audio in the same container is not identified.
 enum ASFReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         guard region.u64(0) == 0x3026_B275_8E66_CF11, region.u64(8) == 0xA6D9_00AA_0062_CE6C else {
@@ -35,11 +35,11 @@ enum ASFReader: FormatReader {
         }
     }
 
-    /// The header's objects (identifier, length, contents), until `body` returns false or they end.
+    /// Calls `body` with the header's objects (identifier, length, contents), until it returns false or they end.
     private static func forEachObject(_ region: Region, _ body: (Region) -> Bool) {
         var offset: UInt64 = 30
         for _ in 0..<objectsMax {
-            // In the order in which it lies there: a window is read forwards.
+            // In the order of the file, because a window is read forwards.
             guard region.u64(offset) != nil, let length = region.u64(offset + 16, .little), length >= 24,
                 length < 1 << 32
             else { return }
@@ -48,7 +48,7 @@ enum ASFReader: FormatReader {
         }
     }
 
-    /// The size that a video stream's properties give.
+    /// The size in a video stream's properties.
     private static func videoSize(_ object: Region) -> (width: UInt32, height: UInt32)? {
         guard object.u64(0) == 0x9107_DCB7_B7A9_CF11, object.u64(24) == 0xC0EF_19BC_4D5B_CF11,
             let width = object.u32(78, .little), let height = object.u32(82, .little)

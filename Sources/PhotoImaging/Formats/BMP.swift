@@ -1,6 +1,6 @@
-/// Windows bitmaps. They say nothing but their size.
+/// Windows bitmaps. Their only metadata is their size.
 enum BMPReader: FormatReader {
-    /// The lengths that the second header has had since OS/2.
+    /// The lengths of the second header since OS/2.
     private static let headerBytes: Set<UInt32> = [12, 40, 52, 56, 64, 108, 124]
 
     static func identify(_ region: Region) -> MediaType? {

@@ -43,7 +43,7 @@ enum CR3Reader: FormatReader {
         }
     }
 
-    /// A JPEG behind a header whose length differs between versions.
+    /// A JPEG after a header whose length differs between versions.
     private static func addPreview(_ body: Region, _ facts: inout MediaFacts) {
         let starts = stride(from: UInt64(8), through: 32, by: 2)
         guard let start = starts.first(where: { body.u32($0).map { $0 >> 8 } == 0xFFD8FF }) else { return }

@@ -12,7 +12,7 @@ enum CRWReader: FormatReader {
         }
     }
 
-    /// How deep heaps may lie in each other; a real file has three levels.
+    /// Maximum nesting of heaps; a real file has three levels.
     private static let depthMax = 6
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
@@ -25,7 +25,7 @@ enum CRWReader: FormatReader {
 /// A heap of records, and the heaps in it.
 private struct CIFFHeap {
     let order: ByteOrder
-    /// Heaps may point at each other at will: what counts is how many records are read in all.
+    /// Heaps may point at each other at will, so the records of all heaps together are limited.
     private var recordsLeft = 2048
 
     init(order: ByteOrder) {
@@ -45,7 +45,7 @@ private struct CIFFHeap {
             guard let tag = heap.u16(record, order), let length = heap.u32(record + 2, order),
                 let offset = heap.u32(record + 6, order)
             else { return }
-            // Bits 15 and 14 say that the value is in the record itself.
+            // Bits 15 and 14 tell whether the value is in the record itself.
             let body =
                 tag & 0xC000 == 0x4000
                 ? heap.inside(record + 2, 8) : heap.inside(UInt64(offset), UInt64(length))

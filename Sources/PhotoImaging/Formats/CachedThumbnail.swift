@@ -1,7 +1,7 @@
-/// Of which file a thumbnail is that a file manager keeps: the URI in its text `Thumb::URI`, which stands in front of
-/// the pixels (Thumbnail Managing Standard 0.9, section "Thumbnail Attributes"). Nil for all else.
+/// The URI of the original of a file manager's thumbnail: its text `Thumb::URI`, which stands before the pixels
+/// (Thumbnail Managing Standard 0.9, section "Thumbnail Attributes"). Nil for anything else.
 ///
-/// GLib's programs write it as it is; Qt's pack what is longer than 40 characters.
+/// GLib's programs write it uncompressed; Qt's compress texts of more than 40 characters.
 public func thumbnailURI(in source: some ByteSource) -> [UInt8]? {
     let region = Region(BoundedReader(source, headBytes: ReadLimits.identifyBytes))
     guard PNGReader.identify(region) != nil else { return nil }
@@ -20,5 +20,5 @@ public func thumbnailURI(in source: some ByteSource) -> [UInt8]? {
     return nil
 }
 
-/// Chunks in front of the pixels; real thumbnails have about ten.
+/// Maximum number of chunks before the pixels; real thumbnails have about ten.
 private let chunksMax = 64

@@ -1,12 +1,12 @@
-/// One family of formats: how to know it, and how to read its facts. To add a format, write one file with a
-/// reader and name it in ``formatReaders``.
+/// One family of formats: how to identify it, and how to read its facts. To add a format, write one file with a reader
+/// and list it in ``formatReaders``.
 protocol FormatReader: SendableMetatype {
-    /// The type of what is in `region`, or nil when it is not of this family. It looks at the first
-    /// ``ReadLimits/identifyBytes`` bytes, and at little else.
+    /// The type of the data in `region`, or nil if it is not of this family. Reads the first
+    /// ``ReadLimits/identifyBytes`` bytes, and little else.
     static func identify(_ region: Region) -> MediaType?
 
-    /// Adds what can be found to `facts`, whose type `identify` has answered. Damage ends the reading, never
-    /// the program; what was found till then stays.
+    /// Adds the facts that it finds to `facts`, whose type is the answer of `identify`. Damage ends the reading, never
+    /// the program; facts found before it stay.
     static func read(_ region: Region, into facts: inout MediaFacts)
 }
 
@@ -17,7 +17,7 @@ let formatReaders: [any FormatReader.Type] = [
     AVIReader.self, MatroskaReader.self, MPEGTSReader.self, MPEGPSReader.self, ASFReader.self, PSDReader.self,
 ]
 
-/// What the bytes are, by themselves alone: nil when they are no picture and no video. A read of 4 KiB; TIFF-based
+/// The type of a picture or video, from its bytes alone; nil if they are neither. Costs a read of 4 KiB; TIFF-based
 /// formats whose first directory lies elsewhere cost a second one, hostile bytes at most 20.
 public func identifyMedia(_ source: some ByteSource) -> MediaType? {
     let region = Region(BoundedReader(source, headBytes: ReadLimits.identifyBytes))
@@ -27,8 +27,8 @@ public func identifyMedia(_ source: some ByteSource) -> MediaType? {
     return nil
 }
 
-/// What a picture or video says about itself; nil when the bytes are neither. Hostile bytes cost at most
-/// 1 MiB of reading, in at most 64 reads, and bounded memory; a common JPEG costs one read of 64 KiB.
+/// The metadata of a picture or video; nil if the bytes are neither. Hostile bytes cost at most 1 MiB of reading, in at
+/// most 64 reads, and bounded memory; a common JPEG costs one read of 64 KiB.
 public func readFacts(_ source: some ByteSource) -> MediaFacts? {
     let region = Region(BoundedReader(source))
     for reader in formatReaders {

@@ -16,7 +16,7 @@ enum GIFReader: FormatReader {
             switch region.u8(offset) {
             case 0x21:
                 if region.u8(offset + 1) == 0xFF, region.matches("XMP DataXMP", at: offset + 3) {
-                    // The packet is not cut into sub-blocks; the scanner finds its own way.
+                    // The packet is not split into sub-blocks, so the scanner gets everything from here on.
                     XMPScanner.scan(region.from(offset + 14), into: &facts)
                     return
                 }

@@ -24,7 +24,7 @@ enum HEIFReader: FormatReader {
     }
 }
 
-/// The items of a `meta` box, as far as they are metadata or the primary picture.
+/// The items of a `meta` box that are metadata or the primary picture.
 struct HEIFMeta {
     private enum ItemKind {
         case exif, xmp
@@ -58,7 +58,7 @@ struct HEIFMeta {
         self.file = file
     }
 
-    /// Collects the boxes first: which item is the primary one must be known before its properties are.
+    /// Collects the boxes first: the primary item must be known before its properties are read.
     mutating func read(_ meta: Region) {
         var information: Region?
         var locations: Region?
@@ -143,7 +143,7 @@ struct HEIFMeta {
         }
     }
 
-    /// The first extent; metadata in several pieces is unknown in the wild.
+    /// The first extent. Metadata in several extents is unknown in practice.
     private func region(_ method: UInt16, _ base: UInt64, _ start: UInt64, _ length: UInt64) -> Region? {
         let (offset, overflow) = base.addingReportingOverflow(start)
         guard !overflow, let holder = method == 1 ? itemData : method == 0 ? file : nil,
@@ -182,7 +182,7 @@ struct HEIFMeta {
         associations = indices
     }
 
-    /// The properties of the primary item, in the order in which they are applied, counted from 1.
+    /// The properties of the primary item, counted from 1, in the order in which they are applied.
     private func associations(_ body: Region) -> [Int] {
         guard let primary, let version = body.u8(0), let flags = body.u8(3), let count = body.u32(4),
             count <= HEIFMeta.itemsMax
@@ -208,7 +208,7 @@ struct HEIFMeta {
         return []
     }
 
-    /// Adds what was found to `facts`.
+    /// Adds the collected facts to `facts`.
     func finish(_ facts: inout MediaFacts) {
         finishPicture(&facts)
         let orientation = facts.orientation
@@ -253,7 +253,7 @@ struct HEIFMeta {
     }
 }
 
-/// Turns and flips, one after the other, and the EXIF orientation that does the same.
+/// A sequence of turns and flips, and the EXIF orientation with the same effect.
 struct Upright {
     private var isMirrored = false
     private var quarters = 0

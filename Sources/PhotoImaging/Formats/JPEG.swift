@@ -5,7 +5,7 @@ enum JPEGReader: FormatReader {
         region.u16(0) == 0xFFD8 && region.u8(2) == 0xFF ? .jpeg : nil
     }
 
-    /// Garbage between segments that is skipped, in bytes.
+    /// Maximum garbage between segments that is skipped, in bytes.
     private static let garbageBytesMax: UInt64 = 4096
     private static let segmentsMax = 512
 
@@ -34,7 +34,7 @@ enum JPEGReader: FormatReader {
         }
     }
 
-    /// The next marker's second byte; `offset` then stands behind it.
+    /// The next marker's second byte. Moves `offset` behind it.
     private static func marker(_ region: Region, from offset: inout UInt64) -> UInt8? {
         let end = offset + garbageBytesMax
         while offset < end {
@@ -55,7 +55,7 @@ enum JPEGReader: FormatReader {
 
     private static func readAPP1(_ body: Region, _ hasEXIF: inout Bool, _ facts: inout MediaFacts) {
         if body.matches("Exif\0") {
-            // The first block is the camera's; a second one is some program's.
+            // The first block is the camera's; a second one was added by some program.
             guard !hasEXIF else { return }
             hasEXIF = EXIFScanner.scan(body.from(6), into: &facts) != nil
         } else if body.matches("http://ns.adobe.com/xap/1.0/\0") {

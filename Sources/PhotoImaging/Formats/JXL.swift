@@ -1,4 +1,4 @@
-/// JPEG XL: ISO/IEC 18181-1 (codestream) and 18181-2 (boxes `Exif` and `xml `; packed ones are left alone).
+/// JPEG XL: ISO/IEC 18181-1 (codestream) and 18181-2 (boxes `Exif` and `xml `; compressed ones are ignored).
 enum JXLReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         isContainer(region) || (region.u16(0) == 0xFF0A && region.count >= 12) ? .jxl : nil
@@ -46,7 +46,7 @@ enum JXLReader: FormatReader {
     }
 }
 
-/// At most 64 bits, which two sizes of 30 bits and their selectors just exceed: such a width reads as cut.
+/// At most 64 bits. Two sizes of 30 bits with their selectors just exceed that: such a width is truncated.
 private struct JXLBits {
     private var bits: UInt64
 

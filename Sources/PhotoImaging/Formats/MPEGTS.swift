@@ -1,7 +1,7 @@
 /// MPEG transport streams, as AVCHD camcorders write them, with or without a time stamp before each packet.
 ///
-/// The date is in the first picture's supplemental enhancement information: "MDPM" entries of Sony's and
-/// Panasonic's making, in binary-coded decimals. Source: exiftool's `H264.pm`.
+/// The date is in the first picture's supplemental enhancement information: "MDPM" entries of Sony and Panasonic, in
+/// binary-coded decimals. Source: exiftool's `H264.pm`.
 enum MPEGTSReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         for (start, step) in [(UInt64(0), UInt64(188)), (4, 192)] {
@@ -50,7 +50,7 @@ enum MPEGTSReader: FormatReader {
     }
 }
 
-/// Bytes of a NAL unit without the 3 that stands behind each pair of zeros: ITU-T H.264, 7.4.1.
+/// Bytes of a NAL unit without the 3 that follows each pair of zeros: ITU-T H.264, 7.4.1.
 private struct EmulationPrevention {
     private let view: ByteView
     private var index: Int

@@ -1,4 +1,4 @@
-/// Matroska and WebM (RFC 9559): DateUTC of the segment's information, and the picture track's size.
+/// Matroska and WebM (RFC 9559): DateUTC of the segment's information, and the video track's size.
 enum MatroskaReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         guard region.u32(0) == 0x1A45_DFA3 else { return nil }
@@ -10,7 +10,7 @@ enum MatroskaReader: FormatReader {
 
     private static let elementsMax = 64
     private static let depthMax = 5
-    /// From 1970 to 2001, where Matroska's time begins.
+    /// Seconds from 1970 to 2001, Matroska's epoch.
     private static let epochSeconds: Int64 = 978_307_200
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
@@ -59,7 +59,7 @@ enum MatroskaReader: FormatReader {
         }
     }
 
-    /// A number whose first set bit tells its length in bytes. All ones mean an unknown length.
+    /// A number whose first set bit gives its length in bytes. All ones mean an unknown length.
     private static func number(_ region: Region, _ offset: inout UInt64, keepsMarker: Bool) -> UInt64? {
         guard let first = region.u8(offset), first != 0 else { return nil }
         let length = first.leadingZeroBitCount + 1

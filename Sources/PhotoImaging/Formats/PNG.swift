@@ -1,17 +1,17 @@
-/// PNG, third edition (W3C 2025): the eXIf chunk, XMP in iTXt, and ImageMagick's and exiftool's raw profiles in
-/// text chunks. Other texts, such as `Creation Time`, say when the file was made, not the picture.
+/// PNG, third edition (W3C 2025): the eXIf chunk, XMP in iTXt, and ImageMagick's and exiftool's raw profiles in text
+/// chunks. Other texts, such as `Creation Time`, tell when the file was made, not the picture.
 enum PNGReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         region.u64(0) == 0x8950_4E47_0D0A_1A0A ? .png : nil
     }
 
-    /// Chunks that are followed one by one.
+    /// Maximum number of chunks that are read one by one.
     private static let chunksMax = 64
-    /// Image chunks in a row, behind which only the file's end is looked at.
+    /// Maximum number of image chunks; after more, only the file's end is searched.
     private static let imageChunksMax = 3
-    /// Texts that are read, as they may unpack to much; a real file has one or two.
+    /// Maximum number of texts that are read, as they may decompress to much; a real file has one or two.
     private static let textsMax = 6
-    /// What is looked at of the end: metadata behind many image chunks.
+    /// Bytes of the file's end that are searched for metadata behind many image chunks.
     private static let tailBytes: UInt64 = 64 * 1024
 
     static func read(_ region: Region, into facts: inout MediaFacts) {
@@ -48,7 +48,7 @@ enum PNGReader: FormatReader {
         return chunk.end
     }
 
-    /// Where, near the end, a run of chunks begins that starts with metadata and ends exactly with the file.
+    /// The offset, near the end, of a run of chunks that starts with metadata and ends with IEND.
     private static func lastChunks(_ region: Region, from offset: UInt64) -> UInt64? {
         guard region.count > offset else { return nil }
         let start = max(offset, region.count - min(region.count, tailBytes))
@@ -85,18 +85,18 @@ enum PNGReader: FormatReader {
     }
 }
 
-/// One of the parts a PNG consists of: length, type, body and a checksum, which is not looked at.
+/// A chunk of a PNG: length, type, body and a checksum, which is ignored.
 struct PNGChunk {
     let type: UInt32
-    /// Cut where the file ends.
+    /// Clipped at the file's end.
     let body: Region
-    /// Where the next one begins.
+    /// The offset of the next chunk.
     let end: UInt64
 
-    /// Where the first one of a file begins.
+    /// The offset of a file's first chunk.
     static let firstOffset: UInt64 = 8
 
-    /// Nil where there is none.
+    /// Nil if there is none.
     init?(_ region: Region, at offset: UInt64) {
         guard let length = region.u32(offset), let type = region.u32(offset + 4), length < 1 << 31 else {
             return nil
@@ -109,7 +109,7 @@ struct PNGChunk {
 
 /// PNG's three kinds of text chunks.
 enum PNGText {
-    /// Whether the text was one of those that are read.
+    /// Reads a text chunk. Returns whether its keyword is one of those that are read.
     static func read(_ body: Region, _ type: UInt32, into facts: inout MediaFacts) -> Bool {
         guard let text = contents(body, type) else { return false }
         switch text.keyword {
@@ -128,7 +128,7 @@ enum PNGText {
         var value: Region
     }
 
-    /// The keyword and the text, unpacked where it is packed; nil for keywords nobody asks for.
+    /// The keyword and the text, decompressed if it is compressed; nil for other keywords.
     static func contents(_ body: Region, _ type: UInt32) -> Text? {
         guard let keyword = body.withView(0, 80, keyword) else { return nil }
         let start = UInt64(keyword.utf8.count) + 1
@@ -139,7 +139,7 @@ enum PNGText {
             return body.u8(start) == 0 ? unpacked(keyword, body.from(start + 1)) : nil
         default:
             guard let isPacked = body.u8(start) else { return nil }
-            // Behind two flags stand a language and a translated keyword, each ended by NUL.
+            // Two flags are followed by a language and a translated keyword, each ended by NUL.
             let value = body.withView(start + 2, 1024) { view -> UInt64? in
                 guard let first = view.firstIndex(of: 0, from: 0, end: view.count),
                     let second = view.firstIndex(of: 0, from: first + 1, end: view.count)
@@ -202,7 +202,7 @@ enum PNGText {
         }
     }
 
-    /// What a profile holds is told by its first bytes; its keyword is not to be relied on.
+    /// The first bytes tell the kind of a profile; its keyword is not reliable.
     private static func readProfile(_ bytes: [UInt8], into facts: inout MediaFacts) {
         let region = Region(unpacked: bytes)
         if region.matches("Exif\0\0") {

@@ -1,10 +1,10 @@
 /// QuickTime movies and MP4: Apple's "QuickTime File Format" and ISO/IEC 14496-12.
 enum QuickTimeReader: FormatReader {
-    /// Sound in the same clothes.
+    /// Audio in the same container.
     private static let soundBrands: Set<UInt32> = [
         fourCC("M4A "), fourCC("M4B "), fourCC("M4P "), fourCC("F4A "), fourCC("F4B "), fourCC("aax "),
     ]
-    /// Pictures that other readers claim, or nobody does.
+    /// Pictures that other readers identify, or none does.
     private static let otherBrands: Set<UInt32> = [
         fourCC("crx "), fourCC("jxl "), fourCC("jp2 "), fourCC("jpx "),
     ]
@@ -66,7 +66,7 @@ enum QuickTimeReader: FormatReader {
         guard let created = body.u8(0) == 1 ? body.u64(4) : body.u32(4).map(UInt64.init), created != 0,
             created < 1 << 40
         else { return }
-        // Some programs count from 1970; read as 1904's, their times would lie before any video.
+        // Some programs count from 1970; counted from 1904, their times would lie before any video.
         let seconds = created >= epochSeconds ? created - epochSeconds : created
         facts.add(
             DateCandidate(
@@ -74,7 +74,7 @@ enum QuickTimeReader: FormatReader {
         )
     }
 
-    /// The size of the largest track, and how its matrix turns it.
+    /// The size of the largest track, and the rotation in its matrix.
     private static func readTrack(_ track: Region, _ facts: inout MediaFacts) {
         guard let header = Box.first("tkhd", in: track) else { return }
         let matrix: UInt64 = header.u8(0) == 1 ? 52 : 40
@@ -91,7 +91,7 @@ enum QuickTimeReader: FormatReader {
         }
     }
 
-    /// International text atoms: a length, a language, the text; and, of iTunes' making, a `meta` box.
+    /// International text atoms: a length, a language, the text; and iTunes' `meta` box.
     private static func readUserData(_ body: Region, _ facts: inout MediaFacts) {
         Box.forEach(in: body) { box in
             switch box.type {
@@ -108,7 +108,7 @@ enum QuickTimeReader: FormatReader {
         }
     }
 
-    /// Longer names of places are none.
+    /// A longer string is not the name of a place.
     private static let placeNameBytesMax: UInt64 = 256
 
     /// 3GPP's location (TS 26.244, 8.3): language, name, role, then degrees east and north as 16.16 numbers.
@@ -131,7 +131,7 @@ enum QuickTimeReader: FormatReader {
 
 /// The `meta` box of QuickTime (keys by name) and of iTunes (keys by four letters).
 enum QuickTimeMetadata {
-    /// What is wanted of it.
+    /// The fields that are read.
     enum Field {
         case creationDate, place, make, model, contentIdentifier
 

@@ -1,5 +1,5 @@
 /// Fujifilm's raw format: a header in big-endian order that points to a whole JPEG with EXIF, often a smaller picture,
-/// and to a directory that knows the raw picture's size.
+/// and to a directory with the raw picture's size.
 ///
 /// Source: libopenraw, "Fujifilm RAF file format"; exiftool's `FujiFilm.pm`.
 enum RAFReader: FormatReader {

@@ -1,10 +1,10 @@
-/// TIFF 6.0, BigTIFF, and the raw formats that are TIFF within: DNG, CR2, NEF, ARW, ORF, RW2, PEF, SRW.
+/// TIFF 6.0, BigTIFF, and the raw formats that are based on TIFF: DNG, CR2, NEF, ARW, ORF, RW2, PEF, SRW.
 enum TIFFReader: FormatReader {
     static func identify(_ region: Region) -> MediaType? {
         guard let tiff = TIFFStructure(region) else { return nil }
         switch region.u16(2, tiff.order) {
         case 0x0055: return .rw2
-        // Olympus' magic numbers are letters: a text could begin so, but not go on so.
+        // Olympus' magic numbers are letters: a text could begin with them, but not continue like this.
         case 0x4F52, 0x5352: return tiff.firstDirectory <= ReadLimits.identifyBytes ? .orf : nil
         default: break
         }
@@ -12,11 +12,11 @@ enum TIFFReader: FormatReader {
         return rawType(tiff) ?? .tiff
     }
 
-    /// The raw formats that only their tags tell from TIFF.
+    /// The raw formats that differ from TIFF only in their tags.
     private static func rawType(_ tiff: TIFFStructure) -> MediaType? {
         var isDNG = false
         var isRaw = false
-        // Its text may lie far off: read once, when the directory is done with.
+        // Its text may be far away: read once, after the directory.
         var maker: TIFFStructure.Entry?
         _ = tiff.forEachEntry(at: tiff.firstDirectory) { entry in
             switch entry.tag {

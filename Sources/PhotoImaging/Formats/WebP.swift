@@ -31,7 +31,7 @@ enum WebPReader: FormatReader {
         }
     }
 
-    /// Padding between chunks, which some programs leave; chunks begin at even offsets.
+    /// The offset behind the padding that some programs leave between chunks; chunks begin at even offsets.
     private static func behindZeros(_ region: Region, _ offset: UInt64) -> UInt64? {
         region.withView(offset, paddingBytesMax) { view in
             (0..<view.count).first { view[$0] != 0 }.map { offset + UInt64($0) & ~1 }

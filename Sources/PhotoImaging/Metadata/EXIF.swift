@@ -1,6 +1,6 @@
-/// Gathers facts from the directories of an EXIF block or a TIFF-based file: EXIF 3.0, TIFF/EP, DNG 1.7.
+/// Collects facts from the directories of an EXIF block or a TIFF-based file: EXIF 3.0, TIFF/EP, DNG 1.7.
 struct EXIFScanner {
-    /// What a directory is about.
+    /// The subject of a directory.
     enum Directory {
         /// The first, of the picture itself.
         case main
@@ -14,7 +14,7 @@ struct EXIFScanner {
 
     private let tiff: TIFFStructure
     private var visited: [UInt64] = []
-    /// Directories still to be read; found while reading others.
+    /// Directories still to be read, found while reading others.
     private var pending: [(offset: UInt64, directory: Directory)] = []
 
     private var dates = DateFields()
@@ -23,7 +23,7 @@ struct EXIFScanner {
     private var pictures: [Picture] = []
     private var orientation: UInt64?
     private var makerNote: TIFFStructure.Entry?
-    /// Where the directories say that the XMP packet, IPTC records and Photoshop's resources are.
+    /// The XMP packet, IPTC records and Photoshop's resources to which the directories point.
     private(set) var packets: [(kind: PacketKind, region: Region)] = []
     /// The Panasonic raw's embedded JPEG, which carries EXIF of its own.
     private(set) var embeddedJPEG: Region?
@@ -33,7 +33,7 @@ struct EXIFScanner {
         case xmp, iptc, photoshop
     }
 
-    /// What a directory says of the picture that it describes.
+    /// A directory's description of its picture.
     private struct Picture {
         var directory: Directory
         var subfileType: UInt64?
@@ -58,7 +58,7 @@ struct EXIFScanner {
         var modifiedOffset: Int?
     }
 
-    /// What raw formats say of the full picture besides its directory.
+    /// The size of the full picture in raw formats, as given outside its directory.
     private struct FrameFields {
         /// PixelXDimension and PixelYDimension.
         var width: UInt64?
@@ -76,12 +76,12 @@ struct EXIFScanner {
         var secondOfDay: Double?
     }
 
-    /// Directories in one block; a real one has fewer than ten, a raw file a few more.
+    /// Maximum number of directories in one block; a real one has fewer than ten, a raw file a few more.
     private static let directoriesMax = 24
     private static let packetsMax = 6
 
-    /// Reads the block at the beginning of `region` into `facts`. Without a TIFF header there it does nothing and
-    /// returns nil.
+    /// Reads the block at the beginning of `region` into `facts`. Returns nil, and does nothing, if there is no TIFF
+    /// header.
     static func scan(_ region: Region, root: Directory = .main, into facts: inout MediaFacts) -> EXIFScanner?
     {
         guard let tiff = TIFFStructure(region) else { return nil }
@@ -142,7 +142,8 @@ struct EXIFScanner {
         if pending.count < 2 * EXIFScanner.directoriesMax { pending.append((offset, directory)) }
     }
 
-    /// Previews wait until the directories with dates are read; hostile files name more than is ever looked at.
+    /// Adds a preview, which waits until the directories with dates are read. Hostile files name more than are ever
+    /// read.
     private mutating func addPending(_ offset: UInt64, _ directory: Directory) {
         if pending.count < EXIFScanner.directoriesMax { pending.insert((offset, directory), at: 0) }
     }
@@ -206,7 +207,7 @@ struct EXIFScanner {
         }
     }
 
-    /// Degrees, minutes and seconds, or hours, minutes and seconds.
+    /// Degrees of three fractions, degrees, minutes and seconds; or hours in the same way.
     private func degrees(_ entry: TIFFStructure.Entry) -> Double? {
         guard let whole = tiff.fraction(entry, at: 0) else { return nil }
         let minutes = tiff.fraction(entry, at: 1) ?? 0
@@ -249,7 +250,7 @@ struct EXIFScanner {
             facts.setPlace(latitude: south ? -latitude : latitude, longitude: west ? -longitude : longitude)
         }
         guard let date = gps.date else { return }
-        // A date without a time of day has no moment that could be moved into another zone.
+        // A date without a time of day is not a moment that could be moved into another zone.
         let second = gps.secondOfDay.flatMap { $0 >= 0 && $0 < Double(secondsPerDay) ? Int($0) : nil }
         let time = second.flatMap {
             CivilTime(date.time.day, hour: $0 / 3600, minute: $0 % 3600 / 60, second: $0 % 60)
@@ -257,7 +258,7 @@ struct EXIFScanner {
         facts.add(DateCandidate(source: .gps, time: time ?? date.time, isUTC: time != nil))
     }
 
-    /// The size is that of the full picture, which in raw formats is one of the main directory's children.
+    /// Sets the size of the full picture, which in raw formats is one of the main directory's children.
     private func addSize(_ facts: inout MediaFacts) {
         guard facts.type == .tiff || facts.type.isRaw else { return }
         if let size = fullSize(facts.type) {
@@ -272,7 +273,7 @@ struct EXIFScanner {
         }
     }
 
-    /// The size of raw formats whose directories give only the previews'.
+    /// The size of raw formats whose directories give only the sizes of previews.
     private func fullSize(_ type: MediaType) -> (width: UInt64, height: UInt64)? {
         switch type {
         case .cr2:
@@ -307,10 +308,10 @@ struct EXIFScanner {
     }
 }
 
-/// The one thing wanted of a maker note: Apple's content identifier, which joins a Live Photo's halves.
+/// The only field read from a maker note: Apple's content identifier, which joins a Live Photo's halves.
 ///
-/// Source: exiftool's `Apple.pm`: "Apple iOS\0", version, byte order, a directory whose offsets count from the
-/// note's beginning; tag 0x0011.
+/// Source: exiftool's `Apple.pm`: "Apple iOS\0", version, byte order, a directory whose offsets count from the note's
+/// beginning; tag 0x0011.
 enum AppleMakerNote {
     static func scan(_ block: Region, _ entry: TIFFStructure.Entry, into facts: inout MediaFacts) {
         guard facts.contentIdentifier == nil, let note = block.inside(entry.offset, entry.byteCount),

@@ -1,7 +1,7 @@
 /// The date created of IPTC's Information Interchange Model 4.2 (datasets 2:55, `CCYYMMDD`, and 2:60,
 /// `HHMMSS±HHMM`), as Photoshop's image resources or a TIFF tag carry it.
 enum IPTCScanner {
-    /// Datasets and resources that are looked at.
+    /// Maximum number of datasets or resources that are read.
     private static let recordsMax = 512
 
     /// Photoshop's image resources: `8BIM`, number, padded name, length, padded data. 0x0404 is IPTC, 0x0422

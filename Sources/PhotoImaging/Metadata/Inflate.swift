@@ -1,7 +1,7 @@
-/// Unpacks a zlib stream (RFC 1950 and 1951) of a picture's metadata, up to a limit.
+/// Decompresses a zlib stream (RFC 1950 and 1951) of a picture's metadata, up to a limit.
 ///
-/// Checksums are not compared: a wrong date is no worse for having been right once. Bytes after an error, or
-/// beyond the limit, are left out.
+/// Checksums are not compared: a wrong date is no worse for having been right once. Bytes after an error, or beyond the
+/// limit, are left out.
 struct Inflate {
     private let input: ByteView
     private var position: Int
@@ -10,7 +10,7 @@ struct Inflate {
     private var output: [UInt8] = []
     private let limit: Int
 
-    /// The stream's contents as far as they could be had; nil when it does not begin like a zlib stream.
+    /// The stream's contents as far as they can be decompressed; nil if it does not begin like a zlib stream.
     static func unpack(_ input: ByteView, limit: Int = ReadLimits.viewBytesMax) -> [UInt8]? {
         guard input.count > 2, input[0] & 0x0F == 8, input[1] & 0x20 == 0,
             (Int(input[0]) << 8 | Int(input[1])) % 31 == 0
@@ -26,7 +26,7 @@ struct Inflate {
         position = 2
     }
 
-    /// `count` (at most 16) bits; nil at the end.
+    /// The next `count` (at most 16) bits; nil at the end.
     private mutating func take(_ count: Int) -> Int? {
         while bitCount < count {
             guard position < input.count else { return nil }
@@ -40,7 +40,7 @@ struct Inflate {
         return value
     }
 
-    /// Unpacks one block; false when it was the last or the stream cannot be read on.
+    /// Decompresses one block. Returns false if it was the last or the stream cannot be read further.
     private mutating func block() -> Bool {
         guard let last = take(1), let kind = take(2) else { return false }
         let done: Bool
@@ -165,12 +165,12 @@ struct Inflate {
     ]
 }
 
-/// A canonical Huffman code (RFC 1951, 3.2.2): how many codes there are of each length, and their symbols in order.
+/// A canonical Huffman code (RFC 1951, 3.2.2): the number of codes of each length, and their symbols in order.
 private struct HuffmanCode {
     private(set) var counts = [UInt16](repeating: 0, count: 16)
     private(set) var symbols: [UInt16]
 
-    /// Nil when more codes are claimed than fit.
+    /// Nil if there are more codes than fit.
     init?(_ lengths: [UInt8]) {
         for length in lengths { counts[Int(length)] += 1 }
         counts[0] = 0

@@ -1,17 +1,17 @@
-/// The directories of a TIFF file or EXIF block: TIFF 6.0, BigTIFF, and the headers that Panasonic and Olympus
-/// put in the place of TIFF's own.
+/// The directories of a TIFF file or EXIF block: TIFF 6.0, BigTIFF, and the headers that Panasonic and Olympus use
+/// instead of TIFF's own.
 struct TIFFStructure {
-    /// Where offsets count from.
+    /// Offsets count from its beginning.
     let region: Region
     let order: ByteOrder
     let isBig: Bool
     /// The offset of the first directory.
     let firstDirectory: UInt64
 
-    /// More entries than any real directory holds are the sign of a damaged one.
+    /// A directory with more entries is damaged: no real one has as many.
     static let entriesMax: UInt64 = 4096
 
-    /// Nil when the region does not begin with a TIFF header.
+    /// Nil if the region does not begin with a TIFF header.
     init?(_ region: Region) {
         guard let mark = region.u16(0), mark == 0x4949 || mark == 0x4D4D else { return nil }
         let order: ByteOrder = mark == 0x4949 ? .little : .big
@@ -45,13 +45,13 @@ struct TIFFStructure {
         let tag: UInt16
         let type: UInt16
         let count: UInt64
-        /// Where the value's bytes are, in the structure's region.
+        /// The offset of the value's bytes in the structure's region.
         let offset: UInt64
         let byteCount: UInt64
     }
 
-    /// Hands out a directory's readable entries and returns the next directory's offset, 0 for none.
-    /// Nil when there is no directory at `offset`.
+    /// Calls `body` with a directory's readable entries and returns the next directory's offset, 0 for none. Nil if
+    /// there is no directory at `offset`.
     func forEachEntry(at offset: UInt64, _ body: (Entry) -> Void) -> UInt64? {
         let countBytes: UInt64 = isBig ? 8 : 2
         let entryBytes: UInt64 = isBig ? 20 : 12
@@ -68,7 +68,7 @@ struct TIFFStructure {
         return wide(position) ?? 0
     }
 
-    /// A count or an offset: of 64 bits in BigTIFF, else of 32.
+    /// A count or an offset: 64 bits in BigTIFF, else 32.
     private func wide(_ position: UInt64) -> UInt64? {
         isBig ? region.u64(position, order) : region.u32(position, order).map(UInt64.init)
     }
@@ -99,7 +99,7 @@ struct TIFFStructure {
         }
     }
 
-    /// The value at `index` as a number, if it is a whole one.
+    /// The value at `index`, if it is an integer.
     func integer(_ entry: Entry, at index: UInt64 = 0) -> UInt64? {
         guard index < entry.count else { return nil }
         switch entry.type {
@@ -111,7 +111,7 @@ struct TIFFStructure {
         }
     }
 
-    /// The value at `index` as an unsigned or signed fraction; nil when it is divided by zero.
+    /// The value at `index` as an unsigned or signed fraction; nil if its denominator is zero.
     func fraction(_ entry: Entry, at index: UInt64) -> Double? {
         guard entry.type == 5 || entry.type == 10, index < entry.count,
             let above = region.u32(entry.offset + 8 * index, order),
@@ -128,7 +128,7 @@ struct TIFFStructure {
         return region.withView(entry.offset, min(entry.byteCount, max)) { body($0) }
     }
 
-    /// A text; nil when it is empty.
+    /// A text; nil if it is empty.
     func text(_ entry: Entry, max: UInt64 = 128) -> String? {
         withText(entry, max: max) { view in
             let text = view.trimmedText

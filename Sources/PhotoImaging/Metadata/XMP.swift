@@ -1,6 +1,6 @@
-/// Takes a few properties out of an XMP packet without parsing XML: ISO 16684-1 lets each be an attribute
-/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…</…>`), and prefixes are in practice
-/// always the customary ones. The first of each counts: later ones stand in descriptions of ingredients.
+/// Extracts a few properties from an XMP packet without parsing XML. ISO 16684-1 lets each be an attribute
+/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…</…>`); prefixes are in practice always the
+/// customary ones. The first of each counts: later ones are in descriptions of ingredients.
 struct XMPScanner {
     private let packet: ByteView
     private var values: [String?] = Array(repeating: nil, count: Property.all.count)
@@ -25,7 +25,7 @@ struct XMPScanner {
         ]
     }
 
-    /// Adds what a packet says to `facts`.
+    /// Adds the properties of a packet to `facts`.
     static func scan(_ packet: ByteView, into facts: inout MediaFacts) {
         var scanner = XMPScanner(packet)
         scanner.run()
@@ -40,7 +40,7 @@ struct XMPScanner {
             longitude: scanner.values[8].flatMap(XMPScanner.degrees))
     }
 
-    /// Adds what the packet in `region` says to `facts`.
+    /// Adds the properties of the packet in `region` to `facts`.
     static func scan(_ region: Region, into facts: inout MediaFacts) {
         region.lend { scan($0, into: &facts) }
     }
@@ -49,7 +49,7 @@ struct XMPScanner {
         self.packet = packet
     }
 
-    /// The dates in the order of `Property.all`, which is that of their worth.
+    /// The dates in the order of `Property.all`, best first.
     private var candidates: [DateCandidate] {
         dates.compactMap { date in
             date.map { DateCandidate(source: .xmp, time: $0.time, offsetSeconds: $0.offsetSeconds) }
@@ -87,7 +87,7 @@ struct XMPScanner {
         }
     }
 
-    /// Longer values are none of those wanted.
+    /// No value of these properties is longer.
     private static let valueBytesMax = 130
 
     /// The attribute's or element's text.
@@ -117,8 +117,8 @@ struct XMPScanner {
         return result
     }
 
-    /// XMP's GPSCoordinate: `DDD,MM,SSk` or `DDD,MM.mmk`, k being one of N, S, E, W; or, as some programs write,
-    /// signed degrees without it.
+    /// XMP's GPSCoordinate: `DDD,MM,SSk` or `DDD,MM.mmk`, k being one of N, S, E, W; or signed degrees without it, as
+    /// some programs write.
     private static func degrees(_ text: String) -> Double? {
         guard let direction = text.utf8.last, text.utf8.count <= 32 else { return nil }
         if ASCII.isDigit(direction) { return Double(text) }
@@ -132,7 +132,7 @@ struct XMPScanner {
     }
 }
 
-/// Reads an XMP file that lies beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil when it holds no date.
+/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains no date.
 public func readSidecar(_ source: some ByteSource) -> Sidecar? {
     let region = Region(BoundedReader(source))
     var facts = MediaFacts(type: .tiff)

@@ -2,28 +2,28 @@ internal import CShims
 internal import Glibc
 internal import LinuxIO
 
-/// How a boxed program ended.
+/// The end of a sandboxed program.
 enum BoxedOutcome: Equatable {
-    /// What it wrote.
+    /// Its output.
     case picture([UInt8])
-    /// It failed, did not finish in time, or wrote more than it may.
+    /// It failed, did not finish in time, or wrote more than allowed.
     case failed
-    /// It could not be run: that says nothing of the picture.
+    /// It could not be run, which says nothing about the picture.
     case notRun
     case cancelled
 }
 
-/// Runs a command to its end, with `input` as its descriptor 3 and nothing else but its output; whatever happens, all
-/// of its processes are gone when this returns.
+/// Runs a command to its end, with `input` as its descriptor 3 and nothing else but its output. In every case all of
+/// its processes are gone when this returns.
 ///
 /// - Parameters:
-///   - alarm: when it is rung the command is killed.
-///   - isInBackground: it only gets the time that nobody else wants.
+///   - alarm: kills the command when it rings.
+///   - isInBackground: the command only gets idle time.
 func runBoxed(
     _ command: [String], input: borrowing MemoryFile, _ limits: ThumbnailerLimits, unless alarm: Alarm,
     isInBackground: Bool = false
 ) -> BoxedOutcome {
-    guard let output = makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
+    guard let output = try? makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
     defer { close(output.read) }
     let process = spawnAlone(
         command, environment: ThumbnailerBox.environment, output: output.write, descriptor: input.descriptor,
@@ -33,13 +33,13 @@ func runBoxed(
     let written = readAll(output.read, limits, unless: alarm)
     let status = endBox(process)
     guard case .picture(let bytes) = written else { return written }
-    // WEXITSTATUS; the shell's word for a program that it could not execute (sh(1), "EXIT STATUS").
+    // WEXITSTATUS; the shell's statuses for a program that it could not execute (sh(1), "EXIT STATUS").
     let isNotFound = status == 126 << 8 || status == 127 << 8
     if isNotFound { return .notRun }
     return status == 0 && !bytes.isEmpty ? .picture(bytes) : .failed
 }
 
-/// Everything up to the end, at most as much and for as long as the limits say.
+/// Reads everything up to the end, within the limits on size and time.
 private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless alarm: Alarm) -> BoxedOutcome {
     let deadline = MonotonicClock.milliseconds + Int64(limits.milliseconds)
     var bytes: [UInt8] = []
@@ -61,24 +61,24 @@ private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless al
     }
 }
 
-/// Kills what is left of a box and waits until all of it is gone. Returns the status of waitpid(2).
+/// Kills the rest of a sandbox and waits until all of it is gone. Returns the status of waitpid(2).
 ///
-/// The process that was started is outside. Killed, it takes with it the first one inside, and that, the first of a
-/// process namespace, all others; it ends after them, and is seen to.
+/// The process that was started is outside. When it is killed, the first one inside dies with it. That is the first of
+/// a PID namespace, so all others die too; it ends after them, and is waited for.
 private func endBox(_ process: pid_t) -> Int32 {
     let inside = children(of: process).compactMap { child in
         let descriptor = shim_pidfd_open(child)
         return descriptor < 0 ? nil : descriptor
     }
-    // The group too: the first process inside is in it before it has asked to die with its parent. Where the box
-    // has ended by itself there is nothing to kill, and its status stays.
+    // The group too: the first process inside is in it before it has asked to die with its parent. If the sandbox has
+    // ended by itself, there is nothing to kill, and its status stays.
     kill(-process, SIGKILL)
     kill(process, SIGKILL)
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
     for descriptor in inside {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        // A process in a call of the kernel's that cannot be interrupted is not waited for for ever.
+        // A process in an uninterruptible system call is not waited for without limit.
         while poll(&entry, 1, 5000) < 0, errno == EINTR {}
         close(descriptor)
     }
@@ -91,28 +91,15 @@ private func children(of process: pid_t) -> [pid_t] {
     return String(decoding: list, as: UTF8.self).split(separator: " ").compactMap { pid_t($0) }
 }
 
-/// Both ends are closed on exec, and above `lowest`: a process that is given one as a lower number loses no other.
-private func makePipe(above lowest: Int32) -> (read: Int32, write: Int32)? {
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { return nil }
-    let raised = ends.map { fcntl($0, F_DUPFD_CLOEXEC, lowest + 1) }
-    for end in ends { close(end) }
-    guard raised[0] >= 0, raised[1] >= 0 else {
-        for end in raised where end >= 0 { close(end) }
-        return nil
-    }
-    return (raised[0], raised[1])
-}
-
-/// Tells a thread that waits in poll(2) to stop. Rung once, it stays so.
+/// Tells a thread that waits in poll(2) to stop. Cannot be undone.
 final class Alarm: Sendable {
-    /// Readable once it is rung.
+    /// Readable after `ring`.
     let descriptor: Int32
     private let bell: Int32
 
-    /// Nil where there is no descriptor left.
+    /// Nil if there is no descriptor left.
     init?() {
-        guard let ends = makePipe(above: STDERR_FILENO) else { return nil }
+        guard let ends = try? makePipe(above: STDERR_FILENO) else { return nil }
         (descriptor, bell) = ends
     }
 

@@ -1,16 +1,17 @@
 internal import Glibc
 internal import LinuxIO
 
-/// The thumbnailers that the user has installed, for pictures and videos that are not decoded here. What they make is
-/// some program's word, to be decoded like any other hostile picture.
+/// The thumbnailers that the user has installed, for pictures and videos that are not decoded here. Their output is
+/// untrusted, and decoded like any other hostile picture.
 public final class InstalledThumbnailers: Sendable {
-    /// How old the knowledge of what is installed may be.
+    /// Maximum age of the list of installed thumbnailers.
     private static let lookMilliseconds: Int64 = 10_000
-    /// How long a machine that refused a box is not asked again.
+    /// How long to wait after the machine refused a sandbox before trying again.
     private static let trialMilliseconds: Int64 = 60_000
-    /// Thumbnailers run at the same time: each holds its picture in memory, and may use all cores.
+    /// Maximum number of thumbnailers running at the same time: each holds its picture in memory, and may use all
+    /// cores.
     private static let runningMax = 2
-    /// Thumbnailers that are tried for one picture.
+    /// Maximum number of thumbnailers tried for one picture.
     private static let attemptsMax = 3
 
     private let box: ThumbnailerBox
@@ -20,8 +21,8 @@ public final class InstalledThumbnailers: Sendable {
 
     /// - Parameters:
     ///   - dataDirectories: those of the XDG Base Directory Specification, most important first.
-    ///   - isInBackground: thumbnailers only get the time that nobody else wants. That one fails then, perhaps for
-    ///     want of it, is no verdict.
+    ///   - isInBackground: thumbnailers only get idle time. A failure then, perhaps for lack of time, does not count
+    ///     as undecodable.
     public convenience init(dataDirectories: [String], isInBackground: Bool = false) {
         self.init(
             dataDirectories: dataDirectories, box: ThumbnailerBox(), lookMilliseconds: Self.lookMilliseconds,
@@ -37,21 +38,21 @@ public final class InstalledThumbnailers: Sendable {
         shared = Shared(ThumbnailerCatalogue(dataDirectories: dataDirectories))
     }
 
-    /// What can be made pictures of now, of what is not decoded here.
+    /// The types, of those not decoded here, for which pictures can be made now.
     public var types: Set<MediaType> {
         lookAgain()
         return shared.lock.withLock { shared.isBoxUsable ? shared.catalogue.types : [] }
     }
 
-    /// A PNG or a JPEG, as some thumbnailer made it, of about `side` pixels a side.
+    /// A PNG or a JPEG of about `side` pixels a side, as some thumbnailer made it.
     func draw(
         _ source: some ByteSource, type: MediaType, side: Int,
         unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> (bytes: [UInt8], type: MediaType) {
         guard types.contains(type) else { throw .unavailable }
         guard let alarm = Alarm() else { throw .workerFailed }
-        let callOff: @Sendable () -> Void = { [shared] in shared.call(alarm) }
-        return try cancellation.during(callOff) { () throws(ThumbnailError) in
+        let cancel: @Sendable () -> Void = { [shared] in shared.call(alarm) }
+        return try cancellation.during(cancel) { () throws(ThumbnailError) in
             try draw(source, type: type, side: side, alarm)
         }
     }
@@ -81,7 +82,7 @@ public final class InstalledThumbnailers: Sendable {
         throw isInBackground ? .workerFailed : .undecodable
     }
 
-    /// Ends all that are running, waits until they are gone, and makes every call of `draw`, running or to come,
+    /// Ends all running thumbnailers, waits until they are gone, and makes every call of `draw`, running or to come,
     /// throw `cancelled`.
     func shutDown() { shared.close() }
 
@@ -90,8 +91,8 @@ public final class InstalledThumbnailers: Sendable {
         return type == .png || type == .jpeg ? type : nil
     }
 
-    /// The picture in memory, which nobody can change any more: all of it, or the parts of a large one that
-    /// thumbnailers want. Nil where it cannot be read, or there is no memory.
+    /// A copy of the picture in memory, which nobody else can change: all of it, or the parts of a large one that
+    /// thumbnailers need. Nil if it cannot be read, or there is no memory.
     private func excerpt(
         of source: some ByteSource, unless alarm: Alarm
     ) throws(ThumbnailError) -> MemoryFile? {
@@ -102,7 +103,7 @@ public final class InstalledThumbnailers: Sendable {
         return input
     }
 
-    /// Looks what is installed, unless that was done just now. Whoever asks meanwhile waits.
+    /// Updates the list of installed thumbnailers, unless that was done just now. Other callers wait meanwhile.
     private func lookAgain() {
         shared.looking.lock()
         defer { shared.looking.unlock() }
@@ -115,7 +116,7 @@ public final class InstalledThumbnailers: Sendable {
         shared.lock.withLock { (shared.catalogue, shared.isBoxUsable) = (catalogue, isBoxUsable) }
     }
 
-    /// Whether boxes can be made. Found out once; where they cannot, again after a while. `looking` is held.
+    /// Whether sandboxes can be made. Success is remembered; a failure is tried again after a while. `looking` is held.
     private func tryBox(_ now: Int64) -> Bool {
         guard isProgram(box.bubblewrap) else { return false }
         if shared.isBoxProven { return true }
@@ -126,11 +127,11 @@ public final class InstalledThumbnailers: Sendable {
     }
 }
 
-/// What the thumbnailers of a mount share.
+/// State that the thumbnailers of a mount share.
 private final class Shared: @unchecked Sendable {
-    /// Held while looking what is installed; taken before `lock`.
+    /// Held while the list of installed thumbnailers is updated; taken before `lock`.
     let looking = Lock()
-    // Under `looking`. In monotonic milliseconds.
+    // Under `looking`. Times in monotonic milliseconds.
     var lastLook: Int64?
     var lastTrial: Int64?
     var isBoxProven = false
@@ -145,7 +146,7 @@ private final class Shared: @unchecked Sendable {
 
     init(_ catalogue: ThumbnailerCatalogue) { self.catalogue = catalogue }
 
-    /// Waits for one's turn to run a program, which is to end when the alarm is rung. `leave` must follow.
+    /// Waits for a free slot to run a program, which must end when the alarm rings. `leave` must follow.
     func enter(countMax: Int, _ alarm: Alarm) throws(ThumbnailError) {
         lock.lock()
         defer { lock.unlock() }
@@ -154,7 +155,7 @@ private final class Shared: @unchecked Sendable {
         running[ObjectIdentifier(alarm)] = alarm
     }
 
-    /// Rings the alarm of somebody who runs a program or waits for his turn.
+    /// Rings the alarm of a caller that runs a program or waits for a slot.
     func call(_ alarm: Alarm) {
         lock.withLock {
             alarm.ring()
@@ -169,7 +170,7 @@ private final class Shared: @unchecked Sendable {
         }
     }
 
-    /// Ends what runs and waits for it. May be called more than once.
+    /// Ends the running programs and waits for them. May be called more than once.
     func close() {
         lock.lock()
         defer { lock.unlock() }
@@ -180,10 +181,10 @@ private final class Shared: @unchecked Sendable {
     }
 }
 
-/// The parts of a picture or video that are copied for a thumbnailer: all of it where that is within the budget. Of
-/// what is larger, which is a video, both ends, where indexes lie (`moov` is at either), and what surrounds the two
-/// places at which thumbnailers look for a frame: a tenth of it (ffmpegthumbnailer) and a third (totem). Time and
-/// place differ by a few percent in most videos, so each place's share is wide. Between the parts there are zeros.
+/// The parts of a picture or video that are copied for a thumbnailer: all of it if it is within the budget. Of a larger
+/// file, which is a video, both ends, where indexes lie (`moov` is at either), and the surroundings of the two places
+/// where thumbnailers look for a frame: a tenth of it (ffmpegthumbnailer) and a third (totem). Position in time and in
+/// the file differ by a few percent in most videos, so each place's share is wide. Between the parts there are zeros.
 ///
 /// Offsets are multiples of 64 KiB, parts in order and apart.
 func excerptRanges(byteCount: Int, budget: Int) -> [Range<Int>] {

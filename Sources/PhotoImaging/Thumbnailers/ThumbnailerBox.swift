@@ -1,65 +1,65 @@
 internal import Glibc
 
-/// What a thumbnailer may use.
+/// The resources that a thumbnailer may use.
 struct ThumbnailerLimits: Sendable {
-    /// From the start to the last byte of the picture.
+    /// Time from the start to the last byte of the picture.
     var milliseconds = 30_000
-    /// Of each process.
+    /// Processor time of each process.
     var processorSeconds = 20
-    /// Processes and threads.
+    /// Number of processes and threads.
     var processCount = 256
-    /// Memory of each process that is its own.
+    /// Private memory of each process.
     var memoryBytes = 2 << 30
-    /// The largest file it may write, and so the largest picture.
+    /// The largest file that it may write, and so the largest picture.
     var outputBytes = 32 << 20
-    /// All files that it may write: they are in memory.
+    /// Size of all files that it may write: they are in memory.
     var scratchBytes = 64 << 20
-    /// What is copied into memory of a picture or video; of a larger one only parts.
+    /// Bytes of a picture or video that are copied into memory; of a larger one only parts are.
     var inputBytes = 512 << 20
 }
 
-/// The box in which a thumbnailer runs: namespaces made by bubblewrap, with /usr to read, a /tmp in memory, the
-/// picture, and nothing else. No other file of the machine, no network, no process of others, no privileges to be
-/// had, no environment of ours.
+/// The sandbox in which a thumbnailer runs: namespaces made by bubblewrap, with a read-only /usr, a /tmp in memory, the
+/// picture, and nothing else. No other file of the machine, no network, no other processes, no way to gain privileges,
+/// and no environment variables of ours.
 struct ThumbnailerBox: Sendable {
     var bubblewrap = "/usr/bin/bwrap"
     var limits = ThumbnailerLimits()
 
-    /// Where the picture is open in the box's first process.
+    /// The descriptor of the picture in the sandbox's first process.
     static let inputDescriptor: Int32 = 3
 
-    /// All that the programs in the box know of their environment.
+    /// The complete environment of the programs in the sandbox.
     static let environment = [
         "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LC_ALL=C.UTF-8", "GIO_USE_VFS=local",
     ]
 
     private static let output = "/tmp/output.png"
 
-    /// The command that runs a thumbnailer on what it has as ``inputDescriptor``, and writes the picture to its
+    /// The command that runs a thumbnailer on the file open as ``inputDescriptor``, and writes the picture to its
     /// standard output.
     ///
-    /// - Parameter side: what the picture is to fit in, in pixels.
+    /// - Parameter side: the width and height, in pixels, in which the picture must fit.
     func command(
         _ thumbnailer: ThumbnailerCatalogue.Thumbnailer, type: MediaType, side: Int
     ) -> [String] {
-        // The name tells the type, which some programs go by, and nothing else.
+        // The name tells only the type, by which some programs go.
         let input = "/tmp/input." + type.usualExtension
         var words = thumbnailer.entry.commandLine(
             ThumbnailerEntry.Fields(
                 input: input, uri: "file://" + input, output: Self.output, side: side))
         words[0] = thumbnailer.program
-        // Process 1 is the shell, which holds the picture open for all others, and whose end is theirs.
+        // Process 1 is the shell. It holds the picture open for all others, and they end with it.
         let shell = ["/bin/sh", "-c", "\"$@\" </dev/null >/dev/null 2>&1 && exec cat \"$0\"", Self.output]
         return humble + namespaces + files(input: input, program: thumbnailer.program) + limited + shell
             + words
     }
 
-    /// What its processes are outside: last in line for the processor, first to be killed when memory runs out, and
-    /// never root. Root in a namespace, though without any capability, could still write what /proc/sys has.
+    /// Wrappers for the processes outside: last in line for the processor, first to be killed when memory runs out, and
+    /// never root. Root in a namespace, even without any capability, could still write to /proc/sys.
     private var humble: [String] {
         let lowly = ["/usr/bin/choom", "-n", "1000", "--", "/usr/bin/nice", "-n", "10"]
         guard geteuid() == 0 else { return lowly }
-        // A number that is nobody's: systemd gives these to services for as long as they run.
+        // An ID that no user has: systemd gives these to services for as long as they run.
         let user = UInt32.random(in: 61_184...65_519)
         return ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--"] + lowly
     }
@@ -79,13 +79,13 @@ struct ThumbnailerBox: Sendable {
                 isLink("/" + name)
                 ? ["--symlink", "usr/" + name, "/" + name] : ["--ro-bind-try", "/" + name, "/" + name]
         }
-        // Where libraries and fonts lie.
+        // The locations of libraries and fonts.
         for path in ["/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts"] {
             words += ["--ro-bind-try", path, path]
         }
         words += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
         words += ["--size", String(limits.scratchBytes), "--tmpfs", "/tmp", "--chdir", "/tmp"]
-        // A link and no file: the bytes are in memory once, and as sparse as they were given.
+        // A link and not a file: the bytes are in memory only once, and as sparse as the input.
         words += ["--symlink", "/proc/1/fd/\(Self.inputDescriptor)", input]
         if let own = resolved(program), !own.hasPrefix("/usr/") { words += ["--ro-bind", own, program] }
         return words + ["--remount-ro", "/", "--"]
@@ -99,7 +99,7 @@ struct ThumbnailerBox: Sendable {
         ]
     }
 
-    /// Whether a box can be made on this machine: one is, and bytes go in and out.
+    /// Whether a sandbox can be made on this machine: makes one, and passes bytes in and out.
     func isUsable() -> Bool {
         guard isProgram(bubblewrap), let entry = ThumbnailerEntry(Self.trial), let alarm = Alarm() else {
             return false
@@ -121,7 +121,7 @@ private func isLink(_ path: String) -> Bool {
     return lstat(path, &found) == 0 && found.st_mode & mode_t(S_IFMT) == mode_t(S_IFLNK)
 }
 
-/// The path without links; nil where there is no such file.
+/// The path without links; nil if there is no such file.
 private func resolved(_ path: String) -> String? {
     guard let found = realpath(path, nil) else { return nil }
     defer { free(found) }

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import LinuxIO
 
-/// The thumbnailers that are installed, most important first, as last looked.
+/// The installed thumbnailers, most important first, as of the last `refresh`.
 ///
 /// Not safe for concurrent use: its owner guards it.
 struct ThumbnailerCatalogue {
@@ -14,20 +14,20 @@ struct ThumbnailerCatalogue {
 
     /// `thumbnailers` of each data directory, most important first.
     private let directories: [String]
-    /// When each was last changed; nil: it is not there.
+    /// The modification time of each; nil: it does not exist.
     private var times: [Timestamp?] = []
     private var entries: [ThumbnailerEntry] = []
     /// By MIME type, in order of importance.
     private var thumbnailers: [String: [Thumbnailer]] = [:]
-    /// What there are thumbnailers for, of what is not decoded here.
+    /// The types, of those not decoded here, that have thumbnailers.
     private(set) var types: Set<MediaType> = []
 
-    /// Where programs are found that an entry names without a directory: those that everybody can see, and the
-    /// confined process as well.
+    /// The directories that are searched for a program named without a directory: those that every user can see, and
+    /// the confined process as well.
     private static let programDirectories = [
         "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin",
     ]
-    /// A larger file is none.
+    /// A larger file is not an entry.
     private static let fileBytesMax = 65_536
 
     /// - Parameter dataDirectories: those of the XDG Base Directory Specification, most important first.
@@ -35,8 +35,8 @@ struct ThumbnailerCatalogue {
         directories = dataDirectories.map { $0 + "/thumbnailers" }
     }
 
-    /// Looks again. Files are read only where a directory has changed; whether the programs are there is always
-    /// looked at.
+    /// Updates the list. Files are read only if a directory has changed; the existence of the programs is always
+    /// checked.
     mutating func refresh() {
         let times = directories.map { modificationTime(of: $0) }
         if times != self.times {
@@ -57,7 +57,7 @@ struct ThumbnailerCatalogue {
             MediaType.allCases.filter { !ThumbnailWorkers.decodes($0) && !thumbnailers(for: $0).isEmpty })
     }
 
-    /// Those for pictures of this type, the most important first.
+    /// The thumbnailers for this type, most important first.
     func thumbnailers(for type: MediaType) -> [Thumbnailer] {
         var found: [Thumbnailer] = []
         for name in type.thumbnailerMIMETypes {
@@ -68,8 +68,8 @@ struct ThumbnailerCatalogue {
         return found
     }
 
-    /// The entries of all directories. A file hides those of the same name in less important directories, even
-    /// one that says nothing.
+    /// The entries of all directories. A file hides files of the same name in less important directories, even if it is
+    /// empty.
     private static func read(_ directories: [String]) -> [ThumbnailerEntry] {
         var seen: Set<String> = []
         var entries: [ThumbnailerEntry] = []
@@ -86,14 +86,14 @@ struct ThumbnailerCatalogue {
 
     private static func text(ofFile path: String) -> String? {
         var found = stat()
-        // Looked at first: reading a pipe could last for ever.
+        // Checked first: reading a pipe could last for ever.
         guard stat(path, &found) == 0, found.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG),
             found.st_size <= fileBytesMax
         else { return nil }
         return contents(ofFile: path).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The executable file that a path or a name stands for, if there is one.
+    /// The executable file that a path or a name denotes, if there is one.
     private static func file(of program: String) -> String? {
         if program.hasPrefix("/") { return isProgram(program) ? program : nil }
         guard !program.contains("/") else { return nil }
@@ -101,8 +101,8 @@ struct ThumbnailerCatalogue {
     }
 }
 
-/// The data directories of a user by the XDG Base Directory Specification, most important first: variables that are
-/// not set or not absolute paths count as it says.
+/// The data directories of a user by the XDG Base Directory Specification, most important first. Variables that are not
+/// set or not absolute paths are treated as it says.
 ///
 /// - Parameters:
 ///   - home: the user's; nil: none of the user's own.
@@ -119,7 +119,7 @@ public func dataDirectories(home: String?, dataHome: String?, dataDirectories: S
     return own + (named.isEmpty ? systemDataDirectories : named)
 }
 
-/// Those of the system, for who has none of their own.
+/// The data directories of the system, for users without their own.
 public let systemDataDirectories = ["/usr/local/share", "/usr/share"]
 
 /// Whether it is a file that may be executed.
@@ -134,7 +134,7 @@ private func modificationTime(of directory: String) -> Timestamp? {
     return stat(directory, &found) == 0 ? Timestamp(found.st_mtim) : nil
 }
 
-/// The names in a directory; none where it cannot be read.
+/// The names in a directory; none if it cannot be read.
 private func fileNames(in directory: String) -> [String] {
     let calls = LinuxCalls.shared
     do throws(Errno) {

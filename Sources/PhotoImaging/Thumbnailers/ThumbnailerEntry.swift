@@ -1,14 +1,14 @@
-/// A program that makes thumbnails, as it is registered by a `.thumbnailer` file (the freedesktop thumbnail
-/// managing standard's format, which GNOME, Xfce and KDE read).
+/// A program that makes thumbnails, as registered by a `.thumbnailer` file (the freedesktop thumbnail managing
+/// standard's format, which GNOME, Xfce and KDE read).
 struct ThumbnailerEntry: Equatable, Sendable {
-    /// What must be executable for the entry to count: a path or a name. Nil: nothing but the program itself.
+    /// The program that must be executable for the entry to count: a path or a name. Nil: only the entry's own.
     var requirement: String?
     /// The program, a path or a name, and its arguments. Field codes are not yet replaced.
     var words: [String]
-    /// What it can make pictures of.
+    /// The MIME types of which it can make pictures.
     var mimeTypes: [String]
 
-    /// What the field codes of a command stand for.
+    /// The values of a command's field codes.
     struct Fields {
         /// %i, a path.
         var input: String
@@ -20,8 +20,8 @@ struct ThumbnailerEntry: Equatable, Sendable {
         var side: Int
     }
 
-    /// Reads the file's text. Nil where it is no such entry, or one that could not be used: without a program, or
-    /// one that is not told where to read and where to write.
+    /// Parses the file's text. Nil if it is not such an entry, or one that cannot be used: without a program, or
+    /// without a field code for the input or for the output.
     init?(_ text: String) {
         let values = Self.values(of: text)
         guard let command = values["Exec"], let words = Self.words(of: command), words.count > 1,
@@ -59,13 +59,12 @@ struct ThumbnailerEntry: Equatable, Sendable {
         case "o": fields.output
         case "s": String(fields.side)
         case "%": "%"
-        // As GNOME does: what means nothing is left out.
+        // As GNOME does: unknown codes are left out.
         default: ""
         }
     }
 
-    /// Keys and values of the group that makes such a file (Desktop Entry Specification, "Basic format of the
-    /// file").
+    /// Keys and values of the group `[Thumbnailer Entry]` (Desktop Entry Specification, "Basic format of the file").
     private static func values(of text: String) -> [String: String] {
         var values: [String: String] = [:]
         var isInGroup = false
@@ -107,8 +106,8 @@ struct ThumbnailerEntry: Equatable, Sendable {
         return result
     }
 
-    /// Splits a command as a shell would that knows of quotes and backslashes alone, which is how GNOME reads it
-    /// (g_shell_parse_argv). Nil where a quote is not closed.
+    /// Splits a command like a shell that knows only quotes and backslashes, which is how GNOME reads it
+    /// (g_shell_parse_argv). Nil if a quote is not closed.
     static func words(of command: String) -> [String]? {
         var words: [String] = []
         var word: String?
@@ -116,7 +115,7 @@ struct ThumbnailerEntry: Equatable, Sendable {
         var isEscaped = false
         for character in command {
             if isEscaped {
-                // Between double quotes a backslash stands for itself but before these (sh(1), "Double Quotes").
+                // Between double quotes a backslash stands for itself, except before these (sh(1), "Double Quotes").
                 if quote == "\"", !"\"\\$`".contains(character) { word = (word ?? "") + "\\" }
                 word = (word ?? "") + String(character)
                 isEscaped = false
@@ -140,7 +139,8 @@ struct ThumbnailerEntry: Equatable, Sendable {
 }
 
 extension MediaType {
-    /// What entries may call it: the name of shared-mime-info first, then its aliases and what older lists have.
+    /// The names that entries may use for it: that of shared-mime-info first, then its aliases and those of older
+    /// lists.
     var thumbnailerMIMETypes: [String] {
         switch self {
         case .bmp: ["image/bmp", "image/x-bmp", "image/x-MS-bmp", "image/x-ms-bmp"]
@@ -155,7 +155,7 @@ extension MediaType {
         }
     }
 
-    /// How files of the type usually end: programs that go by names are to find one that fits.
+    /// The usual extension of files of the type, for programs that go by names.
     var usualExtension: String {
         switch self {
         case .jxl: "jxl"

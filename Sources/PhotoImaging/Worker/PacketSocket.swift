@@ -11,7 +11,7 @@ package struct PacketSocket: Sendable {
     }
 
     private static let wordsMax = 8
-    private static let descriptorsMax = 4
+    private static let descriptorsMax = WorkerProtocol.descriptorsMax
 
     /// Sends one packet and copies of `descriptors`. False when the other side is gone, or on any other
     /// error.

@@ -26,6 +26,8 @@ public final class ThumbnailWorkers: Sendable {
     /// For what the workers do not decode.
     private let installed: InstalledThumbnailers?
     private let isInBackground: Bool
+    /// For labels.
+    private let fonts: InstalledFonts
     /// What is said of a picture that was not done in time.
     private let stallError: ThumbnailError
     private let slots: [WorkerSlot]
@@ -65,13 +67,15 @@ public final class ThumbnailWorkers: Sendable {
             installed: installed)
     }
 
-    /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials.
+    /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials. `fonts`:
+    /// those that draw labels.
     init(
         executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
         isInBackground: Bool = false, stallError: ThumbnailError = .undecodable,
-        installed: InstalledThumbnailers? = nil
+        installed: InstalledThumbnailers? = nil, fonts: InstalledFonts = .debian
     ) {
         precondition(count > 0)
+        self.fonts = fonts
         self.installed = installed
         self.executable = executable
         self.arguments = arguments
@@ -100,7 +104,7 @@ public final class ThumbnailWorkers: Sendable {
 
     /// What can have a thumbnail now: what workers decode, and what something is installed for. May look into
     /// directories of the system.
-    public var picturedTypes: Set<MediaType> { Self.decodedTypes.union(installed?.types ?? []) }
+    public var decodableTypes: Set<MediaType> { Self.decodedTypes.union(installed?.types ?? []) }
 
     /// A picture of the picture, upright, its ratio kept, fitting inside `size` or filling it, never
     /// enlarged, with the picture's colour profile. Blocks while all workers are busy (callers are served in
@@ -130,38 +134,43 @@ public final class ThumbnailWorkers: Sendable {
         try makeThumbnail(of: source, type: type, size: PictureSize(fitting: box))
     }
 
-    /// A JPEG of a pile of up to ``PrintFile/stackCountMax`` prints, newest first, on white, of exactly
+    /// A JPEG of a stack of up to ``CompositionRequest/stackTilesMax`` tiles, newest first, on white, of exactly
     /// `size`. `pictures` are JPEGs made before, of 256 pixels and more; those that cannot be decoded are
     /// left out.
     public func composeStack(
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
-        let prints = PrintFile(
+        let composition = CompositionRequest(
             title: "",
-            prints: pictures.prefix(PrintFile.stackCountMax).map { PrintFile.Print(jpeg: $0, label: "") })
-        return try serve(.stack, MemoryByteSource(prints.bytes), size: size, unless: cancellation)
+            tiles: pictures.prefix(CompositionRequest.stackTilesMax).map {
+                CompositionRequest.Tile(jpeg: $0, label: "")
+            })
+        return try serve(.stack, MemoryByteSource(composition.bytes), size: size, unless: cancellation)
     }
 
-    /// A JPEG of up to ``PrintFile/sheetCountMax`` pictures in an even grid, each with its label under it,
-    /// below a title. `pictures` are JPEGs made before, of 256 pixels and more.
+    /// A JPEG of up to ``CompositionRequest/sheetTilesMax`` pictures in an even grid, each with its label under it,
+    /// below a title; without labels and title where no font is installed. `pictures` are JPEGs made before, of 256
+    /// pixels and more.
     public func composeSheet(
         _ pictures: [(jpeg: [UInt8], label: String)], title: String,
         unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
-        let prints = PrintFile(
+        let composition = CompositionRequest(
             title: title,
-            prints: pictures.prefix(PrintFile.sheetCountMax).map {
-                PrintFile.Print(jpeg: $0.jpeg, label: $0.label)
+            tiles: pictures.prefix(CompositionRequest.sheetTilesMax).map {
+                CompositionRequest.Tile(jpeg: $0.jpeg, label: $0.label)
             })
-        let size = SheetLayout(count: prints.prints.count).size
-        return try serve(
-            .sheet, MemoryByteSource(prints.bytes), size: PictureSize(width: size.width, height: size.height),
-            unless: cancellation)
+        let size = SheetLayout(count: composition.tiles.count).size
+        return try fonts.withDescriptors { (fonts) throws(ThumbnailError) in
+            try serve(
+                .sheet, MemoryByteSource(composition.bytes),
+                size: PictureSize(width: size.width, height: size.height), fonts: fonts, unless: cancellation)
+        }
     }
 
     private func serve(
         _ job: WorkerRequest.Job, _ source: some ByteSource, size: PictureSize, format: PictureFormat = .jpeg,
-        type: MediaType = .jpeg, unless cancellation: Cancellation
+        type: MediaType = .jpeg, fonts: [Int32] = [], unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8] {
         let sides = 1...WorkerProtocol.boxPixelsMax
         guard sides.contains(size.width), sides.contains(size.height),
@@ -173,7 +182,7 @@ public final class ThumbnailWorkers: Sendable {
             job, pictureBytes: Int(source.byteCount), size: size, format: format, type: type)
         guard let result = MemoryFile.forResult(byteCount: request.resultBytes) else { throw .workerFailed }
         try cancellation.during(slot.interrupt) { () throws(ThumbnailError) in
-            try decode(request, source, into: result, with: slot, unless: cancellation)
+            try decode(request, source, fonts, into: result, with: slot, unless: cancellation)
         }
         return try Self.thumbnail(in: result, format)
     }
@@ -263,7 +272,8 @@ public final class ThumbnailWorkers: Sendable {
     /// Has the slot's worker write `result`, and reads `source` for it meanwhile. A worker that is found dead says
     /// nothing about the picture (it decodes nothing itself, its fork does), so another one gets a second try.
     private func decode(
-        _ request: WorkerRequest, _ source: some ByteSource, into result: borrowing MemoryFile,
+        _ request: WorkerRequest, _ source: some ByteSource, _ fonts: [Int32],
+        into result: borrowing MemoryFile,
         with slot: WorkerSlot, unless cancellation: Cancellation
     ) throws(ThumbnailError) {
         func isCancelled() -> Bool {
@@ -276,7 +286,7 @@ public final class ThumbnailWorkers: Sendable {
                 helloWithin: deadlineMilliseconds, mayStart: { !isCancelled() })
             guard let worker else { throw failure(otherwise: .unavailable) }
             let sending = try Self.send(
-                request, source, into: result, to: worker, while: { !isCancelled() })
+                request, source, fonts, into: result, to: worker, while: { !isCancelled() })
             if sending == .lost {
                 slot.retire()
                 continue
@@ -316,11 +326,12 @@ public final class ThumbnailWorkers: Sendable {
 
     /// Sends the request and then the picture. What that took is given back at once: the worker has its own.
     private static func send(
-        _ request: WorkerRequest, _ source: some ByteSource, into result: borrowing MemoryFile,
+        _ request: WorkerRequest, _ source: some ByteSource, _ fonts: [Int32],
+        into result: borrowing MemoryFile,
         to worker: WorkerProcess, while isWanted: () -> Bool
     ) throws(ThumbnailError) -> Sending {
         guard let picture = PictureFile.make(byteCount: request.pictureBytes) else { throw .workerFailed }
-        let descriptors = [picture.descriptor, result.descriptor]
+        let descriptors = [picture.descriptor, result.descriptor] + fonts
         guard worker.socket.send(request.words, descriptors: descriptors) else { return .lost }
         return picture.fill(from: source, while: isWanted) ? .sent : .givenUp
     }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import LinuxIO
 
 /// One running worker: a process group of its own, and the socket to it. Who starts it must `end` it, once.
 struct WorkerProcess: Sendable {
@@ -21,7 +22,8 @@ struct WorkerProcess: Sendable {
     static func spawn(
         executable: String, arguments: [String], isInBackground: Bool = false
     ) -> WorkerProcess? {
-        guard let pair = makeSocketPair() else { return nil }
+        // Above 2, so that giving the worker its /dev/null cannot hit them.
+        guard let pair = try? makeSocketPair(SOCK_SEQPACKET, above: STDERR_FILENO) else { return nil }
         defer { close(pair.theirs) }
         let processID = spawnAlone(
             [executable] + arguments, environment: ["SWIFT_BACKTRACE=enable=no"], descriptor: pair.theirs,
@@ -35,10 +37,10 @@ struct WorkerProcess: Sendable {
 
     /// The next packet of the worker, waited for at most `milliseconds`.
     func receive(within milliseconds: Int) -> Answer {
-        let deadline = monotonicMilliseconds() + milliseconds
+        let deadline = MonotonicClock.milliseconds + Int64(milliseconds)
         while true {
             var entry = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
-            let ready = poll(&entry, 1, Int32(clamping: max(deadline - monotonicMilliseconds(), 0)))
+            let ready = poll(&entry, 1, Int32(clamping: max(deadline - MonotonicClock.milliseconds, 0)))
             if ready < 0 && errno == EINTR { continue }
             if ready == 0 { return .stalled }
             guard ready > 0, let packet = socket.receive() else { return .lost }
@@ -60,24 +62,4 @@ struct WorkerProcess: Sendable {
         while waitpid(processID, &status, 0) < 0 && errno == EINTR {}
         close(socket.descriptor)
     }
-
-    /// Both ends are closed on exec, and above 2 so that giving the worker its /dev/null cannot hit them.
-    private static func makeSocketPair() -> (ours: Int32, theirs: Int32)? {
-        var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
-        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
-        let moved = ends.map { end in end > 2 ? end : fcntl(end, F_DUPFD_CLOEXEC, 3) }
-        for (old, new) in zip(ends, moved) where old != new { close(old) }
-        guard moved[0] >= 0 && moved[1] >= 0 else {
-            for end in moved where end >= 0 { close(end) }
-            return nil
-        }
-        return (moved[0], moved[1])
-    }
-}
-
-private func monotonicMilliseconds() -> Int {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }

@@ -1,23 +1,28 @@
-// What client and worker say to each other. Both are of one build, on one machine: a message is a few words
+// The messages between client and worker. Both are of one build, on one machine: a message is a few words
 // in the machine's byte order in one packet of a SOCK_SEQPACKET socket. Pictures and thumbnails do not pass
 // through the socket but through memory files that travel with the request:
 //
 //     worker → client   hello    [greeting]    once, when its sandbox has been tried
-//     client → worker   request  [job, picture bytes, result bytes, width, height, manner, type]
+//     client → worker   request  [job, picture bytes, result bytes, width, height, flags, type]
 //                                + picture: memory file, sealed: only the client can write it, and nobody change its
 //                                           size. It may still be filling; see ArrivingPicture.
 //                                + result:  memory file, its size sealed
+//                                + fonts:   for a sheet, those that draw its labels; may be none
 //     worker → client   reply    [outcome]
 //
 // The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. One request at a time;
-// whoever finds the socket closed ends. There is no other message: a worker that stalls is killed.
+// a side that finds the socket closed ends. There is no other message: a worker that stalls is killed.
 
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
     /// "OBSWORK" and the protocol's version: a worker of another build is not talked to.
-    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B03
+    package static let greeting: UInt64 = 0x4F42_5357_4F52_4B04
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
+    /// Fonts that can come with a request.
+    package static let fontsMax = 4
+    /// Descriptors that can come with a request: the picture, the result, and fonts.
+    package static let descriptorsMax = 2 + fontsMax
     /// Bytes before the picture in its file: one word says how much of it is there.
     package static let pictureHeaderBytes = 64
     /// Bytes before the picture in the result file: its length.
@@ -33,15 +38,15 @@ package enum WorkerProtocol {
     package static let colorProfileBytesMax = 4 << 20
 }
 
-/// One picture to be made: of another one, or of several.
+/// A request for one picture, made from another one or from several.
 package struct WorkerRequest: Equatable, Sendable {
-    /// What the picture file holds and what is to be made of it.
+    /// The content of the picture file and the result.
     package enum Job: UInt64, Sendable {
-        /// A picture, to be made smaller.
+        /// A picture, to be reduced.
         case thumbnail = 0
-        /// A ``PrintFile``, to be shown as a pile.
+        /// A ``CompositionRequest``, to be drawn as a stack.
         case stack = 1
-        /// A ``PrintFile``, to be shown as a grid.
+        /// A ``CompositionRequest``, to be drawn as a contact sheet.
         case sheet = 2
     }
 
@@ -80,10 +85,10 @@ package struct WorkerRequest: Equatable, Sendable {
 
     /// The packet's words.
     package var words: [UInt64] {
-        let manner = (size.isFilled ? Self.isFilledBit : 0) | (format == .png ? Self.isPNGBit : 0)
+        let flags = (size.isFilled ? Self.isFilledBit : 0) | (format == .png ? Self.isPNGBit : 0)
         return [
             job.rawValue, UInt64(pictureBytes), UInt64(resultBytes), UInt64(size.width), UInt64(size.height),
-            manner, UInt64(type.rawValue),
+            flags, UInt64(type.rawValue),
         ]
     }
 
@@ -105,13 +110,13 @@ package struct WorkerRequest: Equatable, Sendable {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 package enum WorkerOutcome: UInt64, Sendable {
     /// The result file holds a picture.
     case done = 0
     /// The picture cannot be decoded, or is more than the limits allow.
     case refused = 1
-    /// The process that decoded died of it.
+    /// The decoding process died.
     case crashed = 2
     /// The process could not confine itself and has not touched the picture.
     case unconfined = 3

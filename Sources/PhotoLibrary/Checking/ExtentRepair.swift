@@ -2,11 +2,12 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Gives every sector one owner again, and contents runs that lie where they can.
+/// Mends overlapping and impossible extents, so that every sector has one owner again.
 ///
-/// Of extents that lie over each other the one that opens keeps its place; where none does, the one that was written
-/// last, though it be damaged. What another held there is lost, and says so: reading it is an error, never zeros, and
-/// never what lies there. Rows say nothing here that is not looked at: they may be anybody's who knows the password.
+/// Of overlapping extents the one that authenticates keeps its place; if none does, the most recently written one,
+/// though damaged. The bytes of the others there are recorded as lost: reading them is an error and never returns zeros
+/// or the bytes that lie there now. Row values are untrusted, because anyone who knows the password can write them:
+/// each is checked before use.
 struct ExtentRepair {
     private let space: Space
     private let tables: Tables
@@ -17,7 +18,7 @@ struct ExtentRepair {
         (self.space, self.tables, self.mender) = (space, tables, mender)
     }
 
-    /// An extent of one of the contents, or what its row takes for one.
+    /// An extent that a content claims: found by its descriptor, or only listed by its row.
     private struct Claim {
         var key: ContentKey
         var run: ExtentRun
@@ -33,27 +34,27 @@ struct ExtentRepair {
         }
     }
 
-    /// The findings about one content, or one identity record.
+    /// The rows and extents of one content, or of one identity record.
     private struct Content {
         var owners: [ContentOwner]
-        /// As rows have them.
+        /// The runs in the catalogue's rows.
         var rows: [ExtentRun]
-        /// As they should be: by an identity record that is as new as the rows, else by these.
+        /// The runs as they should be: those of an identity record that is as new as the rows, else `rows`.
         var runs: [ExtentRun]
         /// Whether `runs` are those of an identity record.
         var isRecorded = false
-        /// Extents that open.
+        /// Extents that authenticate.
         var open: [ExtentRun] = []
         /// Extents that keep their place.
         var kept: [ExtentRun] = []
-        /// Whether one of them opens.
+        /// Whether one of the kept extents authenticates.
         var isOpen = false
 
         var isOfFile: Bool { owners.contains { !$0.isThumbnail } }
         var isOfThumbnail: Bool { owners.contains(where: \.isThumbnail) }
     }
 
-    /// Mends rows of these contents. Whatever has the same sectors as one of them is among them.
+    /// Mends the rows of these contents. `keys` must include every content that shares sectors with one of them.
     mutating func mend(_ keys: Set<ContentKey>) throws(CatalogueError) {
         let owners = Dictionary(
             grouping: try tables.owners(of: Set(keys.filter { !$0.isRecord }.map(\.content)))
@@ -79,7 +80,7 @@ struct ExtentRepair {
         }
     }
 
-    /// Where a file's bytes lie by its identity record; nil where there is none that is as new as the rows.
+    /// Returns the runs of a file from its identity record; nil if no record is as new as the rows.
     private func recordedRuns(of content: UInt64) throws(CatalogueError) -> [ExtentRun]? {
         for (found, version) in try tables.currentRecords(ofFilesWith: content) {
             guard let record = record(found), record.row.content == content, record.row.version == version,
@@ -109,14 +110,15 @@ struct ExtentRepair {
         if !content.isOfThumbnail || asFile.contains(where: \.isOpen) { return asFile }
         let asThumbnail = claims(of: key, &content, as: .thumbnail)
         if content.isOfFile, asThumbnail.contains(where: \.isOpen) {
-            // Where the bytes of the file are nobody knows.
+            // The location of the file's bytes is unknown.
             try mender.separate(content: key.content)
             content.owners.removeAll { !$0.isThumbnail }
         }
         return content.isOfFile ? asFile : asThumbnail
     }
 
-    /// Extents, each as a run of its own: those that open, and those that do not and can lie where they ought to.
+    /// Returns each extent as a run of its own: those that authenticate, and damaged ones that may still lie in their
+    /// place.
     private func claims(of key: ContentKey, _ content: inout Content, as role: ExtentRole) -> [Claim] {
         let open = Set(content.rows + content.runs).filter { !$0.isLost }.flatMap {
             space.openingExtents(of: $0, role, content: key.content)
@@ -137,7 +139,7 @@ struct ExtentRepair {
 
     // MARK: Rows
 
-    /// A record that does not open is written anew.
+    /// Drops a damaged record and marks it, so that it is written again.
     private func mendRecord(_ id: UInt64, _ record: Content) throws(CatalogueError) {
         if record.isOpen && record.kept == record.rows { return }
         try tables.deleteIdentity(id)
@@ -151,11 +153,11 @@ struct ExtentRepair {
         if content.isOfFile, !content.isRecorded,
             try tables.storedBytes(ofFilesWith: number) > bytes(of: content.kept) + bytes(of: lost)
         {
-            // Some more is lost, nobody knows where: any hole may be one.
+            // More bytes are lost, at unknown offsets: any hole may be lost bytes.
             lost = self.lost(of: content, size: size, dense: min(size ?? 0, Self.lostBytesMax))
         }
         if content.isOfThumbnail && !content.isOfFile {
-            // One of which something is lost is made anew.
+            // A thumbnail with lost bytes is made again.
             if !content.isOpen || !lost.isEmpty { try tables.dropThumbnail(content: number) }
             return
         }
@@ -165,7 +167,7 @@ struct ExtentRepair {
         try tables.replaceRuns(of: number, by: joined(content.kept + lost))
         try tables.markRecords(ofContent: number)
         if content.isOfFile {
-            // The count from before the loss would let the next repair look for lost bytes again.
+            // With the count from before the loss the next repair would look for lost bytes again.
             try tables.countStoredBytes(ofFilesWith: number)
             try tables.dropThumbnailRows(content: number)
         } else {
@@ -173,22 +175,22 @@ struct ExtentRepair {
         }
     }
 
-    /// Holes that may be lost bytes are taken for lost up to here: each run of lost bytes is a row.
+    /// Holes below this offset may be recorded as lost. Limited because each run of lost bytes takes a row.
     private static let lostBytesMax: UInt64 = 1 << 50
 
     private func bytes(of runs: [ExtentRun]) -> UInt64 {
         runs.reduce(0) { $0 + min($1.length, Geometry.lostBytesMax) }
     }
 
-    /// Ranges of bytes that the catalogue's runs list and that no kept run has.
+    /// Returns the byte ranges that the content's runs list and that no kept run covers.
     ///
-    /// - Parameter dense: up to where there was no hole; nil where nobody knows.
+    /// - Parameter dense: the file had no holes below this offset; nil if unknown.
     private func lost(of content: Content, size: UInt64?, dense: UInt64?) -> [ExtentRun] {
         let (runs, kept) = (content.runs, content.kept)
-        // What rows say of impossible lengths goes no farther than the file.
+        // Ranges of rows with impossible lengths are clipped to the file.
         let known = kept.map(\.end).max() ?? 0
         let most = max(size ?? 0, min(known, Geometry.fileBytesMax)) + (size == nil ? Chunk.bytes : 0)
-        // An extent that opens has its offset in its descriptor, whatever the row says.
+        // The offset of an authentic extent is in its descriptor, whatever the row says.
         let opened = Set(content.open.map(\.sector))
         let claimed = runs.flatMap { run -> [Range<UInt64>] in
             guard run.offset < most, run.length > 0 else { return [] }
@@ -203,7 +205,7 @@ struct ExtentRepair {
         return subtracting(kept.map { $0.offset..<$0.end }, from: all).flatMap { ExtentRun.lost($0) }
     }
 
-    /// Ranges without what they have in common.
+    /// Merges ranges that overlap or touch.
     private func merged(_ ranges: [Range<UInt64>]) -> [Range<UInt64>] {
         var merged: [Range<UInt64>] = []
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -216,7 +218,7 @@ struct ExtentRepair {
         return merged
     }
 
-    /// Puts extents that follow each other into one run.
+    /// Joins adjacent extents into runs.
     private func joined(_ runs: [ExtentRun]) -> [ExtentRun] {
         var joined: [ExtentRun] = []
         for run in runs.sorted(by: { $0.offset < $1.offset }) {
@@ -233,11 +235,11 @@ struct ExtentRepair {
     }
 }
 
-/// Which sectors are taken, and which bytes of which content.
+/// Sectors, and byte ranges of contents, that already have an owner.
 private struct PlaceTable {
-    /// By groups of sectors: no extent reaches into more than two.
+    /// By group of sectors: an extent reaches into at most two groups.
     private var sectors: [UInt64: [Range<UInt64>]] = [:]
-    /// By content and chunk: no extent has bytes of more than two.
+    /// By content and chunk: an extent has bytes of at most two chunks.
     private var bytes: [ChunkKey: [Range<UInt64>]] = [:]
 
     private struct ChunkKey: Hashable {
@@ -247,7 +249,7 @@ private struct PlaceTable {
 
     private static let sectorsPerGroup: UInt64 = 512
 
-    /// Takes the place of one extent; false where somebody has some of it.
+    /// Claims the sectors and bytes of one extent; false if some of them are already claimed.
     mutating func take(_ run: ExtentRun, of key: ContentKey) -> Bool {
         let sectorRange = run.sector..<run.sector + UInt64(run.sectorCount)
         let byteRange = run.offset..<run.end

@@ -6,16 +6,16 @@ import VaultStore
 public struct Finding: Sendable, Hashable {
     /// The paths of a file, as a user of a mount sees them, or the part of the space.
     public var subject: String
-    /// In words that follow the subject and a colon.
+    /// Printed after the subject and a colon.
     public var cause: String
-    /// Whether nothing is lost by it yet.
+    /// Whether no data is lost yet.
     public var isHarmless = false
-    /// Whether bytes of a file are lost: nothing but a backup brings them back.
+    /// Whether bytes of a file are lost: only a backup can restore them.
     public var isOfFile = false
-    /// Which bytes of a content it is about.
+    /// The affected bytes of a content.
     var bytes: ContentRange?
 
-    /// A line without control characters, which names may hold.
+    /// One line. Control characters, which names may hold, become `?`.
     public var text: String {
         String(
             String.UnicodeScalarView(
@@ -25,7 +25,7 @@ public struct Finding: Sendable, Hashable {
     }
 }
 
-/// Some bytes of a content.
+/// A range of bytes of a content.
 struct ContentRange: Sendable, Hashable {
     var key: ContentKey
     var offset: UInt64
@@ -53,7 +53,7 @@ extension Finding {
     }
 
     init(_ damage: ExtentDamage, of owner: Owner) {
-        // A row that makes no sense may say anything.
+        // A damaged row may hold any numbers.
         let range = "bytes \(damage.offset) to \(damage.offset &+ damage.length &- 1)"
         let cause =
             switch damage.fault {
@@ -81,7 +81,7 @@ extension Finding {
         bytes = ContentRange(key: damage.key, offset: damage.offset, length: damage.length)
     }
 
-    /// What is said where the newest state was lost before the space was opened.
+    /// Findings about a newest state that was lost before the space was opened.
     static func ofOlderState(_ space: Space) -> [Finding] {
         var causes: [String] = []
         if !space.unreadableStates.isEmpty { causes.append("it cannot be read: an older one is shown") }
@@ -89,7 +89,7 @@ extension Finding {
         return causes.map { Finding(subject: "the newest state of the space", cause: $0) }
     }
 
-    /// What is wrong with the bitmaps.
+    /// Findings about the allocation bitmaps.
     static func of(_ allocation: AllocationReport) -> [Finding] {
         let counts: [(count: Int, words: String, isHarmless: Bool)] = [
             (allocation.leakedSectors, "sectors are allocated but not in use", true),
@@ -105,7 +105,7 @@ extension Finding {
         }
     }
 
-    /// Many of one kind in one line, where there are more than a reader wants.
+    /// Summarizes more than `linesMax` findings of one kind in one line.
     static func summarized(_ damage: [StructureDamage]) -> [Finding] {
         let groups = Dictionary(grouping: damage) { "\($0.part.kind) \($0.isADamaged) \($0.isBDamaged)" }
         return groups.sorted { $0.key < $1.key }.flatMap { _, group -> [Finding] in
@@ -123,14 +123,14 @@ extension Finding {
 }
 
 extension ExtentDamage {
-    /// Whether an identity record is gone.
+    /// Whether an identity record is lost.
     var isLostRecord: Bool {
         if case .descriptor = fault { return false }
         return isRecord
     }
 }
 
-/// Whose bytes an extent has; the paths are all of them, in one text.
+/// The owner of an extent, with all paths of the owner in one text.
 enum Owner {
     case file(String)
     case thumbnail(String)
@@ -138,16 +138,16 @@ enum Owner {
     case nobody
 }
 
-/// What is stored of inodes, in the words of a user, whatever rows say.
+/// Finds the paths of inodes as a user sees them, even if rows are damaged.
 struct PathFinder {
     let tables: Tables
 
-    /// Deeper directories go round in a circle.
+    /// Deeper directories are taken for a cycle.
     private static let depthMax = 4096
-    /// Paths that are told at most, of one inode and of several.
+    /// Limit of the paths that are reported, of one inode and of several.
     private static let pathsMax = 32
 
-    /// Names of an inode from the root of the mount, those in moments first.
+    /// Paths of an inode from the root of the mount, those in moments first.
     func paths(of ino: UInt64) throws(CatalogueError) -> [String] {
         if ino == WellKnownInode.root { return ["."] }
         var paths: [String] = []
@@ -171,14 +171,14 @@ struct PathFinder {
         return parts.reversed().map(Self.shown).joined(separator: "/")
     }
 
-    /// A name that cannot stand in a directory must not look like a path.
+    /// A name that is invalid as an entry must not look like a path.
     private static func shown(_ name: [UInt8]) -> String {
         name.isEmpty
             ? "(no name)"
             : String(decoding: name.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
     }
 
-    /// The names in one text.
+    /// The paths of these inodes in one text.
     func text(of inodes: [UInt64]) throws(CatalogueError) -> String {
         var texts: [String] = []
         for (place, ino) in inodes.enumerated() {
@@ -192,7 +192,7 @@ struct PathFinder {
         return texts.joined(separator: ", ")
     }
 
-    /// Findings of damaged extents, each under the names of whose bytes they are; of identity records in one line.
+    /// Findings about damaged extents, each with the paths of the owner. Lost identity records share one finding.
     func findings(_ damage: [ExtentDamage]) throws(CatalogueError) -> [Finding] {
         let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
         let owners = Dictionary(grouping: try tables.owners(of: contents)) { $0.content }

@@ -1,14 +1,15 @@
 import VaultCatalogue
 import VaultStore
 
-/// The catalogue's own rules and the bitmaps, of a space in use: looked at in the newest published state, which is held
-/// still for the length of a step, so that nobody waits.
+/// Checks the integrity constraints and the bitmaps of a mounted space. Each step reads a snapshot of the newest
+/// published state, so that no request waits.
 extension Library {
     private static let snapshotsMax = 8
     /// Segments whose bits are compared in one step: 4 KiB of memory each at the usual size.
     private static let segmentsPerStep = 1024
 
-    /// Looks for what breaks the rule of that number; behind the last, whether the database is whole.
+    /// Looks for violations of the constraint with this index; after the last constraint, checks the database's
+    /// integrity.
     func checkRule(_ number: Int) throws(FileError) -> CheckStep {
         var step = CheckStep(next: .rule(number + 1))
         step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
@@ -23,7 +24,8 @@ extension Library {
         return step
     }
 
-    /// Compares the bitmaps of some segments with what lies there; with the first, those of the catalogue's own pages.
+    /// Compares the bitmaps of some segments with the runs that lie there. The first step also compares the slot
+    /// bitmap.
     func checkAllocation(from first: Int) throws(FileError) -> CheckStep {
         let end = max(first, min(space.segmentCount, first + Self.segmentsPerStep))
         var step = CheckStep()
@@ -43,8 +45,8 @@ extension Library {
         return step
     }
 
-    /// What is found in a published state. Where that had to be given up for want of room, and something was found, it
-    /// is looked for in another; at last `noRoom`.
+    /// Returns the findings from a snapshot. If the snapshot was given up for lack of room, findings in it may be
+    /// false: another snapshot is searched. Throws `.noRoom` after `snapshotsMax` attempts.
     private func ofSnapshot(
         _ find: (Tables, Space) throws(CatalogueError) -> [Finding]
     ) throws(FileError) -> [Finding] {

@@ -2,17 +2,17 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Where the check of a mounted space goes on: it is done in steps, between which nothing of it is kept.
+/// The position in a check of a mounted space. The check is done in steps and keeps no state between them.
 public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
-    /// At this page of the catalogue; behind its last all other pages follow.
+    /// At this page of the catalogue; all other pages follow the last one.
     case pages(Int)
     /// At this byte of a content.
     case extents(content: UInt64, offset: UInt64)
-    /// At the identity record behind this number.
+    /// At the first identity record after this number.
     case records(after: UInt64)
-    /// At the rule of that number.
+    /// At the constraint with this index.
     case rule(Int)
-    /// At the bitmap of that segment.
+    /// At the bitmap of this segment.
     case allocation(segment: Int)
 
     public static let start = CheckCursor.pages(0)
@@ -50,30 +50,30 @@ public enum CheckCursor: Sendable, Equatable, LosslessStringConvertible {
     }
 }
 
-/// What one step of a check of a mounted space found.
+/// The result of one step of a check of a mounted space.
 public struct CheckStep: Sendable, Equatable {
-    /// Where to go on; nil: all is checked.
+    /// The next position; nil after the last step.
     public var next: CheckCursor?
     /// Bytes read.
     public var bytes: UInt64 = 0
-    /// Bytes that all steps together read, about.
+    /// Bytes that all steps together read, approximately.
     public var total: UInt64 = 0
     public var findings: [Finding] = []
 }
 
-/// Checking a space while it is in use. Damage is looked at again before it is told: what was written meanwhile lies
-/// elsewhere.
+/// Checking a space while it is in use. Damage is verified before it is reported, because rows may have changed
+/// meanwhile.
 extension Library {
     /// Pages that one step checks: 4 MiB of each copy.
     private static let pagesPerStep = 1024
-    /// Bytes that one step reads, about.
+    /// Bytes that one step reads, approximately.
     private static let bytesPerStep: UInt64 = 32 << 20
     private static let runsPerStep = 256
     private static let attemptsMax = 8
 
     /// Checks a bounded part of the space.
     ///
-    /// - Parameter runs: at most so many rows of extents.
+    /// - Parameter runs: limit of rows of extents.
     func checkStep(_ cursor: CheckCursor, runs limit: Int = runsPerStep) throws(FileError) -> CheckStep {
         var step =
             switch cursor {
@@ -106,7 +106,7 @@ extension Library {
             try sql(tree.tables.runs(from: content, offset, limit: limit))
         }
         var (batch, bytes) = ([CheckedRun](), UInt64(0))
-        // Rows that make no sense may be out of order: what leads back is passed over, or there would be no end.
+        // Damaged rows may be out of order. A position that leads back is skipped, or the check would never end.
         var last: (content: UInt64, offset: UInt64)?
         for row in rows where bytes < Self.bytesPerStep {
             var part = row
@@ -120,7 +120,7 @@ extension Library {
                 continue
             }
             if row.run.length > Chunk.bytes {
-                // Whole chunks, from where the last step ended to where this one is long enough.
+                // Whole chunks, from the end of the last step to the limit of this one.
                 let first = row.content == content ? max(row.run.offset, offset) : row.run.offset
                 part.run = row.run.part(from: first, to: first + Self.bytesPerStep)
             }
@@ -166,7 +166,7 @@ extension Library {
         return step
     }
 
-    /// Damage in rows that are still the same after it was found.
+    /// Returns damage in rows that did not change while they were checked.
     func damage(of rows: [CheckedRun]) throws(FileError) -> [ExtentDamage] {
         var (rows, found) = (rows, [ExtentDamage]())
         for _ in 0..<Self.attemptsMax {
@@ -194,7 +194,7 @@ extension Library {
 }
 
 extension CheckedRun {
-    /// Whether a row still says the same of the part of a run.
+    /// Whether this row still holds that part of a run, unchanged.
     fileprivate func covers(_ part: CheckedRun) -> Bool {
         guard content == part.content, isRecord == part.isRecord else { return false }
         if run == part.run { return true }
@@ -204,7 +204,7 @@ extension CheckedRun {
 }
 
 extension Tree {
-    /// What names whose bytes are damaged, with rows as they are now.
+    /// A path finder for the current rows: stores pending changes first.
     fileprivate func tablesUpToDate() throws(CatalogueError) -> PathFinder {
         try storeChanges()
         return PathFinder(tables: tables)

@@ -2,18 +2,18 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// What `obscura status DIR` and `obscura check DIR` ask a mounted space: virtual attributes of its root, read-only and
-/// unlisted, for the mounting user and root alone. Each is lines of `key=value`.
+/// The interface of a mounted space to `obscura status DIR` and `obscura check DIR`: virtual attributes of its root,
+/// read-only and unlisted, for the mounting user and root alone. Each value is lines of `key=value`.
 ///
-/// - `user.obscura.status`: what the space holds.
-/// - `user.obscura.settle`: what is not written yet is written; the answer is what cannot be, and why.
-/// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor; `cursor` is where to go on, or nothing.
-///   One begins at `CheckCursor.start`.
+/// - `user.obscura.status`: the room, the counts and the state of the space.
+/// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
+/// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
+///   or empty. The first is `CheckCursor.start`.
 extension Library {
-    /// XATTR_SIZE_MAX, which no answer may exceed.
+    /// XATTR_SIZE_MAX, the limit of an answer.
     private static let answerBytesMax = 65_536
 
-    /// The value of the attribute `user.obscura.NAME` of the root; nil where it is none of these.
+    /// The value of the root's attribute `user.obscura.NAME`; nil if the name is none of these.
     func controlAttribute(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
         let name = String(decoding: name, as: UTF8.self)
         let isCheck = name.hasPrefix(Self.checkPrefix)
@@ -32,7 +32,7 @@ extension Library {
         Array(values.map { "\($0.0)=\($0.1)\n" }.joined().utf8)
     }
 
-    /// As much as fits into one answer.
+    /// Checks as much as fits into one answer.
     private func checkAnswer(_ cursor: CheckCursor) throws(FileError) -> [UInt8] {
         var limit = 256
         while true {
@@ -44,7 +44,7 @@ extension Library {
             values += step.findings.map { ("damage", $0.text) }
             let answer = lines(values)
             if answer.count <= Self.answerBytesMax { return answer }
-            // One extent with more names than that is told without the last of them.
+            // An extent with more names than fit is reported without the last of them.
             if limit == 1 { return Array(answer.prefix(Self.answerBytesMax - 1)) + [0x0A] }
             limit = max(1, limit / 4)
         }

@@ -2,16 +2,17 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// The runs of a space in the order of their sectors, as many segments at a time as suit their number.
+/// The runs of a space in the order of their sectors, in windows of segments. Limits on runs and segments bound a
+/// window.
 struct SegmentWindows {
-    /// Some segments.
+    /// Consecutive segments.
     struct Window {
-        /// Runs that begin there, by sector; also those that cannot.
+        /// Runs that begin in the window, by sector; impossible ones too.
         var runs: [CheckedRun]
-        /// What lies there, also of runs that began before.
+        /// The expected use of the sectors, also by runs that begin before the window.
         var expected: ExpectedUse
 
-        /// Whose runs have sectors that others have, or that nothing can have.
+        /// Contents whose runs share sectors with others or lie at impossible sectors.
         func contested(_ space: Space) -> Set<ContentKey> {
             var keys = Set(runs.filter { !space.isPossible($0.run) }.map(\.key))
             for (one, other) in expected.shared { keys.formUnion([one, other]) }
@@ -44,7 +45,7 @@ struct SegmentWindows {
         left = windows[...]
     }
 
-    /// The next segments; nil behind the last.
+    /// The next window; nil after the last.
     mutating func next(_ tables: Tables) throws(CatalogueError) -> Window? {
         guard let segments = left.popFirst() else { return nil }
         let sectors = UInt64(space.sectorsPerSegment)

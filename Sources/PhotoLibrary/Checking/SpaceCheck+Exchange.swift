@@ -2,9 +2,9 @@ import VaultCatalogue
 import VaultStore
 
 extension SpaceCheck {
-    /// Looks for segments that have each other's names, by what the roots, the maps and the catalogue say of each.
+    /// Finds segments with exchanged names: compares their contents with the roots, the maps and the catalogue.
     ///
-    /// - Parameter space: opened for reading, as its pages could be found.
+    /// - Parameter space: opened for reading, with the names under which its pages were found.
     static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError) -> SegmentExchange?
     {
         var samples: [CheckedRun] = []

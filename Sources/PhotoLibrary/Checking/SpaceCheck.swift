@@ -2,21 +2,21 @@ import VaultCatalogue
 import VaultFormat
 public import VaultStore
 
-/// Checks a space that nobody has mounted: structure, catalogue, allocation, and every stored byte. Writes nothing.
+/// Checks an unmounted space: structure, catalogue, allocation, and every stored byte. Writes nothing.
 public struct SpaceCheck {
     private let space: Space
     private var report = SpaceReport()
     private let total: UInt64
     private let proceed: (_ done: UInt64, _ total: UInt64) -> Bool
-    /// Segments that are gone, which are told once.
+    /// Segment faults that are already reported.
     private var faults: Set<SegmentFault> = []
 
-    /// Files named for one rule that they break.
+    /// Limit of the violations that are reported for one constraint.
     static let violationsMax = 64
 
     /// - Parameters:
-    ///   - readsContent: also read all files; else nothing is found of these.
-    ///   - proceed: told on this thread how many bytes of how many have been read; what it answers no to ends early.
+    ///   - readsContent: also read all files; otherwise damage of their bytes is not found.
+    ///   - proceed: called on this thread with the bytes read so far and in total; false ends the check early.
     public static func run(
         _ unlocked: UnlockedSpace, readsContent: Bool = true,
         _ proceed: (_ done: UInt64, _ total: UInt64) -> Bool = { _, _ in true }
@@ -32,7 +32,7 @@ public struct SpaceCheck {
             return report
         }
         let report = run(space, readsContent: readsContent, proceed)
-        // Exchanged segments look like much damage, which is none where each is read as what it is.
+        // Exchanged segments look like much damage, which is gone once each is read under its own name.
         guard !report.isInterrupted, !report.findings.isEmpty || space.exchange != nil,
             let exchange = try findExchange(unlocked, space)
         else { return report }
@@ -81,7 +81,7 @@ public struct SpaceCheck {
         }
     }
 
-    /// Counts what was read; false where it is to end.
+    /// Counts bytes as read; false if the check must end.
     private mutating func advance(_ bytes: UInt64) -> Bool {
         report.bytes += bytes
         if !proceed(min(report.bytes, total), total) { report.isInterrupted = true }
@@ -110,7 +110,7 @@ public struct SpaceCheck {
         report.plan.hasLostDelta = lost.contains { if case .delta = $0 { true } else { false } }
         if lost.contains(where: { $0.mustSalvage }) { report.plan.mustSalvage = true }
         _ = advance(structure.bytes)
-        // Below a node that is lost there are pages that nobody can tell from free ones.
+        // Pages below a lost node cannot be told from free slots.
         if !report.plan.mustSalvage { add(space.compareSlots(structure)) }
     }
 
@@ -118,7 +118,7 @@ public struct SpaceCheck {
         report.plan.allocation.add(allocation)
     }
 
-    private mutating func tellAllocation() {
+    private mutating func reportAllocation() {
         for finding in Finding.of(report.plan.allocation) { report.add(finding) }
     }
 
@@ -134,7 +134,7 @@ public struct SpaceCheck {
             return (try tables.integrityErrors(), broken, try tables.fileCount())
         }
         report.fileCount = fileCount
-        // Of a table that is not whole its rows are read one by one, by those who can.
+        // Only salvage reads a damaged table, row by row.
         if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
         if !errors.isEmpty {
             report.plan.mustReindex = true
@@ -147,7 +147,7 @@ public struct SpaceCheck {
         }
     }
 
-    /// What breaks a rule, by path.
+    /// Findings about violations of a constraint, by path.
     static func findings(
         _ rule: IntegrityConstraint, _ numbers: [UInt64], _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
@@ -192,7 +192,7 @@ public struct SpaceCheck {
                 try tell(window.runs.filter { !space.isPossible($0.run) }, catalogue)
             }
         }
-        tellAllocation()
+        reportAllocation()
     }
 
     private mutating func read(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
@@ -210,7 +210,7 @@ public struct SpaceCheck {
         return isWanted
     }
 
-    /// Tells of runs that there is nothing to be read of.
+    /// Reports runs that cannot be read: impossible and lost ones.
     private mutating func tell(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) {
         try tell(space.checkExtents(runs), catalogue)
     }
@@ -244,7 +244,7 @@ public struct SpaceCheck {
         }
     }
 
-    /// Two extents have the same sectors.
+    /// Findings about extents that share sectors.
     static func findings(
         ofShared pairs: [(ContentKey, ContentKey)], _ tables: Tables
     ) throws(CatalogueError) -> [Finding] {
@@ -266,7 +266,7 @@ public struct SpaceCheck {
 }
 
 extension StructurePart {
-    /// Whether without it the catalogue or the maps are not whole.
+    /// Whether the loss of this part leaves the catalogue or the maps incomplete.
     fileprivate var mustSalvage: Bool {
         switch self {
         case .page(.catalogue, _), .node, .page(.usage, _), .page(.slotBitmap, _): true

@@ -2,18 +2,18 @@ import VaultCatalogue
 import VaultFormat
 public import VaultStore
 
-/// Sets right what a check found, as far as that loses nothing which can be read. Of a space that nobody has mounted.
+/// Repairs the findings of a check of an unmounted space, as far as that loses no readable data.
 ///
-/// All of it becomes durable with commits like any other: a crash leaves the old state or the new one.
+/// All changes become durable with ordinary commits: a crash leaves the old state or the new one.
 public struct SpaceRepair {
     private let space: Space
     private let catalogue: Catalogue
     private let plan: RepairPlan
 
-    /// Does what the plan of a report says. Where segments have each other's names it only gives them their own: the
-    /// space is to be checked again then.
+    /// Executes a repair plan. If segments have exchanged names, it only renames them: the space must be checked again
+    /// then.
     ///
-    /// - Parameter salvage: what was found where the plan says that the catalogue is to be built anew.
+    /// - Parameter salvage: the recovered data, if the plan requires a new catalogue.
     public static func run(
         _ unlocked: UnlockedSpace, _ plan: RepairPlan, salvage: Salvage? = nil
     ) throws(VaultError) {
@@ -33,7 +33,7 @@ public struct SpaceRepair {
         do throws(FileError) {
             let catalogue = try sql(Catalogue(storage: space))
             let repair = SpaceRepair(space: space, catalogue: catalogue, plan: plan)
-            // Until they are made anew.
+            // Until the indexes are rebuilt.
             if plan.mustReindex { catalogue.locked { $0.trustsSectorIndexes = false } }
             try repair.mendFiles()
             if plan.mustMendAllocation { try repair.mendAllocation() }
@@ -49,7 +49,7 @@ public struct SpaceRepair {
 
     private func mendFiles() throws(FileError) { try stored(space.remakeSegments(plan.segments)) }
 
-    /// Before all else that writes, so that nothing is written over what is in use and marked as free.
+    /// Precedes other writes, so that none overwrites data in use that is marked as free.
     private func mendAllocation() throws(FileError) {
         _ = space.compareSlots(space.checkStructure(), mending: true)
         try catalogue.locked { tables throws(FileError) in
@@ -64,7 +64,7 @@ public struct SpaceRepair {
 
     // MARK: Catalogue
 
-    /// How often all rules are gone through: what mends one may break another.
+    /// Limit of rounds through all constraints: mending one may violate another.
     private static let roundsMax = 4
 
     private func mendCatalogue() throws(FileError) {
@@ -77,8 +77,8 @@ public struct SpaceRepair {
     private func mendRows(_ tables: Tables) throws(CatalogueError) {
         if plan.mustReindex { try tables.reindex(chooseName) }
         let mender = CatalogueMender(tables, chooseName: chooseName)
-        // Numbers and directories for what is recovered; then extents, while it is known which records are as new as
-        // the rows.
+        // First the numbers and directories that recovered files need; then extents, while it is known which records
+        // are as new as the rows.
         for rule in IntegrityConstraint.foundations { try mend(rule, tables, mender) }
         try mendExtents(tables, mender)
         try dropDamaged(tables)
@@ -87,7 +87,7 @@ public struct SpaceRepair {
         }
     }
 
-    /// Goes through the rules once; whether one was broken.
+    /// Goes through the constraints once; returns whether one was violated.
     private func mendRules(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
         var isBroken = false
         for rule in IntegrityConstraint.all where rule.isMendable {
@@ -96,7 +96,7 @@ public struct SpaceRepair {
         return isBroken
     }
 
-    /// Mends what breaks a rule; whether something did.
+    /// Mends the violations of a constraint; returns whether there was one.
     @discardableResult
     private func mend(
         _ rule: IntegrityConstraint, _ tables: Tables, _ mender: CatalogueMender
@@ -106,7 +106,7 @@ public struct SpaceRepair {
         return true
     }
 
-    /// Mends the extents of all who have some where others have, or where none can be.
+    /// Mends the extents of all contents that share sectors or lie at impossible ones.
     private func mendExtents(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) {
         let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
         var keys = Set(try tables.runsNowhere(from: end).map(\.key))
@@ -117,14 +117,14 @@ public struct SpaceRepair {
         for _ in 0..<Self.roundsMax {
             var repair = ExtentRepair(space, tables, mender)
             try repair.mend(keys)
-            // What has come back to its place may lie over what nobody else claimed until then.
+            // A restored extent may overlap one that nobody contested until then.
             let more = try contested(tables)
             if more.isSubset(of: keys) { return }
             keys.formUnion(more)
         }
     }
 
-    /// Whose extents lie where those of others do, or where none can.
+    /// Contents whose runs share sectors with others or lie at impossible sectors.
     private func contested(_ tables: Tables) throws(CatalogueError) -> Set<ContentKey> {
         var keys: Set<ContentKey> = []
         var windows = try SegmentWindows(space, tables)
@@ -132,8 +132,8 @@ public struct SpaceRepair {
         return keys
     }
 
-    /// Thumbnails and identity records that do not open are made anew. What they had nobody has then: it is given back
-    /// once no row names it, for another's may lie there.
+    /// Damaged thumbnails and identity records are dropped and made again. Their sectors are freed once no row names
+    /// them, because another extent may lie there.
     private func dropDamaged(_ tables: Tables) throws(CatalogueError) {
         for content in plan.thumbnails.sorted() { try tables.dropThumbnail(content: content) }
         if !plan.thumbnails.isEmpty { try tables.countTotals() }
@@ -143,7 +143,7 @@ public struct SpaceRepair {
         }
     }
 
-    /// What cannot be mended is found by the check that follows.
+    /// The check that follows finds descriptors that cannot be mended.
     private func mendDescriptor(_ damage: ExtentDamage, _ tables: Tables) throws(CatalogueError) {
         guard case .descriptor(let role) = damage.fault else { return }
         let runs = try tables.runs(of: damage.content, isRecord: damage.isRecord)
@@ -155,11 +155,11 @@ public struct SpaceRepair {
         let frozen = try sql(
             catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() }))
         try stored(space.publish(frozen, durable: true))
-        // What rows that were removed had is nobody's now.
+        // The sectors of removed rows have no owner now.
         if plan.changesCatalogue { try mendAllocation() }
         try stored(space.publishMended())
         if plan.hasLostDelta {
-            // No root leads to it any more: now its own slot is one that nobody has.
+            // No root leads to the lost delta any more: its slot has no owner now.
             try mendAllocation()
             try stored(space.publishMended())
         }
@@ -167,7 +167,7 @@ public struct SpaceRepair {
     }
 }
 
-/// A name that can stand in a directory, numbered where it is taken.
+/// Returns a valid entry name like `wanted`, numbered if it is taken.
 func chooseName(
     _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
 ) throws(CatalogueError) -> [UInt8] {

@@ -1,14 +1,14 @@
 import VaultCatalogue
 public import VaultStore
 
-/// What a check of a space found, and what could be set right.
+/// The findings of a check of a space, and the plan of its repair.
 public struct SpaceReport: Sendable {
     public internal(set) var findings: [Finding] = []
-    /// Files whose bytes were checked.
+    /// Regular files with a name.
     public internal(set) var fileCount = 0
     /// Bytes read.
     public internal(set) var bytes: UInt64 = 0
-    /// It was ended early: what was not found may still be.
+    /// The check ended early and may have missed damage.
     public internal(set) var isInterrupted = false
     public internal(set) var plan = RepairPlan()
     private var known: Set<String> = []
@@ -17,35 +17,35 @@ public struct SpaceReport: Sendable {
         if known.insert(finding.text).inserted { findings.append(finding) }
     }
 
-    /// Findings of a part of the space that only cost room, or nothing yet.
+    /// Adds a finding about a part of the space: by default one that only costs room, or nothing yet.
     mutating func add(_ subject: String, _ cause: String, isHarmless: Bool = true) {
         add(Finding(subject: subject, cause: cause, isHarmless: isHarmless))
     }
 }
 
-/// What `--repair` will do.
+/// The steps of `--repair`.
 public struct RepairPlan: Sendable {
-    /// Parts of which one copy is left.
+    /// Parts with one intact copy.
     var parts: [StructurePart] = []
     var roots = 0
-    /// Slots whose root is gone.
+    /// Slots whose root is lost.
     var lostRoots = 0
-    /// A delta is gone, and with it what tells that it, and what it gave back, is free.
+    /// A delta is lost, and with it the information that its slot, and all that it freed, is free.
     var hasLostDelta = false
     /// Contents of damaged thumbnails.
     var thumbnails: Set<UInt64> = []
-    /// Numbers of damaged identity records.
+    /// IDs of damaged identity records.
     var records: Set<UInt64> = []
     var descriptors: [ExtentDamage] = []
-    /// Whose extents lie where those of others do, or where none can.
+    /// Contents whose runs share sectors with others or lie at impossible sectors.
     var contested: Set<ContentKey> = []
     var rules: [IntegrityConstraint] = []
     var allocation = AllocationReport()
     var mustReindex = false
-    /// The catalogue cannot be read whole: it has to be built anew from what the extents say of themselves.
+    /// The catalogue cannot be read completely: it must be rebuilt from the extents' own metadata.
     public internal(set) var mustSalvage = false
     var segments: [Int] = []
-    /// Segments that have each other's names. What else is planned is about the space without that.
+    /// Segments with exchanged names. All other steps apply to the space with the right names.
     public internal(set) var exchange: SegmentExchange?
 
     /// Whether rows of the catalogue change.
@@ -53,16 +53,16 @@ public struct RepairPlan: Sendable {
         mustReindex || !(rules.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
     }
 
-    /// Whether a write could destroy what is there, or rows may change.
+    /// Whether a write could overwrite data in use, or rows may change.
     var mustMendAllocation: Bool { !allocation.isClean || changesCatalogue }
 
-    /// One line a step.
+    /// One line per step.
     public var lines: [String] {
         if let exchange {
             return exchange.texts.map { "rename segment files: \($0)" } + ["check all of it again"]
         }
         if mustSalvage {
-            return ["rebuild the catalogue from what is left of it and from the photos themselves"]
+            return ["rebuild the catalogue from the photos and their identity records"]
         }
         var lines: [String] = []
         func add(_ count: Int, _ one: String, _ many: String) {

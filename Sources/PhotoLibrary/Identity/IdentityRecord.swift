@@ -2,47 +2,47 @@ import LinuxIO
 import VaultCatalogue
 import VaultFormat
 
-/// What is written beside the catalogue of a file, directory, link or node, so that it can be found without. See the
-/// format specification, *Identity records*.
+/// A copy of the metadata of a file, directory, link or node, stored outside the catalogue, so that a salvage finds the
+/// inode without it. See the format specification, *Identity records*.
 struct IdentityRecord: Equatable {
-    /// As in the table; `nlink` is 0, and so is `size` of a directory: both follow from the names.
+    /// As in the table, except that `nlink` is 0, and `size` of a directory too: both follow from the names.
     var row: InodeRow
     var names: [RecordedName] = []
     var photo: PhotoRow?
-    /// Of a photo that was taken out of moments: since when, and what it was called there.
+    /// Set for a photo that was moved from moments to the trash: the time, and its name in moments.
     var trashed: TrashRow?
-    /// The names in albums that it and its copies had before that. `id` is 0.
+    /// The names in albums that the photo and its copies had before that. `id` is 0.
     var keptNames: [DentryRow] = []
     var target: [UInt8] = []
-    /// Where the bytes lie; nil where there are more runs than fit.
+    /// The runs of the bytes; nil if there are more than fit.
     var runs: [ExtentRun]? = []
-    /// Those that fit.
+    /// Only as many as fit.
     var attributes: [ExtendedAttribute] = []
 }
 
-/// How much of an inode its record takes at most.
+/// Limits on the parts of a record.
 struct RecordLimits {
     /// Bytes of names, and of kept names.
     var nameBytes: Int
     var runs: Int
 
     static let ofRecords = RecordLimits(nameBytes: 20 << 10, runs: 2048)
-    /// Where no record is to be written.
+    /// For uses that write no record.
     static let none = RecordLimits(nameBytes: 1 << 40, runs: 1 << 40)
 }
 
-/// A name, by the number of the directory it is in: so renaming that changes nothing here.
+/// A name and the inode of its directory: renaming the directory does not change this.
 struct RecordedName: Equatable {
     var parent: UInt64
     var name: [UInt8]
     var isMember: Bool
-    /// Since when it has been in the trash; nil where it is not.
+    /// When it was moved to the trash; nil if it is not there.
     var since: Int64?
 }
 
-/// What a record proves of others: that their commits were published.
+/// Proof, in a record, that commits of other records were published.
 struct RecordedHistory: Equatable {
-    /// The newest records there were when its mount began: their mount, and their commit.
+    /// The mount and the commit of the newest records that existed when the mount of this one began.
     var before: (epoch: UInt64, generation: UInt64)
     /// Generation of the newest durable root.
     var durable: UInt64
@@ -55,19 +55,19 @@ struct RecordedHistory: Equatable {
 /// The payload of an extent of role 3.
 enum Recorded: Equatable {
     case inode(IdentityRecord)
-    /// Bits of a block of numbers that are no more in use; see `RetiredIDs`.
-    case dead(block: UInt64, bits: [UInt8])
+    /// A bitmap of retired numbers in one block; see `RetiredIDs`.
+    case retired(block: UInt64, bits: [UInt8])
 
     private static let version: UInt8 = 1
     private static let kindInode: UInt8 = 1
-    private static let kindDead: UInt8 = 2
+    private static let kindRetired: UInt8 = 2
 
     func encoded(_ history: RecordedHistory) -> [UInt8] {
         var writer = RecordWriter()
         writer.number(Self.version)
         switch self {
         case .inode: writer.number(Self.kindInode)
-        case .dead: writer.number(Self.kindDead)
+        case .retired: writer.number(Self.kindRetired)
         }
         writer.number(UInt16(0))
         writer.number(UInt32(0))
@@ -76,14 +76,14 @@ enum Recorded: Equatable {
         writer.number(history.durable)
         switch self {
         case .inode(let record): record.encode(into: &writer)
-        case .dead(let block, let bits):
+        case .retired(let block, let bits):
             writer.number(block)
             writer.text(bits)
         }
         return writer.bytes
     }
 
-    /// Nil where the bytes are none that this version knows.
+    /// Returns nil for bytes in no format that this version knows.
     static func decode(_ bytes: UnsafeRawBufferPointer) -> (history: RecordedHistory, content: Recorded)? {
         var reader = RecordReader(bytes)
         guard reader.number(UInt8.self) == version, let kind = reader.number(UInt8.self),
@@ -94,11 +94,11 @@ enum Recorded: Equatable {
         let history = RecordedHistory(before: (epoch, generation), durable: durable)
         switch kind {
         case kindInode: return IdentityRecord(&reader).map { (history, .inode($0)) }
-        case kindDead:
+        case kindRetired:
             guard let block = reader.number(UInt64.self), let bits = reader.text(),
                 block < 2 * RetiredIDs.contents, bits.count == RetiredIDs.bitmapBytes
             else { return nil }
-            return (history, .dead(block: block, bits: bits))
+            return (history, .retired(block: block, bits: bits))
         default: return nil
         }
     }
@@ -164,7 +164,7 @@ extension IdentityRecord {
         if let former = photo.former { writer.text(former) }
     }
 
-    /// As many as fit into one chunk with all that comes before them.
+    /// Encodes as many as fit into one chunk behind all that precedes them.
     private func encodeAttributes(into writer: inout RecordWriter) {
         var bytes = writer.bytes.count + 4
         let fitting = attributes.prefix {
@@ -201,7 +201,7 @@ extension IdentityRecord {
         guard isPlausible else { return nil }
     }
 
-    /// Whether it says nothing that no file can have. What follows counts with its numbers, and files by its names.
+    /// Whether all values are possible in a file: callers calculate with the numbers and create files with the names.
     private var isPlausible: Bool {
         let inMoments = trashed.map { [$0.name] } ?? []
         let former = photo?.former.map { [$0] } ?? []
@@ -212,7 +212,7 @@ extension IdentityRecord {
             && (names.map(\.name) + keptNames.map(\.name) + inMoments + former).allSatisfy(isEntryName)
             && (names.map(\.parent) + keptNames.flatMap { [$0.parent, $0.ino] })
                 .allSatisfy { $0 < Geometry.numberMax }
-            && (runs ?? []).allSatisfy { $0.isThinkable }
+            && (runs ?? []).allSatisfy { $0.isPlausible }
             && zip(runs ?? [], (runs ?? []).dropFirst()).allSatisfy { $0.end <= $1.offset }
     }
 

@@ -2,11 +2,11 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Writing identity records: by the committer alone, before a durable commit, of which they are a part.
+/// Writing identity records. Only the committer does, as part of each durable commit.
 extension Library {
-    /// Writes records that are out of date, `most` at most. True where some are left for the next commit.
+    /// Writes at most `most` outdated records. Returns true if some are left for the next commit.
     ///
-    /// What cannot be written, because there is no room, say, stays marked, and holds no commit up.
+    /// Records that cannot be written, for lack of room for example, stay marked and delay no commit.
     func recordIdentities(most: Int) -> Bool {
         var last: UInt64 = 0
         var left = most
@@ -29,7 +29,7 @@ extension Library {
         return !(more ?? []).isEmpty
     }
 
-    /// The next records, whose marks are taken away; `end` is the last number looked at, nil where there was none.
+    /// Takes the next records and clears their marks. `end` is the last number that was read; nil if there was none.
     private func nextRecords(
         after last: UInt64, most: Int
     ) throws(FileError) -> (records: [(content: UInt64, bytes: [UInt8])], end: UInt64?) {
@@ -58,14 +58,14 @@ extension Library {
             do throws(FileError) {
                 if try tree.mayHaveRecord(id) {
                     let bytes = try tree.recorded(id).encoded(history)
-                    // Of rows that make no sense: what they say fits into no record.
+                    // Too large for a record: the rows are damaged.
                     guard bytes.count <= Geometry.chunkBytes else { continue }
                     records.append((id, bytes))
                 } else {
                     try tree.dropRecord(id, space, overwriting: true)
                 }
             } catch {
-                // What cannot be read stays marked, and holds no other up.
+                // A record that cannot be read stays marked and delays no other.
                 continue
             }
             try sql(tree.tables.unmarkUnrecorded(id))
@@ -73,16 +73,16 @@ extension Library {
         return (records, marked.last)
     }
 
-    /// Seals records and lets the tables name them in the place of older ones. An inode that changed meanwhile has been
-    /// marked again; the record of one that has come to its end meanwhile is given up.
+    /// Seals records and replaces older ones in the tables. An inode that changed meanwhile has been marked again; a
+    /// record whose inode was retired meanwhile is abandoned.
     private func write(_ records: [(content: UInt64, bytes: [UInt8])]) throws(FileError) {
         guard !records.isEmpty else { return }
-        let runs = try stored(space.writeTogether(role: .identity, records))
+        let runs = try stored(space.writeBatch(role: .identity, records))
         var count = 0
         var freed: [ExtentRun] = []
         var abandoned: [ExtentRun] = []
         defer {
-            // Rows say where the first `count` lie, unless they were given up; nothing says so of the others.
+            // Rows name the first `count` runs, except the abandoned ones; no row names the others.
             space.abandon(abandoned + runs[count...])
         }
         try committing { tree throws(FileError) in

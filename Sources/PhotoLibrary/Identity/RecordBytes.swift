@@ -1,4 +1,4 @@
-/// Puts the little-endian numbers and counted texts of an identity record together.
+/// Encodes the little-endian numbers and length-prefixed texts of an identity record.
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -13,8 +13,8 @@ struct RecordWriter {
     }
 }
 
-/// Takes them apart again. What is authentic was written by some version of this program, but is checked all the
-/// same: past the end everything is nil.
+/// Decodes an identity record. Authentic bytes were written by some version of this program, but they are checked all
+/// the same: every read past the end returns nil.
 struct RecordReader {
     private let bytes: UnsafeRawBufferPointer
     private var place = 0
@@ -33,7 +33,7 @@ struct RecordReader {
         return Array(bytes[place..<place + Int(count)])
     }
 
-    /// As many values as a number of 4 bytes says.
+    /// Reads a count of 4 bytes, then that many values.
     mutating func list<R>(_ read: (inout RecordReader) -> R?) -> [R]? {
         guard let count = number(UInt32.self) else { return nil }
         var values: [R] = []

@@ -1,9 +1,9 @@
 import VaultCatalogue
 
-/// Numbers of inodes and contents that are no more in use, in blocks of bits.
+/// Bitmaps of the numbers of inodes and contents that are no longer in use, in blocks.
 ///
-/// Numbers never recur, and sectors that are given back keep what was in them: an old record, or the bytes of an older
-/// version, could be taken for something that is still there. A block's own record, being newer, says that it is not.
+/// Numbers are never reused, and freed sectors keep their old bytes: a salvage could take an old record, or the bytes
+/// of an older version, for a live one. A block's own record is newer and says that they are retired.
 enum RetiredIDs {
     static let numbersPerBlock: UInt64 = 2048
     static let bitmapBytes = Int(numbersPerBlock) / 8
@@ -21,7 +21,7 @@ enum RetiredIDs {
     }
 }
 
-/// What has come to its end since the tables were written, by block.
+/// Numbers that were retired since the tables were last written, by block.
 struct NewlyRetired {
     private(set) var blocks: [UInt64: [UInt64]] = [:]
 
@@ -29,16 +29,16 @@ struct NewlyRetired {
 
     mutating func add(content: UInt64) { add(content, to: RetiredIDs.block(ofContent: content)) }
 
-    /// Numbers that only a row that makes no sense can have are in no block: theirs would be that of others.
+    /// Ignores numbers that only a damaged row can have: they belong to no block, and would set a bit of another's.
     private mutating func add(_ number: UInt64, to block: UInt64) {
         guard number / RetiredIDs.numbersPerBlock < RetiredIDs.contents else { return }
         blocks[block, default: []].append(number)
     }
 
-    /// Writes the bits, and marks the blocks' records. Forgets all.
+    /// Writes the bits, marks the blocks' records, and empties this set.
     mutating func store(_ tables: Tables) throws(CatalogueError) {
         for (block, numbers) in blocks {
-            var bits = try tables.dead(block: block) ?? []
+            var bits = try tables.retired(block: block) ?? []
             if bits.count != RetiredIDs.bitmapBytes {
                 bits = [UInt8](repeating: 0, count: RetiredIDs.bitmapBytes)
             }
@@ -46,7 +46,7 @@ struct NewlyRetired {
                 let bit = Int(number % RetiredIDs.numbersPerBlock)
                 bits[bit / 8] |= 1 << UInt8(bit % 8)
             }
-            try tables.storeDead(block: block, bits)
+            try tables.storeRetired(block: block, bits)
             try tables.markUnrecorded(RetiredIDs.records + block)
         }
         blocks = [:]

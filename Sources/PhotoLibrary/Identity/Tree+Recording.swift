@@ -3,10 +3,10 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Which inodes' records are to be written, and what will stand in them.
+/// Tracks the inodes with outdated identity records, and collects the contents of records.
 ///
-/// A mark is part of the very transaction that makes it necessary, so a crash at any moment leaves a record that is up
-/// to date or a mark.
+/// A mark is part of the transaction that makes the record outdated. So after a crash at any moment either the record
+/// is up to date or the mark is there.
 extension Tree {
     /// Notes that the inode's identity record is out of date. `touch` does so as well.
     @inline(__always)
@@ -19,15 +19,15 @@ extension Tree {
         if !newlyRetired.blocks.isEmpty { try newlyRetired.store(tables) }
     }
 
-    /// What is to be recorded under a number; `stale` where there is nothing of that number.
+    /// Collects the record with this number; throws `.stale` if the number does not exist.
     func recorded(_ id: UInt64) throws(FileError) -> Recorded {
         if id >= RetiredIDs.records {
             let block = id - RetiredIDs.records
-            guard let bits = try sql(tables.dead(block: block)) else { throw .stale }
-            return .dead(block: block, bits: bits)
+            guard let bits = try sql(tables.retired(block: block)) else { throw .stale }
+            return .retired(block: block, bits: bits)
         }
         if let known = cached(id) {
-            // Not `names(of:)`, which would keep them: nobody else may want them.
+            // Not `names(of:)`, which would cache them: no one else may need them.
             if let names = known.names { return .inode(try record(known.row, names)) }
             return .inode(try record(known.row, try sql(tables.dentries(of: id))))
         }
@@ -35,7 +35,7 @@ extension Tree {
         return .inode(try record(row, try sql(tables.dentries(of: id))))
     }
 
-    /// What rows say of an inode, as a record says it; no more than `limits` allow.
+    /// Collects an inode's record from its rows, within `limits`.
     func record(
         _ row: InodeRow, _ names: [DentryRow], _ limits: RecordLimits = .ofRecords
     ) throws(FileError) -> IdentityRecord {
@@ -65,7 +65,7 @@ extension Tree {
         return record
     }
 
-    /// What only regular files have.
+    /// Adds the parts that only regular files have.
     private func addFile(to record: inout IdentityRecord, _ limits: RecordLimits) throws(FileError) {
         let row = record.row
         if row.allocated > 0 {
@@ -87,7 +87,7 @@ extension Tree {
         }
     }
 
-    /// An inode's record is no longer to be found: its sectors go, and it is noted as dead.
+    /// Retires an inode: frees its record's sectors and notes the number as retired.
     func retire(_ inode: Inode, _ space: Space) throws(FileError) {
         newlyRetired.add(inode: inode.ino)
         unrecorded.remove(inode.ino)

@@ -1,13 +1,13 @@
 import VaultCatalogue
 import VaultFormat
 
-/// A part of a content: one that opens, or one that is lost.
+/// A part of a content: authentic or lost.
 struct ContentPiece {
     var run: ExtentRun
     var isLost = false
 }
 
-/// The bytes of a file as they can be had.
+/// The bytes of a file, as far as they can be recovered.
 struct FoundBytes {
     /// By offset.
     var pieces: [ContentPiece] = []
@@ -15,10 +15,10 @@ struct FoundBytes {
 
     var allocated: UInt64 { pieces.reduce(0) { $0 + $1.run.length } }
     var lostBytes: UInt64 { pieces.reduce(0) { $0 + ($1.isLost ? $1.run.length : 0) } }
-    /// Whether something was there, and nothing of it is left.
+    /// Whether bytes were stored, and all of them are lost.
     var isGone: Bool { !pieces.isEmpty && lostBytes == allocated }
 
-    /// Adds a chunk or a piece of one, to the last run where it goes on.
+    /// Adds a chunk or a part of one, to the last run if it continues that.
     mutating func append(_ piece: ContentPiece) {
         if let last = pieces.last, last.isLost == piece.isLost, last.run.isContinued(by: piece.run) {
             pieces[pieces.count - 1].run.length += piece.run.length
@@ -28,14 +28,14 @@ struct FoundBytes {
     }
 }
 
-/// The extents that were found, by where they lie and by whose they are.
+/// The extents that were found, by sector and by content.
 struct FoundContents {
     /// By sector.
     private let runs: [FoundRun]
     /// Indexes of `runs`, by content, then offset.
     private let order: [Int32]
     private let damagedEnds: [UInt64: UInt64]
-    /// What all of the space holds: of a longer gap the rest is a hole.
+    /// The capacity of the whole space: the rest of a longer gap is a hole.
     private let lostBytesMax: UInt64
 
     init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64], lostBytesMax: UInt64) {
@@ -58,21 +58,17 @@ struct FoundContents {
         return numbers
     }
 
-    /// The bytes that a record of that generation tells of, as they were then; or, where some of these are lost, as
-    /// they were written since, without a gap.
+    /// Returns the bytes of a record as of its generation; or, if some of these are lost, the bytes that were written
+    /// since, if they have no gap.
     func bytes(of recoveredInode: Salvage.RecoveredInode) -> FoundBytes {
-        let (record, generation) = (recoveredInode.record, recoveredInode.generation)
+        let (record, generation) = (recoveredInode.record, recoveredInode.found.run.generation)
         let row = record.row
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
-        if let listed = record.runs, areSound(listed) {
+        if let listed = record.runs, areValid(listed) {
             let told = bytes(row.content, listed, size: row.size)
             if told.lostBytes == 0 { return told }
-            if let recorded = recoveredInode.recorded, areSound(recorded) {
-                let other = bytes(row.content, recorded, size: row.size)
-                if other.lostBytes == 0 { return other }
-            }
             let newest = newestBytes(of: row.content)
-            // Never what the lost bytes were before.
+            // Never older bytes in place of the lost ones.
             let isNewer = newest.pieces.allSatisfy { piece in
                 piece.run.generation >= generation
                     || listed.contains {
@@ -81,18 +77,18 @@ struct FoundContents {
             }
             return newest.pieces.isEmpty || newest.lostBytes > 0 || !isNewer ? told : newest
         }
-        // More runs than fit into a record: between them may be holes, if nothing else is missing.
+        // More runs than fit into a record: gaps between them are holes if no bytes are missing.
         var newest = newestBytes(of: row.content, size: row.size)
         if newest.allocated - newest.lostBytes == row.allocated { newest.pieces.removeAll(where: \.isLost) }
         return newest
     }
 
-    /// Whether runs follow each other and are no more than the space can hold: rows may be anybody's who knows the
-    /// password.
-    private func areSound(_ listed: [ExtentRun]) -> Bool {
+    /// Whether the runs are in order and fit into the space. Rows are untrusted: anyone who knows the password can
+    /// write them.
+    private func areValid(_ listed: [ExtentRun]) -> Bool {
         var stored: UInt64 = 0
         for run in listed {
-            guard run.isThinkable else { return false }
+            guard run.isPlausible else { return false }
             if !run.isLost { stored += run.length }
             guard stored <= lostBytesMax else { return false }
         }
@@ -112,7 +108,7 @@ struct FoundContents {
                 pieces.append(ContentPiece(run: found ?? part, isLost: found == nil))
             }
         }
-        // Some may lie elsewhere in the file than listed.
+        // Extents may have other offsets in the file than those listed.
         pieces.sort { $0.run.offset < $1.run.offset }
         var found = FoundBytes(size: size)
         for piece in pieces where piece.run.offset >= found.pieces.last?.run.end ?? 0 { found.append(piece) }
@@ -127,8 +123,8 @@ struct FoundContents {
             generation: run.generation, epoch: run.epoch)
     }
 
-    /// The extent of a content and a commit that was found in the place of a listed one, as it says of itself; nil
-    /// where there is none.
+    /// Returns the extent of that content and commit which lies at the sector of a listed one, as its descriptor has
+    /// it; nil if there is none.
     private func found(_ extent: ExtentRun, of content: UInt64) -> ExtentRun? {
         var (low, high) = (0, runs.count)
         while low < high {
@@ -146,8 +142,8 @@ struct FoundContents {
         return Self.extent(Int(chunk), of: found.run)
     }
 
-    /// The newest of what was found of a content: of each chunk what was written last. What is missing between, and up
-    /// to `size`, is lost; where no size is known, up to the last place in which something of it was.
+    /// Returns the newest extents of each chunk of a content. Gaps between them, and the rest up to `size`, are lost.
+    /// Without `size`, the content ends with its last extent, authentic or damaged.
     func newestBytes(of content: UInt64, size: UInt64? = nil) -> FoundBytes {
         let size = size ?? damagedEnds[content] ?? 0
         var found = FoundBytes(size: 0)
@@ -166,10 +162,10 @@ struct FoundContents {
         let chunk = UInt64(Geometry.chunkBytes)
         let lostEnd = min(end, found.size + lostBytesMax)
         while found.size < lostEnd {
-            // What is left of a chunk, then whole ones.
+            // The rest of a chunk, then whole chunks.
             let isWhole = found.size % chunk == 0
             let length = (isWhole ? lostEnd : min(lostEnd, (found.size / chunk + 1) * chunk)) - found.size
-            // It lies nowhere: whoever makes a row of it gives it a place.
+            // No sector yet: it gets one when its row is written.
             let run = ExtentRun(offset: found.size, length: length, sector: .max, generation: 0, epoch: 0)
             found.pieces.append(ContentPiece(run: run, isLost: true))
             found.size += length

@@ -1,19 +1,19 @@
 import VaultFormat
 
-/// Which of the records found are the newest true ones.
+/// Selects the newest valid record of each number.
 ///
-/// A record may be of a commit that was lost: written, but no root ever led to it. A later record of the same mount
-/// that knows of a newer durable root, or one of a mount that found it or a newer one of its mount, proves the
-/// contrary. What nobody proves counts all the same if it is of the mount that wrote last, or if there is nothing
-/// better.
+/// A record may belong to a lost commit: it was written, but no root ever led to it. Its commit is proved by a later
+/// record of the same mount that knows a newer durable root, or by a record of a mount that found this one or a newer
+/// one of its mount. An unproved record is valid all the same if it is of the mount that wrote last, and is used if
+/// there is nothing better.
 struct RecordSelector {
     /// The newest record of each number.
     private(set) var records: [UInt64: FoundRecord] = [:]
-    /// Of the mount that wrote last: its epoch, and the generation of its last record.
+    /// Epoch of the mount that wrote last, and generation of its last record.
     private(set) var newest: (epoch: UInt64, generation: UInt64) = (0, 0)
-    /// Up to which generation each mount's commits are proved.
+    /// By epoch of a mount: the generation up to which its commits are proved.
     private var proved: [UInt64: UInt64] = [:]
-    private var dead: [UInt64: [UInt8]] = [:]
+    private var retired: [UInt64: [UInt8]] = [:]
 
     init(_ found: [FoundRecord]) {
         for record in found {
@@ -39,26 +39,20 @@ struct RecordSelector {
         (counts(record) ? 1 : 0, record.run.generation)
     }
 
-    /// Notes what the record of a block of numbers says, if it counts.
-    mutating func note(dead bits: [UInt8], of block: UInt64, by record: FoundRecord) {
-        if counts(record) { dead[block] = bits }
+    /// Stores the bits from a block's record, if the record is valid.
+    mutating func note(retired bits: [UInt8], of block: UInt64, by record: FoundRecord) {
+        if counts(record) { retired[block] = bits }
     }
 
-    /// Adds what the old catalogue says of a block of numbers.
-    mutating func note(dead bits: [UInt8], of block: UInt64) {
-        guard bits.count == RetiredIDs.bitmapBytes, block < 2 * RetiredIDs.contents else { return }
-        dead[block] = dead[block].map { known in zip(known, bits).map { $0 | $1 } } ?? bits
+    func isRetired(inode ino: UInt64) -> Bool { isRetired(ino, in: RetiredIDs.block(ofInode: ino)) }
+    func isRetired(content: UInt64) -> Bool { isRetired(content, in: RetiredIDs.block(ofContent: content)) }
+
+    private func isRetired(_ number: UInt64, in block: UInt64) -> Bool {
+        retired[block].map { RetiredIDs.isSet(number, in: $0) } ?? false
     }
 
-    func isDead(inode ino: UInt64) -> Bool { isDead(ino, in: RetiredIDs.block(ofInode: ino)) }
-    func isDead(content: UInt64) -> Bool { isDead(content, in: RetiredIDs.block(ofContent: content)) }
-
-    private func isDead(_ number: UInt64, in block: UInt64) -> Bool {
-        dead[block].map { RetiredIDs.isSet(number, in: $0) } ?? false
-    }
-
-    /// All blocks that have dead numbers.
-    var deadBlocks: [(block: UInt64, bits: [UInt8])] {
-        dead.map { (block: $0.key, bits: $0.value) }.sorted { $0.block < $1.block }
+    /// All blocks with retired numbers.
+    var retiredBlocks: [(block: UInt64, bits: [UInt8])] {
+        retired.map { (block: $0.key, bits: $0.value) }.sorted { $0.block < $1.block }
     }
 }

@@ -4,27 +4,24 @@ import VaultCatalogue
 import VaultFormat
 public import VaultStore
 
-/// What was found in a space without its catalogue.
+/// Counts of the files that were found in a space without its catalogue.
 public struct SalvageReport: Sendable, Equatable {
     public var photos = 0
-    /// Days that they lie under.
+    /// Days of these photos.
     public var days = 0
     /// Photos some of whose bytes are lost.
     public var damagedPhotos = 0
     /// Photos in the trash; `photos` does not count them.
     public var trashedPhotos = 0
-    /// Copies of photos in albums, sidecars, and all else that is no photo.
+    /// Copies of photos in albums, sidecars, and all other files that are not photos.
     public var otherFiles = 0
     public var damagedFiles = 0
-    /// Without those that lie in others.
+    /// Without nested albums.
     public var albums = 0
-    /// Pictures and videos whose names and days are not known.
+    /// Pictures and videos whose names and days are unknown.
     public var nameless = 0
-    /// Photos and files of which names, but no bytes are left.
+    /// Photos and files that have names but no bytes left.
     public var lost = 0
-    /// Pages of the old catalogue, where something of it can be read, and how many of these cannot.
-    public var cataloguePages = 0
-    public var lostPages = 0
 
     /// "412 photos in 31 days, 3 of them damaged; 2 without a name"
     public var summary: String {
@@ -42,19 +39,14 @@ public struct SalvageReport: Sendable, Equatable {
         }
         if nameless > 0 { text += "; \(nameless) without a name" }
         if lost > 0 { text += "; \(lost) lost but for the name" }
-        if cataloguePages > 0 {
-            text += "; the old catalogue is used"
-            if lostPages > 0 { text += ", except \(lostPages) of its \(cataloguePages) pages" }
-        }
         return text
     }
 }
 
-/// Rebuilds a space whose catalogue cannot be read whole, from what can be read of it, of extents and of identity
-/// records.
+/// Rebuilds a space whose catalogue cannot be read completely, from its extents and identity records.
 ///
-/// `survey` reads everything and changes nothing. `rebuild` writes a new catalogue beside the old one; the old state
-/// counts until the new one is whole and on the disk.
+/// `survey` reads everything and changes nothing. `rebuild` writes a new catalogue beside the old one. The old state
+/// stays valid until the new one is complete and durable.
 public final class Salvage {
     fileprivate static let buffers = BufferPool(bufferBytes: Space.readBufferBytes, keptMax: 2)
 
@@ -63,14 +55,12 @@ public final class Salvage {
     let options: LibraryOptions
     let scan: ScanResult
     let contents: FoundContents
-    /// What is left of the old catalogue.
-    let former: FormerTree?
     private(set) var selector: RecordSelector
     public private(set) var report = SalvageReport()
     /// Contents of pictures and videos that no record names.
     private(set) var nameless: [(content: UInt64, type: MediaType)] = []
 
-    /// Reads all of a space. `progress` is told of segments.
+    /// Reads all of a space. Calls `progress` with the number of finished segments.
     public static func survey(
         _ unlocked: UnlockedSpace, options: LibraryOptions,
         progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
@@ -87,51 +77,32 @@ public final class Salvage {
             scan.contents, damagedEnds: scan.damagedEnds,
             lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
         selector = RecordSelector(scan.records)
-        former = FormerTree(space.formerPages)
-        (report.cataloguePages, report.lostPages) = (former?.pageCount ?? 0, former?.lostPages ?? 0)
     }
 
-    /// An inode that belongs into the new state.
+    /// An inode of the new state.
     struct RecoveredInode {
         var record: IdentityRecord
-        /// See `FoundContents.bytes(of:)`.
-        var generation: UInt64
-        /// The same bytes' runs by the identity record, where `record` has those of rows.
-        var recorded: [ExtentRun]?
-        /// The newest record of its number, if there is one.
-        var found: FoundRecord?
+        /// Where the record lies.
+        var found: FoundRecord
     }
 
-    /// Visits all that users have made and that is not known to be gone, in the order of their numbers.
+    /// Visits all inodes of users that are not known to be deleted, in the order of their numbers.
     func forEachInode(_ visit: (RecoveredInode) throws(FileError) -> Void) throws(FileError) {
-        var numbers = Set(selector.records.keys.filter { $0 < RetiredIDs.records })
-        if let former { numbers.formUnion(try former.numbers()) }
-        for ino in numbers.sorted() where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
+        for ino in selector.records.keys.sorted()
+        where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
             if let recoveredInode = recoveredInode(ino) { try visit(recoveredInode) }
         }
     }
 
-    /// What is known of an inode; nil where that is nothing, or that it is gone.
+    /// Returns an inode as far as it is known; nil if nothing is known of it, or if it is known to be deleted.
     func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
-        var told: (record: IdentityRecord, found: FoundRecord)?
-        if let found = selector.records[ino], !selector.isDead(inode: ino),
+        guard let found = selector.records[ino], !selector.isRetired(inode: ino),
             case .inode(let record) = read(found), record.row.ino == ino
-        {
-            told = (record, found)
-        }
-        switch former?.known(ino, told: told) ?? .nothing {
-        case .gone: return nil
-        case .record(let record, let generation, let recorded):
-            return RecoveredInode(
-                record: record, generation: generation, recorded: recorded, found: told?.found)
-        case .nothing:
-            return told.map {
-                RecoveredInode(record: $0.record, generation: $0.found.run.generation, found: $0.found)
-            }
-        }
+        else { return nil }
+        return RecoveredInode(record: record, found: found)
     }
 
-    /// Reads a record again; nil where it can no longer be.
+    /// Reads a record again; nil if that fails.
     func read(_ found: FoundRecord) -> Recorded? {
         let buffer = Self.buffers.take()
         defer { Self.buffers.give(buffer) }
@@ -142,18 +113,17 @@ public final class Salvage {
         return Recorded.decode(plain)?.content
     }
 
-    // MARK: What is there
+    // MARK: Survey
 
     private func plan() {
         for found in selector.records.values where found.id >= RetiredIDs.records {
-            if case .dead(let block, let bits) = read(found), found.id == RetiredIDs.records + block {
-                selector.note(dead: bits, of: block, by: found)
+            if case .retired(let block, let bits) = read(found), found.id == RetiredIDs.records + block {
+                selector.note(retired: bits, of: block, by: found)
             }
         }
-        for (block, bits) in former?.deadBlocks() ?? [] { selector.note(dead: bits, of: block) }
         var days: Set<Int64> = []
         var claimed: Set<UInt64> = []
-        // Nothing that this visits is written, so nothing can fail.
+        // The visitor writes nothing, so it cannot fail.
         try? forEachInode { recoveredInode in
             let record = recoveredInode.record
             guard record.row.mode & fileTypeMask == regularType else {
@@ -188,12 +158,11 @@ public final class Salvage {
         }
     }
 
-    /// What no record names, and no block of dead numbers knows to be an older version of something, is kept if it is a
-    /// picture or a video. Nothing is, where all files are known.
+    /// Keeps a content that no record names if it is a picture or a video, unless a block of retired numbers lists it
+    /// as an older version.
     private func findNameless(besides claimed: Set<UInt64>) {
-        if former?.knowsAllFiles == true { return }
-        for content in contents.numbers where !claimed.contains(content) && !selector.isDead(content: content)
-        {
+        for content in contents.numbers
+        where !claimed.contains(content) && !selector.isRetired(content: content) {
             let bytes = contents.newestBytes(of: content)
             guard bytes.pieces.first?.isLost == false,
                 let facts = readFacts(FoundSource(space, content, bytes))
@@ -205,7 +174,7 @@ public final class Salvage {
 
     // MARK: The new state
 
-    /// Builds the new catalogue and makes it the space's.
+    /// Builds the new catalogue and publishes it as the state of the space.
     public func rebuild() throws(VaultError) {
         let catalogue: Catalogue
         do throws(FileError) {
@@ -214,13 +183,13 @@ public final class Salvage {
                 catalogue.commitTransaction(
                     before: { _ throws(CatalogueError) in }, freeze: { space.freeze() }))
             try stored(space.publish(frozen, durable: true))
-            // All slots for roots get one of the new state.
+            // Every root slot gets a root of the new state.
             try stored(space.publishMended())
             try stored(space.close())
         } catch {
             throw error == .noRoom ? .noRoom : .damaged("no new catalogue could be written")
         }
-        // From here on it is a space like any other: what has no name is looked at and filed as after a kill.
+        // From here on it is a space like any other: opening it classifies nameless files, as after a kill.
         let library = try Library.open(unlocked, options: options)
         library.didGoLive()
         do throws(FileError) { try library.close() } catch {
@@ -247,7 +216,7 @@ public final class Salvage {
     }
 }
 
-/// What of sorted or unsorted `ranges`, which do not overlap, lies in none of `others`.
+/// Returns the parts of `ranges` that lie in none of `others`. `ranges` may be unsorted, but must not overlap.
 func subtracting(_ others: [Range<UInt64>], from ranges: [Range<UInt64>]) -> [Range<UInt64>] {
     let others = others.sorted { $0.lowerBound < $1.lowerBound }
     var left: [Range<UInt64>] = []
@@ -266,7 +235,7 @@ func subtracting(_ others: [Range<UInt64>], from ranges: [Range<UInt64>]) -> [Ra
     return left
 }
 
-/// Found bytes as the readers of metadata want them.
+/// Recovered bytes as a source for the readers of metadata.
 private struct FoundSource: ByteSource {
     private let space: Space
     private let content: UInt64

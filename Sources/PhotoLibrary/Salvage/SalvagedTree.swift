@@ -4,27 +4,28 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// The tree of a new catalogue, made of identity records. Under the catalogue's lock.
+/// Builds the tree of a new catalogue from identity records. Under the catalogue's lock.
 struct SalvagedTree {
     let salvage: Salvage
     let tree: Tree
-    /// Directories of which something is known, by number, until they are in the tree.
+    /// Records of directories that are not yet in the tree, by number.
     private var waiting: [UInt64: IdentityRecord] = [:]
-    /// Where they are: another number where two were the same day.
+    /// Numbers of directories in the tree, by old number: different for a stand-in, and if two directories were the
+    /// same day.
     private var places: [UInt64: UInt64] = [:]
-    /// Directories of which nothing is known but their numbers.
+    /// Directories of which only the numbers are known.
     private var standIns: Set<UInt64> = []
-    /// Whose directories were found, and their times.
+    /// Records of directories in the tree, with the times to restore.
     private var directories: [IdentityRecord] = []
     /// The photo that each content is of.
     private var photos: [UInt64: UInt64] = [:]
-    /// Inodes of each content, where its rows are.
+    /// Inodes of each content whose rows are in the tree.
     private var users: [UInt64: [UInt64]] = [:]
-    /// Copies, to be told whose once all photos are there.
+    /// Copies, to be assigned to their photos once all photos are there.
     private var copies: [UInt64] = []
-    /// Names that photos of the trash had, which are theirs and their copies'.
+    /// Former names of photos in the trash, and of their copies.
     private var kept: [(photo: UInt64, name: DentryRow)] = []
-    /// What records lie where.
+    /// Records of inodes in the tree.
     private var placed: [FoundRecord] = []
     /// Sectors that rows name.
     private var used: [Range<UInt64>] = []
@@ -32,62 +33,54 @@ struct SalvagedTree {
     private var recovered: UInt64?
 
     private static let filesPerFlush = 4096
-    /// Directories within each other: what lies deeper goes to `albums/Recovered`.
+    /// Depth of nested directories: deeper ones go to `albums/Recovered`.
     private static let depthMax = 1024
 
     init(_ salvage: Salvage, _ tree: Tree) { (self.salvage, self.tree) = (salvage, tree) }
 
     private var now: Timestamp { .now() }
 
-    /// Makes everything; returns the sectors that rows name.
+    /// Builds the tree; returns the sectors that rows name.
     mutating func build() throws(FileError) -> [Range<UInt64>] {
         try tree.makeRootDirectories()
         try reserveNumbers()
         try restoreRootDirectories()
         try salvage.forEachInode { recoveredInode throws(FileError) in
-            // The counters may be lost, and nothing new may get the number of what comes later.
+            // The counters may be lost, and no new inode may get the number of a later record.
             reserve(
                 inodesThrough: recoveredInode.record.row.ino,
                 contentsThrough: recoveredInode.record.row.content)
             guard recoveredInode.record.row.mode & fileTypeMask == directoryType else { return }
             waiting[recoveredInode.record.row.ino] = recoveredInode.record
-            if let found = recoveredInode.found { placed.append(found) }
+            placed.append(recoveredInode.found)
         }
         for ino in waiting.keys.sorted() { _ = try directory(ino) }
         var count = 0
         try salvage.forEachInode { recoveredInode throws(FileError) in
             guard recoveredInode.record.row.mode & fileTypeMask != directoryType else { return }
-            let isAdded = try add(recoveredInode)
-            if isAdded, let found = recoveredInode.found { placed.append(found) }
+            if try add(recoveredInode) { placed.append(recoveredInode.found) }
             count += 1
             if count % Self.filesPerFlush == 0 {
                 try sql(tree.storeChanges())
-                tree.trim(isKernelTold: true)
+                tree.trim(isKernelNotified: true)
             }
         }
         try settleCopies()
         try settleTrash()
         try addNameless()
         try settleShares()
-        for ino in salvage.former?.pendingClassification() ?? [] {
-            // Of what is no more the next session forgets the number.
-            try sql(tree.tables.addPendingClassification(places[ino] ?? ino))
-        }
         try restoreDirectories()
         try keepRecords()
         return used
     }
 
-    /// Numbers go on behind all that were seen.
+    /// Continues the numbering after all numbers that were found.
     private func reserveNumbers() throws(FileError) {
         reserve(
             inodesThrough: salvage.scan.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
             contentsThrough: salvage.scan.highestContent)
-        if let known = salvage.former?.counters() {
-            reserve(inodesThrough: known.ino, contentsThrough: known.content)
-        }
-        for (block, bits) in salvage.selector.deadBlocks {
-            try sql(tree.tables.storeDead(block: block, bits))
+        for (block, bits) in salvage.selector.retiredBlocks {
+            try sql(tree.tables.storeRetired(block: block, bits))
             try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
             let isOfContents = block >= RetiredIDs.contents
             let end = (block % RetiredIDs.contents + 1) * RetiredIDs.numbersPerBlock
@@ -100,7 +93,7 @@ struct SalvagedTree {
     }
 
     private func reserve(inodesThrough ino: UInt64?, contentsThrough content: UInt64?) {
-        // What is beyond was never given out.
+        // Higher numbers were never assigned.
         for (number, counter) in [(ino, \Counters.ino), (content, \Counters.content)] {
             guard let number, number <= Geometry.idMax else { continue }
             tree.counters[keyPath: counter] = max(tree.counters[keyPath: counter], number + 1)
@@ -109,7 +102,7 @@ struct SalvagedTree {
 
     // MARK: Directories
 
-    /// Gives the directories that every space has the owners, modes and attributes that they had.
+    /// Gives the root directories their former owners, modes and attributes.
     private mutating func restoreRootDirectories() throws(FileError) {
         for ino in [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums] {
             guard let recoveredInode = salvage.recoveredInode(ino) else { continue }
@@ -119,19 +112,19 @@ struct SalvagedTree {
             inode.row.flags = row.flags
             try addDetails(recoveredInode.record, inode)
             directories.append(recoveredInode.record)
-            if let found = recoveredInode.found { placed.append(found) }
+            placed.append(recoveredInode.found)
         }
     }
 
-    /// The directory that had this number, made with all above it. Of one whose record is lost a stand-in below
-    /// `albums/Recovered`, called by its number.
+    /// Returns the directory that had this number, made with all above it. A directory whose record is lost becomes a
+    /// stand-in below `albums/Recovered`, named after its number.
     private mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
         if [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(ino) {
             return try tree.inode(ino)
         }
         if let place = places[ino] { return try tree.inode(place) }
         guard let record = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
-        // While its own place is looked for it has none: what lies in itself ends in a stand-in.
+        // It has no place during this search, so a directory that contains itself ends in a stand-in.
         var name = record.names.first?.name ?? Array("\(ino)".utf8)
         var above: Inode
         if let entry = record.names.first, depth < Self.depthMax {
@@ -175,7 +168,7 @@ struct SalvagedTree {
 
     private var owner: Caller { Caller(uid: salvage.options.owner.uid, gid: salvage.options.owner.gid) }
 
-    /// What has lost its place lies here.
+    /// The album of files and directories whose place is lost.
     private mutating func recoveredAlbum() throws(FileError) -> Inode {
         if let recovered { return try tree.inode(recovered) }
         let albums = try tree.inode(WellKnownInode.albums)
@@ -196,7 +189,7 @@ struct SalvagedTree {
             try sql(tree.tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
         }
         if record.row.mode & fileTypeMask == linkType {
-            // Where it is lost, one that leads nowhere: the name tells that a link was there.
+            // In place of a lost target, one that leads nowhere: the name tells that there was a link.
             let target = record.target.isEmpty ? Array("?".utf8) : record.target
             inode.row.size = UInt64(target.count)
             tree.touch(inode)
@@ -204,7 +197,7 @@ struct SalvagedTree {
         }
     }
 
-    /// What was put into directories has changed their times.
+    /// Restores the times of directories, which new entries have changed.
     private func restoreDirectories() throws(FileError) {
         for record in directories {
             let inode = try tree.inode(record.row.ino)
@@ -216,7 +209,7 @@ struct SalvagedTree {
 
     // MARK: Files
 
-    /// Adds a file, link or node; false where nothing of its bytes is left.
+    /// Adds a file, link or node; false if it has no place in the tree, or none of its bytes are left.
     private mutating func add(_ recoveredInode: Salvage.RecoveredInode) throws(FileError) -> Bool {
         let record = recoveredInode.record
         var row = record.row
@@ -228,7 +221,7 @@ struct SalvagedTree {
             if row.allocated > 0 || !bytes.pieces.isEmpty {
                 (row.size, row.allocated) = (bytes.size, bytes.allocated)
             }
-            // Nothing is lost of what no file can be.
+            // No file can be larger: the cut loses no bytes.
             if row.size > Geometry.fileBytesMax { row.size = bytes.pieces.last?.run.end ?? 0 }
             row.flags.remove(.shared)
             if users[row.content] == nil { try addRows(bytes, of: row.content) }
@@ -246,12 +239,16 @@ struct SalvagedTree {
         } else {
             for name in record.names { try add(name, of: inode) }
         }
+        // A kill may have come between a file's fsync(2) and its classification; no record tells.
+        if isRegular, !inode.isPhoto, !record.row.flags.contains(.copy) {
+            try sql(tree.tables.addPendingClassification(row.ino))
+        }
         inode.row.changed = record.row.changed
         tree.touch(inode)
         return true
     }
 
-    /// Adds a name where it was, or a numbered one where something else has come to be called so.
+    /// Adds a name where it was, numbered if it is taken.
     private mutating func add(_ name: RecordedName, of inode: Inode) throws(FileError) {
         var parent = try directory(name.parent)
         if parent.ino == WellKnownInode.root || parent.ino == WellKnownInode.moments {
@@ -271,7 +268,7 @@ struct SalvagedTree {
         var photo = photo
         var isInDay = false
         for name in record.names {
-            // A directory of a day whose record is lost is made by the photo's own day.
+            // A day whose record is lost is made from the photo's own day.
             if !isInDay, record.trashed == nil, isLost(name.parent), !name.isMember,
                 record.names.allSatisfy({ isLost($0.parent) || !isOfDay($0) })
             {
@@ -303,7 +300,7 @@ struct SalvagedTree {
         }
     }
 
-    /// A photo whose own row is lost, and its record, is filed anew by its own date when the library is opened.
+    /// A photo whose row and record are lost is classified by its own date when the library is opened.
     private mutating func addUndated(_ record: IdentityRecord, _ inode: Inode) throws(FileError) {
         for name in record.names where try !directory(name.parent).isDay { try add(name, of: inode) }
         if inode.row.nlink == 0 {
@@ -332,8 +329,8 @@ struct SalvagedTree {
 
     // MARK: Bytes
 
-    /// Writes the rows of a content. What is lost keeps the place where it was, or has none: reading it is an error,
-    /// and never zeros or what was written there later.
+    /// Writes the rows of a content. Lost bytes keep their former sectors, or get none: reading them is an error, and
+    /// never returns zeros or later data.
     private mutating func addRows(_ bytes: FoundBytes, of content: UInt64) throws(FileError) {
         for piece in bytes.pieces {
             if !piece.isLost {
@@ -353,13 +350,13 @@ struct SalvagedTree {
         used.append(run.sector..<run.sector + UInt64(run.sectorCount))
     }
 
-    // MARK: What belongs together
+    // MARK: Relations
 
-    /// Copies stand for the photo that has their content; without one they are looked at as new files are.
+    /// Assigns copies to the photo with their content; without one they are classified as new files are.
     private mutating func settleCopies() throws(FileError) {
         for ino in copies {
             let inode = try tree.inode(ino)
-            // One that stands under a day is no copy.
+            // A file in a day is no copy.
             if let photo = photos[inode.row.content], try tree.moments(of: inode).isEmpty {
                 try sql(tree.tables.storeCopy(ino, of: photo))
                 inode.row.flags.insert(.copy)
@@ -372,7 +369,7 @@ struct SalvagedTree {
         }
     }
 
-    /// The names that photos of the trash had are kept for them; copies that have no other go where they are not.
+    /// Keeps the former names of photos in the trash. Copies without any name go to `albums/Recovered`.
     private mutating func settleTrash() throws(FileError) {
         var owners: Set<UInt64> = []
         for (photo, name) in kept {
@@ -396,7 +393,7 @@ struct SalvagedTree {
         }
     }
 
-    /// Pictures that nothing is known of are put into `albums/Recovered`, to be looked at when the library is opened.
+    /// Puts nameless pictures into `albums/Recovered`, to be classified when the library is opened.
     private mutating func addNameless() throws(FileError) {
         let found = salvage.nameless.filter { users[$0.content] == nil }
         guard !found.isEmpty else { return }
@@ -426,7 +423,7 @@ struct SalvagedTree {
         }
     }
 
-    /// Records that say what the tree says stay where they are; the others are written anew by the first commits.
+    /// Records that match the tree stay where they are; the first commits write the others anew.
     private mutating func keepRecords() throws(FileError) {
         try sql(tree.storeChanges())
         let newest = salvage.selector.newest
@@ -444,7 +441,7 @@ struct SalvagedTree {
     }
 }
 
-/// What names of such files usually end in.
+/// The usual extension of such a file's name.
 private func fileExtension(of type: MediaType) -> String {
     switch type {
     case .jpeg: "jpg"

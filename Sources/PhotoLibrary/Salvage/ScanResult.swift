@@ -4,7 +4,7 @@ import Synchronization
 import VaultFormat
 import VaultStore
 
-/// Extents of one content that lie one behind the other, as a run of the catalogue.
+/// Adjacent extents of one content, as a run of the catalogue.
 struct FoundRun: Sendable {
     var content: UInt64
     var run: ExtentRun
@@ -12,22 +12,22 @@ struct FoundRun: Sendable {
     var sectors: Range<UInt64> { run.sector..<run.sector + UInt64(run.sectorCount) }
 }
 
-/// An identity record that opens.
+/// An identity record that authenticates.
 struct FoundRecord: Sendable {
     var id: UInt64
     var run: ExtentRun
     var history: RecordedHistory
 }
 
-/// All that opens in a space, whether it is still resolve or not.
+/// All extents of a space that authenticate, current or outdated.
 struct ScanResult: Sendable {
     /// By sector.
     var contents: [FoundRun] = []
     var thumbnails: [FoundRun] = []
     var records: [FoundRecord] = []
-    /// Of contents, where extents end of which no more than the descriptor opens.
+    /// By content: the end of the extents of which only the descriptor authenticates.
     var damagedEnds: [UInt64: UInt64] = [:]
-    /// The highest generation and the highest number of a content that were seen.
+    /// The highest generation and the highest content number that were found.
     var newestGeneration: UInt64 = 0
     var highestContent: UInt64 = 0
 
@@ -72,13 +72,13 @@ struct ScanResult: Sendable {
         highestContent = max(highestContent, other.highestContent)
     }
 
-    /// Scans all segments, on all cores. `progress` is told, on the calling thread, how many are done.
+    /// Scans all segments, on all cores. Calls `progress`, on the calling thread, with the number of finished segments.
     static func scan(
         _ space: Space, progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
     ) throws(VaultError) -> ScanResult {
         let segments = space.segmentsToScan
         let scan = SegmentScan(space, segments)
-        let threads = min(segments.count, max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+        let threads = min(segments.count, coreCount)
         for _ in 0..<threads { startThread { scan.work() } }
         defer { scan.stop(threads) }
         for done in 0...segments.count {
@@ -89,7 +89,7 @@ struct ScanResult: Sendable {
     }
 }
 
-/// Segments that several threads scan.
+/// Scans segments on several threads.
 private final class SegmentScan: @unchecked Sendable {
     private let space: Space
     private let segments: [Int]
@@ -126,7 +126,7 @@ private final class SegmentScan: @unchecked Sendable {
         return next - 1
     }
 
-    /// Waits until so many segments are done.
+    /// Waits until `count` segments are done.
     func wait(for count: Int) {
         lock.withLock { while done < count { change.wait(lock) } }
     }
@@ -139,7 +139,7 @@ private final class SegmentScan: @unchecked Sendable {
         }
     }
 
-    /// What was found, by sector.
+    /// All results, by sector.
     var scan: ScanResult {
         lock.withLock {
             var all = ScanResult()

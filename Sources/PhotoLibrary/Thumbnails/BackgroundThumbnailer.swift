@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 import Synchronization
 
-/// Decides when users have been quiet for long enough. Times are of the monotonic clock, in milliseconds.
+/// Decides when requests and writes have paused for long enough. Times are of the monotonic clock, in milliseconds.
 struct QuietClock {
     /// How long requests must have stopped.
     static let pauseMilliseconds: Int64 = 150
@@ -14,20 +14,19 @@ struct QuietClock {
     /// - Parameter settleMilliseconds: how long writes must have stopped.
     init(settleMilliseconds: Int64) { self.settleMilliseconds = settleMilliseconds }
 
-    /// When it will be quiet enough if nothing more comes: not after `now` where it is already.
+    /// Returns the time at which the pause is long enough if nothing more comes; not after `now` if it already is.
     ///
-    /// - Parameter requests: how many there were so far; those of the first call were just now.
+    /// - Parameter requests: the count of requests so far; at the first call they count as new.
     mutating func due(lastWrite: Int64, requests: UInt64, now: Int64) -> Int64 {
         if requests != lastRequests { (lastRequests, quietSince) = (requests, now) }
         return max(lastWrite + settleMilliseconds, quietSince + Self.pauseMilliseconds)
     }
 }
 
-/// Makes standard thumbnails of photos that have none while nobody needs the machine: the newest first, as many at a
-/// time as there are workers, on threads that are there only while there is something to do.
+/// Makes standard thumbnails of photos that have none while the mount is idle: the newest first, as many at a time as
+/// there are workers, on threads that exist only while there is work.
 ///
-/// It begins none while somebody asks for anything. Those that are being made then go on, with what is left of the
-/// processors: at most one a worker.
+/// While requests come in it begins no thumbnail. Those already begun continue at low priority: at most one per worker.
 final class BackgroundThumbnailer: @unchecked Sendable {
     /// How long writes must have stopped.
     static let settleMilliseconds: Int64 = 4000
@@ -35,14 +34,14 @@ final class BackgroundThumbnailer: @unchecked Sendable {
     // Set once, at the start.
     /// Makes the thumbnail of a photo.
     var make: @Sendable (UInt64) -> Void = { _ in }
-    /// Notes how far the last batch has got, and returns the next; nil where there is none.
+    /// Stores the progress of the last batch, and returns the next; nil if there is none.
     var findMore: @Sendable (BackgroundBatch?) -> BackgroundBatch? = { _ in nil }
     /// Called when there is nothing more to do for now.
     var rest: @Sendable () -> Void = {}
 
     private let crewMax: Int
     private let isOff: Bool
-    /// Counts what users ask for; only ever compared with an earlier value.
+    /// Counts client requests; only ever compared with an earlier value.
     private let requests = Atomic<UInt64>(0)
     private let lock = Lock()
     private let change = Condition()
@@ -50,12 +49,12 @@ final class BackgroundThumbnailer: @unchecked Sendable {
     private var clock: QuietClock
     private var lastWrite: Int64 = 0
     private var batch: BackgroundBatch?
-    /// Photos that are being made.
+    /// Thumbnails that are being made.
     private var makingCount = 0
     private var isSearching = false
     /// Whether there may be photos without a picture.
     private var hasWork = false
-    /// Whether there are some that no search has seen.
+    /// Whether there may be photos that no search has seen.
     private var hasNew = false
     private var crew = 0
     private var isStopping = false
@@ -66,7 +65,7 @@ final class BackgroundThumbnailer: @unchecked Sendable {
         isOff = options.readOnly || (options.workerPath == nil && options.pictureMaker == nil)
     }
 
-    /// Notes that a user asked for something.
+    /// Notes a client request.
     func noteRequest() { requests.wrappingAdd(1, ordering: .relaxed) }
 
     /// Notes that a file is being written.
@@ -89,7 +88,7 @@ final class BackgroundThumbnailer: @unchecked Sendable {
         }
     }
 
-    /// Lets the threads end after what they are at.
+    /// Asks the threads to end after their current work.
     func askToStop() {
         lock.withLock {
             isStopping = true
@@ -97,7 +96,7 @@ final class BackgroundThumbnailer: @unchecked Sendable {
         }
     }
 
-    /// Returns when the threads have ended.
+    /// Waits until the threads have ended.
     func awaitEnd() {
         lock.withLock {
             while crew > 0 { change.wait(lock) }
@@ -124,7 +123,7 @@ final class BackgroundThumbnailer: @unchecked Sendable {
         change.signalAll()
     }
 
-    /// `lock` is held, and given up meanwhile.
+    /// The caller holds `lock`, which is released meanwhile.
     private func makeOne(_ photo: UInt64) {
         makingCount += 1
         lock.unlock()
@@ -134,8 +133,8 @@ final class BackgroundThumbnailer: @unchecked Sendable {
         if makingCount == 0 { change.signalAll() }
     }
 
-    /// Looks for photos. Nothing is being made: all that were taken from the batch have had their turn. `lock` is held,
-    /// and given up meanwhile.
+    /// Searches for photos. No thumbnail is being made: every photo that was taken from the batch is done. The caller
+    /// holds `lock`, which is released meanwhile.
     private func search() {
         let last = batch
         (batch, isSearching, hasNew) = (nil, true, false)

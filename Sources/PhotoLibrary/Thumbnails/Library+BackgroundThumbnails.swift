@@ -1,16 +1,16 @@
-/// Thumbnails that are made before anybody asks for them.
+/// Thumbnails that are made before any request.
 extension Library {
-    /// Whether there is something to do for whoever makes them.
+    /// Whether the background thumbnailer has work.
     func hasBackgroundThumbnails() throws(FileError) -> Bool {
         if try isOverBudget() { return true }
         return try locked { tree throws(FileError) in try tree.hasThumbnailPending() }
     }
 
-    /// The photos that are next; nil where there are none, or no room for their pictures.
-    func nextAhead(_ last: BackgroundBatch?) -> BackgroundBatch? {
-        // What fails here is tried again at the next change or mount.
+    /// The next photos; nil if there are none, or no room for their pictures.
+    func nextBackgroundBatch(_ last: BackgroundBatch?) -> BackgroundBatch? {
+        // A failure is retried at the next change or mount.
         try? thinOut()
-        let next = try? changing { tree throws(FileError) in try tree.nextAhead(last) }
+        let next = try? changing { tree throws(FileError) in try tree.nextBackgroundBatch(last) }
         return hasRoomToSpare ? next ?? nil : nil
     }
 
@@ -21,8 +21,8 @@ extension Library {
     }
 
     /// Makes a photo's standard picture, if it would be kept.
-    func makeAhead(_ photo: UInt64) {
-        // What fails now is tried again when it is asked for.
+    func makeInBackground(_ photo: UInt64) {
+        // A failure is retried when the picture is requested.
         guard let original = try? original(photo), (try? wouldKeepPicture(of: original)) == true else {
             return
         }

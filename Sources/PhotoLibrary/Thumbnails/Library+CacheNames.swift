@@ -1,11 +1,11 @@
-/// Thumbnails outside the vault that do not say what they are of: their name does, as a digest of a path.
+/// Thumbnails outside the vault, whose names are digests of their files' paths.
 extension Library {
     /// Returns the digests that belong to files of this space: by a file's path, or by the former path of one in the
     /// trash. Directories that cannot be read are left out.
     ///
     /// - Parameters:
     ///   - digests: MD5 of file URIs.
-    ///   - places: where the space is mounted, by every name: paths from the root.
+    ///   - places: every path, from the root, at which the space is mounted.
     public func thumbnailDigests(
         among digests: Set<[UInt8]>, mountedAt places: [[UInt8]], unless isStopped: () -> Bool
     ) -> Set<[UInt8]> {
@@ -43,7 +43,7 @@ extension Library {
         return entries
     }
 
-    /// Where the file was deleted from that a `.trashinfo` file is about, from the root of the mount.
+    /// The former path, from the root of the mount, of the file that a `.trashinfo` file describes.
     private func deletionPath(_ entry: DirectoryEntry) -> [UInt8]? {
         guard hasSuffix(entry.name.bytes, TrashInfoText.suffix) else { return nil }
         return (try? trashInfo(entry.ino))??.path

@@ -4,22 +4,22 @@ import VaultCatalogue
 
 /// `stack.jpg` and `sheet.jpg`: pictures of a directory's newest photos.
 extension Library {
-    /// Newest names of a directory among which the photos taken last are looked for.
+    /// The photos taken last are searched among this many newest names of a directory.
     private static let namesMax = 4000
 
-    /// For a caller who may not read all of a directory's photos, as many times more of them are looked at.
+    /// For a caller who may not read all photos of a directory, this many times as many are examined.
     private static let hiddenFactor = 4
 
-    /// What a composition is made of, and when the newest part of that was changed.
+    /// The tiles of a composition, and the newest change of the directory or one of the photos.
     private struct Contents {
         var tiles: [CompositionTile]
         var modified: Timestamp
     }
 
-    /// The composition's JPEG, made when the directory or its photos have changed, and the time of that change.
-    /// `noEntry` where none of them can be decoded, `stale` where the reader may not read one of them.
+    /// Returns the composition's JPEG, made again if the directory or its photos have changed, and the time of that
+    /// change. Throws `.noEntry` if none of the photos can be decoded, `.stale` if the reader may not read one of them.
     ///
-    /// - Parameter hidden: files that are left out: see `hiddenFiles`.
+    /// - Parameter hidden: files to leave out; see `hiddenFiles`.
     func picture(
         of composition: Composition, _ directory: UInt64, hidden: [UInt64], _ reader: Reader,
         unless cancellation: Cancellation?
@@ -41,8 +41,8 @@ extension Library {
         return (try bytes(of: picture), contents.modified)
     }
 
-    /// The files of a composition's directory that the reader may not read, one for each name, as far as they would
-    /// take the place of others.
+    /// Returns the files of a composition's directory that the reader may not read, one for each name, as far as they
+    /// would take the place of others.
     func hiddenFiles(
         of composition: Composition, _ directory: UInt64, from reader: Reader
     ) throws(FileError) -> [UInt64] {
@@ -73,7 +73,7 @@ extension Library {
                     in: directory, among: Self.namesMax, limit: composition.photosMax + hidden.count))
             let shown = newest.lazy.filter { !hidden.contains($0.ino) }.prefix(composition.photosMax)
             for placed in shown {
-                // Others may read what they could not, or not what they could: the name is to be looked up again.
+                // Permissions have changed since the lookup: the name must be looked up again.
                 guard reader.mayRead(tree.attributes(try tree.inode(placed.ino))) else { throw .stale }
                 let photo = try tree.inode(placed.photo)
                 contents.modified = max(contents.modified, photo.row.modified)
@@ -84,7 +84,7 @@ extension Library {
         }
     }
 
-    /// Throws `undecodable` only where none of the photos has a picture, and none will.
+    /// Throws `undecodable` only if none of the photos has a picture, or ever will.
     private func compose(
         _ composition: Composition, _ tiles: [CompositionTile], _ directory: UInt64, _ decoder: DecoderContext
     ) throws(ThumbnailError) -> [UInt8] {
@@ -107,7 +107,7 @@ extension Library {
         }
     }
 
-    /// The standard picture of each, nil where there is none; as many at a time as there are workers.
+    /// Returns the standard picture of each, or nil; makes as many at a time as there are workers.
     private func standardPictures(of tiles: [CompositionTile], _ cancellation: Cancellation) -> [[UInt8]?] {
         let crew = min(options.workerCount, tiles.count)
         let gathering = ParallelPictures(count: tiles.count, crew: crew)
@@ -124,7 +124,7 @@ extension Library {
         return gathering.wait()
     }
 
-    /// The directory's name; nothing where it cannot be read.
+    /// The directory's name; empty if it cannot be read.
     private func title(of directory: UInt64) -> String {
         let name = try? locked { tree throws(FileError) in
             try sql(tree.tables.dentries(of: directory)).first?.name
@@ -133,7 +133,7 @@ extension Library {
     }
 }
 
-/// Pictures that several threads bring together.
+/// Collects pictures from several threads.
 private final class ParallelPictures: @unchecked Sendable {
     private let lock = Lock()
     private let change = Condition()
@@ -142,13 +142,13 @@ private final class ParallelPictures: @unchecked Sendable {
     private var taken = 0
     private var crew: Int
 
-    /// - Parameter crew: how many threads will call `leave`.
+    /// - Parameter crew: the number of threads that will call `leave`.
     init(count: Int, crew: Int) {
         pictures = [[UInt8]?](repeating: nil, count: count)
         self.crew = crew
     }
 
-    /// The index of a picture that nobody has begun; nil where there is none.
+    /// The index of a picture that no thread has begun; nil if there is none.
     func next() -> Int? {
         lock.withLock {
             guard taken < pictures.count else { return nil }
@@ -166,7 +166,7 @@ private final class ParallelPictures: @unchecked Sendable {
         }
     }
 
-    /// All pictures, once everybody has left.
+    /// Waits until all threads have left, then returns all pictures.
     func wait() -> [[UInt8]?] {
         lock.withLock {
             while crew > 0 { change.wait(lock) }

@@ -2,9 +2,9 @@ import LinuxIO
 import PhotoImaging
 import VaultCatalogue
 
-/// `.sh_thumbnails`: what file managers that know of it show without making thumbnails of their own.
+/// `.sh_thumbnails`: file managers that support it show these pictures and make none of their own.
 extension Library {
-    /// The photo's name that a file in the directory's repository is of.
+    /// Returns the name of the photo that a file in the directory's repository shows.
     func repositoryName(_ file: [UInt8], in directory: UInt64) throws(FileError) -> [UInt8] {
         guard let service = thumbnails, let digest = repositoryDigest(named: file) else { throw .noEntry }
         let (changed, count) = try locked { tree throws(FileError) in
@@ -44,13 +44,13 @@ extension Library {
         }
     }
 
-    /// The PNG of the photo with that name, which says of which state of it. Also its inode.
+    /// Returns the PNG of the photo with that name, with text that identifies the photo's version. Also its inode.
     func sharedPicture(
         _ name: [UInt8], in directory: UInt64, _ size: RepositorySize, unless cancellation: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
         let (shown, photo, type) = try locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
-                let photo = try tree.photoStanding(for: found.inode)
+                let photo = try tree.photo(representedBy: found.inode)
             else { throw .noEntry }
             let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
             return (tree.attributes(found.inode), photo.ino, type)
@@ -69,8 +69,7 @@ extension Library {
     }
 }
 
-/// Seconds since 1970, with microseconds where there are some: tumbler compares them, others read what is before
-/// the point.
+/// Seconds since 1970, with microseconds if there are any: tumbler compares these, other programs read up to the point.
 private func timeText(_ time: Timestamp) -> String {
     let microseconds = time.nanoseconds / 1000
     guard microseconds > 0 else { return String(time.seconds) }

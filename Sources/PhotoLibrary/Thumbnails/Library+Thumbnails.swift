@@ -4,26 +4,26 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// What is to be known of a photo before its picture is made.
+/// The properties of a photo that its pictures are made from.
 struct ThumbnailSource {
     var ino: UInt64
     var version: UInt64
     var type: MediaType
-    /// Of the photo.
+    /// Size of the photo.
     var byteCount: UInt64
     /// As EXIF numbers it, 1–8.
     var orientation: Int64
-    /// What is kept of its present bytes.
+    /// Kept pictures of its present version.
     var rows: [ThumbnailRow]
 
-    /// Whether a worker has tried it in vain.
+    /// Whether a worker has failed to decode it.
     var isUndecodable: Bool { rows.contains { $0.length < 0 } }
 
     func row(_ size: PictureSize, _ format: PictureFormat) -> ThumbnailRow? {
         rows.first { $0.size == size && $0.pictureFormat == format && $0.length >= 0 }
     }
 
-    /// The smallest JPEG kept that has all the pixels which a picture of that size needs.
+    /// The smallest kept JPEG that has all the pixels of a picture of that size.
     func row(serving size: PictureSize) -> ThumbnailRow? {
         rows.filter { $0.pictureFormat == .jpeg && $0.length >= 0 && $0.size.serves(size) }
             .min { $0.width * $0.height < $1.width * $1.height }
@@ -47,15 +47,15 @@ extension ThumbnailRow {
     }
 }
 
-/// Thumbnails of single photos: found, or made.
+/// Finds or makes thumbnails of single photos.
 extension Library {
-    /// How often a photo is looked at again that changed while its picture was made.
+    /// Limit of attempts if the photo changes while its picture is made.
     private static let attemptsMax = 4
     /// The part of a space that thumbnails leave free.
     private static let spareFraction: UInt64 = 32
     private static let spareBytesMax: UInt64 = 64 << 20
 
-    /// The photo's picture of that kind. `noEntry` where it cannot be decoded, or not now.
+    /// Returns the photo's picture of that kind. Throws `.noEntry` if it cannot be decoded, or not now.
     func thumbnail(
         of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
         for priority: RequestPriority = .interactive(nil)
@@ -87,7 +87,6 @@ extension Library {
         throw .noEntry
     }
 
-    /// The bytes of a thumbnail.
     func bytes(of thumbnail: Thumbnail) throws(FileError) -> [UInt8] {
         switch thumbnail {
         case .held(let bytes): bytes
@@ -101,7 +100,7 @@ extension Library {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(byteCount)
         let runs = try locked { tree throws(FileError) in try sql(tree.tables.extents(of: content)) }
-        guard space.areSound(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
+        guard space.areValid(runs), runs.last?.end ?? 0 == byteCount else { throw .damaged }
         for run in runs {
             for number in 0..<run.chunkCount {
                 bytes.append(
@@ -138,13 +137,13 @@ extension Library {
 
     // MARK: Making
 
-    /// Makes a picture and keeps it, if it is one to keep. Throws `busy` where the photo has changed meanwhile.
+    /// Makes a picture, and keeps it if it may be kept. Throws `.busy` if the photo has changed meanwhile.
     private func make(
         _ size: PictureSize, _ format: PictureFormat, of original: ThumbnailSource,
         _ service: ThumbnailService,
         _ decoder: DecoderContext
     ) throws(FileError) -> Thumbnail {
-        // Somebody may have made it between the question and our turn.
+        // Another request may have made it meanwhile.
         let original = try self.original(original.ino)
         if original.isUndecodable { throw .noEntry }
         if let row = original.row(size, format) { return Thumbnail(row) }
@@ -159,19 +158,19 @@ extension Library {
         do throws(FileError) {
             return Thumbnail(try keep(made, as: row, service))
         } catch {
-            // A space that takes nothing more is no reason not to show it.
+            // A full or read-only space still shows the picture.
             guard error == .noRoom || error == .readOnly else { throw error }
             return .held(made)
         }
     }
 
-    /// Whether thumbnails may be kept: they are not to take the last room from photos.
+    /// Whether there is room for thumbnails: they must not take the last room from photos.
     var hasRoomToSpare: Bool {
         let use = space.capacity
         return use.available >= min(use.total / Self.spareFraction, Self.spareBytesMax)
     }
 
-    /// Makes a picture of a larger one that is there; nil where there is none that serves.
+    /// Makes a picture from a larger one; nil if there is none that serves.
     private func reduce(
         to size: PictureSize, _ format: PictureFormat, _ original: ThumbnailSource,
         _ service: ThumbnailService,
@@ -180,7 +179,7 @@ extension Library {
         guard format == .jpeg || !original.mayBeTransparent else { return nil }
         var larger = service.heldPicture(of: original.ino, version: original.version, serving: size)
         if let row = original.row(serving: size) ?? (format == .png ? original.row(size, .jpeg) : nil) {
-            // What is damaged here is made anew from the photo.
+            // Instead of a damaged one the photo is decoded.
             larger = try? bytes(of: Thumbnail(row))
         }
         guard let larger else { return nil }
@@ -194,7 +193,7 @@ extension Library {
         _ decoder: DecoderContext
     ) throws(FileError) -> [UInt8] {
         let maker = decoder.maker
-        guard ThumbnailWorkers.decodes(original.type) || maker.picturedTypes.contains(original.type)
+        guard ThumbnailWorkers.decodes(original.type) || maker.decodableTypes.contains(original.type)
         else { throw .noEntry }
         let made = try withState(of: original.ino) { file throws(FileError) -> [UInt8]? in
             let source = FileSource(file)
@@ -202,14 +201,15 @@ extension Library {
                 return try maker.makeThumbnail(
                     of: source, original.type, size, format, unless: decoder.cancellation)
             } catch {
-                // A photo that could not be read is not one that cannot be decoded.
+                // A photo that could not be read may still be decodable.
                 if source.hasFailed { throw .damaged }
                 guard error == .undecodable else { throw .noEntry }
                 return nil
             }
         }
         if let made { return made }
-        // A HEIC's small pictures may be of the small copy in it; and one that was made is not lost for a larger one.
+        // A HEIC's small pictures may come from the small copy in it; and failing at a larger one must not lose the
+        // standard one.
         let hasOthers =
             original.type == .heic || original.type == .avif || original.row(.standard, .jpeg) != nil
         if isReadOnly || size != .standard && hasOthers {
@@ -220,7 +220,7 @@ extension Library {
         throw .noEntry
     }
 
-    /// The preview that the camera embedded, told how it is to be turned; no bytes where there is none.
+    /// The preview that the camera embedded, marked with the photo's orientation; empty if there is none.
     private func cameraPreview(of original: ThumbnailSource) throws(FileError) -> [UInt8] {
         try withState(of: original.ino) { file throws(FileError) in
             let source = FileSource(file)
@@ -257,7 +257,7 @@ extension Library {
         return row
     }
 
-    /// Remembers that there is no picture. Where there is no room for that, it is found out again.
+    /// Records that there is no picture. If there is no room for that, the next request tries again.
     private func noteUndecodable(_ original: ThumbnailSource) throws(FileError) {
         do throws(FileError) {
             try store(ThumbnailRow(original, .standard, .jpeg, length: -1), [])
@@ -271,7 +271,7 @@ extension Library {
         defer { if !isKept { space.abandon(runs) } }
         try changing { tree throws(FileError) in
             let inode = try tree.inode(row.ino)
-            // Gone, or written, while the worker was busy: what it made is of a photo that is no more.
+            // The photo was deleted or written while the worker was busy: its picture is outdated.
             guard inode.isPhoto, inode.row.version == row.version else { throw .busy }
             let others = try sql(tree.tables.thumbnails(of: row.ino))
             if others.contains(where: { $0.version != row.version || $0.length < 0 || row.length < 0 }) {
@@ -294,8 +294,7 @@ extension Thumbnail {
     }
 }
 
-/// A JPEG that says how it is to be turned upright: with an EXIF block of that one tag (EXIF 2.32, 4.6.4) in front
-/// of all else.
+/// Adds an EXIF block with only the orientation tag (EXIF 2.32, 4.6.4) in front of all else.
 private func oriented(_ jpeg: [UInt8], _ orientation: Int64) -> [UInt8] {
     guard (2...8).contains(orientation), jpeg.starts(with: [0xFF, 0xD8]) else { return jpeg }
     var segment: [UInt8] = [0xFF, 0xE1, 0, 34] + Array("Exif\0\0MM\0*".utf8) + [0, 0, 0, 8, 0, 1]

@@ -1,11 +1,12 @@
+import KernelNames
 import LinuxIO
 import PhotoImaging
 import VaultCatalogue
 
-/// `.thumbs` and `.sh_thumbnails`: names, attributes and bytes of what no table has.
+/// `.thumbs` and `.sh_thumbnails`: names, attributes and bytes of virtual inodes.
 extension Library {
-    /// What a name means below a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; nil where it
-    /// means something real.
+    /// Looks up a name in a virtual directory, or `.thumbs` and `.sh_thumbnails` beside photos; returns nil for a real
+    /// name.
     func lookupThumbnails(
         _ parent: UInt64, _ name: Name, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Entry? {
@@ -13,7 +14,7 @@ extension Library {
         let node: VirtualNode
         var shown: Attributes
         if VirtualInode.isVirtual(parent) {
-            // What follows a photo to another day does so before anybody looks for it there.
+            // Companions of a photo that moved to another day must be there before this lookup.
             try applyCompanionMoves()
             do throws(FileError) {
                 node = try child(of: try service.nodes.node(parent), name.bytes, caller)
@@ -27,7 +28,8 @@ extension Library {
             shown = try attributes(of: node, caller, unless: cancellation)
         }
         shown.ino = service.nodes.noteLookup(of: node)
-        return Entry(attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+        return Entry(
+            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
     }
 
     private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {
@@ -41,7 +43,7 @@ extension Library {
         }
     }
 
-    /// What a name means in a virtual directory.
+    /// The node of a name in a virtual directory.
     private func child(
         of node: VirtualNode, _ name: [UInt8], _ caller: Caller?
     ) throws(FileError) -> VirtualNode {
@@ -70,7 +72,7 @@ extension Library {
         return shown
     }
 
-    /// The attributes of a virtual inode but for its number. Makes the picture whose size is asked for.
+    /// The attributes of a virtual inode, except its number. Makes a picture to know its size.
     private func attributes(
         of node: VirtualNode, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> Attributes {
@@ -104,7 +106,7 @@ extension Library {
     /// The photo that a file is or stands for.
     private func photo(behind file: UInt64) throws(FileError) -> UInt64 {
         try locked { tree throws(FileError) in
-            guard let photo = try tree.photoStanding(for: try tree.inode(file)) else { throw .noEntry }
+            guard let photo = try tree.photo(representedBy: try tree.inode(file)) else { throw .noEntry }
             return photo.ino
         }
     }
@@ -128,7 +130,7 @@ extension Library {
             do throws(FileError) {
                 return try bytes(of: thumbnail(of: photo, kind, for: .interactive(cancellation)))
             } catch {
-                // Replaced between the question where it lies and the reading.
+                // Replaced after its row was read and before its bytes were.
                 guard error == .damaged else { throw error }
                 return try bytes(of: thumbnail(of: photo, kind, for: .interactive(cancellation)))
             }
@@ -150,14 +152,14 @@ extension Library {
         return DirectoryHandle(ino, end: .max)
     }
 
-    /// Lists what may be had, without decoding. Those that are made already come with their attributes.
+    /// Lists the pictures that may exist, without decoding. Those that are already made come with their attributes.
     func listThumbnails(
         _ ino: UInt64, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         guard let service = thumbnails else { throw .stale }
         let node = try service.nodes.node(ino)
         if cookie == 0 { try applyCompanionMoves() }
-        let types = service.picturedTypes
+        let types = service.decodableTypes
         try locked { tree throws(FileError) in
             guard visitDots(ino, node.directory ?? WellKnownInode.root, after: cookie, visit) else { return }
             switch node {
@@ -185,7 +187,7 @@ extension Library {
 }
 
 extension Tree {
-    /// Whether photos are shown here in the way of directories.
+    /// Whether the directory is an album or a day, and has photos.
     fileprivate func showsPhotos(_ directory: Inode) throws(FileError) -> Bool {
         guard directory.area == .album || directory.area == .day else { return false }
         return try sql(tables.hasPhotos(directory.ino))
@@ -198,21 +200,21 @@ extension Tree {
         return try showsPhotos(directory)
     }
 
-    /// `.thumbs` as a line of its directory, where that is mounted so that it has one. Behind the dots, before
-    /// all else.
+    /// `.thumbs` as an entry of its directory, if the mount's options list it. After the dots, before all other
+    /// entries.
     func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
         guard options.thumbnails == .listed, try hasThumbs(directory) else { return nil }
         var shown = virtualDirectoryAttributes(directory)
         shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(
-            attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
         return DirectoryEntry(
             name: Name(thumbsName), cookie: firstCookie, ino: shown.ino, mode: shown.mode,
             entry: plus ? entry : nil)
     }
 
-    /// A directory of thumbnails, of those of a real one: with its owner and permissions, so that nobody sees more
-    /// there than in the real one.
+    /// Attributes of a directory of thumbnails: with the owner and permissions of the real directory, so that it shows
+    /// nobody more than that one does.
     fileprivate func virtualDirectoryAttributes(_ directory: Inode) -> Attributes {
         var shown = attributes(directory)
         shown.mode = directoryType | shown.mode & 0o555
@@ -221,11 +223,12 @@ extension Tree {
         return shown
     }
 
-    /// The mode of a picture of what has these attributes: read by all who may read that, written by nobody.
+    /// The mode of a picture of a file with these attributes: readable by all who may read the file, writable by
+    /// nobody.
     fileprivate func pictureMode(_ pictured: Attributes) -> UInt32 { regularType | pictured.mode & 0o444 }
 
-    /// A picture of what has these attributes. Times are whole seconds: some programs compare them so, others as
-    /// fractions.
+    /// Attributes of a picture of a file with these attributes. Times are whole seconds: some programs compare them so,
+    /// others with fractions.
     fileprivate func pictureAttributes(_ pictured: Attributes, byteCount: Int) -> Attributes {
         var shown = pictured
         shown.mode = pictureMode(pictured)
@@ -238,7 +241,7 @@ extension Tree {
         return shown
     }
 
-    /// What a name means in a directory of thumbnails. Real names come first: of directories, then of photos.
+    /// The node of a name in a directory of thumbnails. Real names come first: of directories, then of photos.
     fileprivate func child(of folder: ThumbnailFolder, _ name: [UInt8]) throws(FileError) -> VirtualNode {
         let directory = try self.directory(folder.directory)
         if folder.isMirror, let found = try find(directory, name), found.inode.isDirectory {
@@ -257,16 +260,16 @@ extension Tree {
             ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: folder.isMirror))
     }
 
-    /// The photo, or copy of one, whose thumbnail has that name, in a directory: one of that very name, or of that
-    /// name without `.jpg`, where its own does not end so.
+    /// The photo or copy in a directory whose thumbnail has that name: one of the same name, or one of that name
+    /// without `.jpg` whose own name does not end so.
     private func file(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
         guard hasJPEGExtension(name) else { return nil }
-        if let found = try find(directory, name), try photoStanding(for: found.inode) != nil {
+        if let found = try find(directory, name), try photo(representedBy: found.inode) != nil {
             return found.inode.ino
         }
         let bare = Array(name.dropLast(jpegExtension.count))
         guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
-            let found = try find(directory, bare), try photoStanding(for: found.inode) != nil
+            let found = try find(directory, bare), try photo(representedBy: found.inode) != nil
         else { return nil }
         return found.inode.ino
     }
@@ -293,7 +296,7 @@ extension Tree {
                 var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
                 shown.ino = pictureNumber(file)
                 entry = Entry(
-                    attributes: shown, entryTimeout: Timeout.none, attributeTimeout: Timeout.none)
+                    attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
             }
             return visit(
                 DirectoryEntry(
@@ -306,7 +309,7 @@ extension Tree {
         VirtualInode.number(telling: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
     }
 
-    /// Lists the directories in a directory, all of them before its pictures; false if the visitor has had enough.
+    /// Lists the directories in a directory, all of them before its pictures; false if the visitor stopped.
     private func listDirectories(
         in directory: Inode, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) -> Bool {
@@ -323,10 +326,10 @@ extension Tree {
         return !isOver
     }
 
-    /// Visits the photos and copies of a directory that may have a picture, as far as can be told without decoding,
-    /// each with its standard picture where that is kept.
+    /// Visits the photos and copies of a directory that may have a picture, as far as is known without decoding, each
+    /// with its standard picture if that is kept.
     ///
-    /// - Parameter types: what pictures can be made of. Others that have one are shown as well.
+    /// - Parameter types: types that can be decoded. Photos of other types are visited if they have a picture.
     fileprivate func listPictures(
         of types: Set<MediaType>, in directory: UInt64, after cookie: UInt64,
         _ visit: (DentryRow, Inode, ThumbnailRow?) throws(FileError) -> Bool
@@ -337,7 +340,7 @@ extension Tree {
             tables.eachPhoto(in: directory, after: last) { dentry in
                 do throws(FileError) {
                     let file = try inode(dentry.ino)
-                    guard let photo = try photoStanding(for: file) else { return true }
+                    guard let photo = try photo(representedBy: file) else { return true }
                     let rows = try sql(tables.thumbnails(of: photo.ino))
                     let current = rows.filter { $0.version == photo.row.version }
                     if current.contains(where: { $0.length < 0 }) { return true }
@@ -358,7 +361,7 @@ extension Tree {
         return type.map { types.contains($0) } ?? false
     }
 
-    /// What a photo's picture is called; nil where that would be too long, or means another.
+    /// The name of a photo's picture; nil if it would be too long, or is the name of another one.
     private func pictureName(
         _ dentry: DentryRow, in directory: Inode, _ folder: ThumbnailFolder
     ) throws(FileError) -> [UInt8]? {
@@ -367,12 +370,12 @@ extension Tree {
         guard name.count <= nameBytesMax else { return nil }
         guard let other = try find(directory, name)?.inode else { return name }
         if folder.isMirror && other.isDirectory { return nil }
-        return try photoStanding(for: other) == nil ? name : nil
+        return try photo(representedBy: other) == nil ? name : nil
     }
 }
 
 extension VirtualInode {
-    /// Listed where the number is given only to who looks the name up.
+    /// Listed in place of a number that only a lookup gives out.
     static let unknown = counted(0)
 }
 
@@ -388,7 +391,7 @@ private let thumbsName = Array(".thumbs".utf8)
 private let sharedName = Array(".sh_thumbnails".utf8)
 private let jpegExtension = Array(".jpg".utf8)
 private let longJPEGExtension = Array(".jpeg".utf8)
-/// Of the first entry behind the dots; ids of dentries are higher.
+/// Cookie of the first entry after the dots; IDs of dentries are higher.
 let firstCookie: UInt64 = 3
-/// In a cookie: the pictures are being listed, which come after all directories.
+/// In a cookie: pictures are being listed, which come after all directories.
 private let pictureCookie: UInt64 = 1 << 62

@@ -1,6 +1,6 @@
-/// The message digest of RFC 1321, by which the freedesktop repository names its files. It secures nothing.
+/// The message digest of RFC 1321, which names the files of a freedesktop repository. No security depends on it.
 ///
-/// Not OpenSSL's: where that runs in FIPS mode it refuses MD5, and file managers would see no pictures.
+/// Not OpenSSL's, which refuses MD5 in FIPS mode: file managers would see no pictures.
 func md5(_ message: [UInt8]) -> [UInt8] {
     var padded = message + [0x80]
     padded += [UInt8](repeating: 0, count: (120 - padded.count % 64) % 64)

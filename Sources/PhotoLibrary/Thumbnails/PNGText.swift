@@ -1,5 +1,5 @@
-/// A PNG with text in front of all but its header: readers of thumbnails stop looking at the first chunk of another
-/// kind (PNG 1.2, section 4.2.3.1: keyword, NUL, Latin-1 text). Nil where the bytes do not begin as a PNG does.
+/// Returns a PNG with text right behind its header: readers of thumbnails stop at the first chunk of another kind (PNG
+/// 1.2, section 4.2.3.1: keyword, NUL, Latin-1 text). Returns nil if the bytes do not begin as a PNG does.
 ///
 /// - Parameter texts: keyword and value, both of ASCII.
 func png(_ bytes: [UInt8], with texts: [(keyword: String, value: String)]) -> [UInt8]? {
@@ -25,7 +25,7 @@ private func bigEndian(_ number: UInt32) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
 }
 
-/// The checksum of PNG's chunks (PNG 1.2, section 3.4), bit by bit: it is taken of some hundred bytes.
+/// The checksum of PNG's chunks (PNG 1.2, section 3.4), bit by bit, because the input is only some hundred bytes.
 private func crc32(_ bytes: [UInt8]) -> UInt32 {
     var crc = UInt32.max
     for byte in bytes {

@@ -3,33 +3,33 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// What kept pictures may cost: together at most 1.5 % of the photos, and a little.
+/// Limits the room that kept pictures take: together at most 1.5 % of the photos' bytes, and a small allowance.
 ///
-/// Each photo has a share of its own, 1.5 % of its bytes, which pays for its pictures. A small photo's is too small for
-/// even one: its standard picture is kept while all photos together have not spent their shares, else made whenever it
-/// is asked for, which is quick for a small one. Nothing is ever dropped for another's sake at that moment, so no two
-/// push each other out in turns. Where the total is exceeded all the same, because photos that paid for others were
-/// removed or got pictures of their own later, pictures beyond their photo's share are dropped while nobody needs the
-/// machine; without those, the total always holds.
+/// Each photo's share is 1.5 % of its bytes and pays for its own pictures. The share of a small photo is too small for
+/// even one: its standard picture is kept while the shares of all photos together are not spent, else made at every
+/// request, which is quick for a small photo. Keeping a picture never drops another, so two pictures cannot evict each
+/// other in turns. The total can still be exceeded, because photos whose shares paid for others were removed or got
+/// pictures of their own later: then pictures beyond their photo's share are dropped while the mount is idle. Without
+/// such pictures the total always holds.
 enum PictureBudget {
-    /// What pictures may cost without any photo to pay for them: a handful.
+    /// Bytes that pictures may take without a photo to pay for them: a handful of pictures.
     static let allowanceBytes: UInt64 = 64 << 10
-    /// A picture's rows, on both copies of their pages.
+    /// Bytes of a picture's rows, on both copies of their pages.
     static let rowBytes: UInt64 = 256
-    /// What a standard picture is expected to cost before it is made.
+    /// Bytes that a standard picture is expected to take before it is made.
     static let expectedBytes: UInt64 = 12 << 10
 
-    /// What a photo of that size, or all of them, may spend.
+    /// The share, in bytes, of a photo of that size, or of all photos.
     static func share(of photoBytes: UInt64) -> UInt64 {
         photoBytes / 1000 * 15 + photoBytes % 1000 * 15 / 1000
     }
 
-    /// What all pictures together may cost.
+    /// Limit of the bytes of all pictures together.
     static func total(_ counters: Counters) -> UInt64 { share(of: counters.photoBytes) + allowanceBytes }
 }
 
 extension ThumbnailRow {
-    /// Bytes of the space that it takes; none where it only remembers that there is no picture.
+    /// Bytes of the space that it takes; 0 for a row that only records that there is no picture.
     var cost: UInt64 {
         guard content != 0 || length > 0 else { return 0 }
         let bytes = Int(max(0, length))
@@ -42,7 +42,8 @@ extension ThumbnailRow {
 }
 
 extension Library {
-    /// Whether a new picture may be kept: beside a standard one those of the freedesktop sizes alone.
+    /// Whether a new picture may be kept. Besides standard ones only those of the freedesktop sizes may, and only
+    /// beside a standard one.
     func mayKeep(_ row: ThumbnailRow, of original: ThumbnailSource) throws(FileError) -> Bool {
         let isStandard = row.size == .standard && row.pictureFormat == .jpeg
         if !isStandard {
@@ -55,13 +56,13 @@ extension Library {
         return try hasLeft(row.cost)
     }
 
-    /// Whether photos have not spent so much of all their shares.
+    /// Whether the shares of all photos together have this much left.
     private func hasLeft(_ cost: UInt64) throws(FileError) -> Bool {
         let counters = try locked { tree throws(FileError) in tree.counters }
         return counters.pictureBytes + cost <= PictureBudget.total(counters)
     }
 
-    /// Whether a photo's standard picture would be kept, as far as that can be told before it is made.
+    /// Whether a photo's standard picture would be kept: an estimate before it is made.
     func wouldKeepPicture(of original: ThumbnailSource) throws(FileError) -> Bool {
         if PictureBudget.share(of: original.byteCount) >= PictureBudget.expectedBytes { return true }
         return try hasLeft(PictureBudget.expectedBytes)
@@ -70,8 +71,8 @@ extension Library {
     /// Whether pictures cost more than they may.
     func isOverBudget() throws(FileError) -> Bool { try !hasLeft(0) }
 
-    /// Drops pictures beyond their photo's share, of photos behind `last`, until all together cost what they may.
-    /// Returns where to go on; nil where there is nothing left to drop.
+    /// Drops pictures beyond their photo's share, of photos after `last`, until the total holds. Returns the photo to
+    /// continue after; nil if there is nothing left to drop.
     func thinOut(after last: UInt64) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in
             let photos = try sql(

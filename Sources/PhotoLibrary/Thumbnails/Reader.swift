@@ -1,13 +1,13 @@
 import LinuxIO
 
-/// A caller whose right to read files is judged here as the kernel judges it: by owner, group and mode. Needed only
-/// where one file shows the contents of several.
+/// Checks a caller's right to read files as the kernel does: by owner, group and mode. Needed only where one file shows
+/// the contents of several.
 struct Reader {
     private let caller: Caller?
-    /// `nil` where the caller's groups cannot be seen (hidepid, another pid namespace).
+    /// `nil` if the caller's groups cannot be seen (hidepid, another pid namespace).
     private let groups: Set<UInt32>?
 
-    /// - Parameter caller: `nil`: this program itself, which reads everything.
+    /// - Parameter caller: `nil` is this program itself, which reads everything.
     init(_ caller: Caller?) {
         self.caller = caller
         groups = caller.flatMap { $0.uid == 0 ? [] : Self.groups(of: $0) }

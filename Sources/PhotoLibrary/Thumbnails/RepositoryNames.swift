@@ -1,8 +1,8 @@
 import LinuxIO
 import VaultCatalogue
 
-/// Which photo a file of a shared thumbnail repository is of: names there are digests, so those of a directory are
-/// computed when somebody asks for one, and kept while it stays as it is.
+/// Finds the photo that a file of a shared thumbnail repository shows. File names there are digests: those of a
+/// directory are computed at the first request, and cached until the directory changes.
 final class RepositoryNames: @unchecked Sendable {
     /// Directories with more names have no repository: computing them would take seconds.
     static let namesMax = 50_000
@@ -16,12 +16,12 @@ final class RepositoryNames: @unchecked Sendable {
         var ino: UInt64
         /// When its names last changed.
         var changed: Timestamp
-        /// Dentries' ids by the first eight bytes of their digests; who finds one compares all of it.
+        /// IDs of dentries by the first eight bytes of their digests; callers compare the whole digest.
         var ids: [UInt64: UInt64]
     }
 
-    /// The dentry that may have that digest; nil where there is none, or where the directory is not known as it
-    /// is now (`isKnown` is false).
+    /// The dentry that may have that digest; nil if there is none, or if the directory's present state is not cached
+    /// (`isKnown` is false).
     func find(_ digest: [UInt8], in ino: UInt64, changed: Timestamp) -> (isKnown: Bool, id: UInt64?) {
         lock.withLock {
             guard let directory = known.first(where: { $0.ino == ino && $0.changed == changed }) else {
@@ -31,7 +31,7 @@ final class RepositoryNames: @unchecked Sendable {
         }
     }
 
-    /// Takes the digests of a directory's names, in place of what was known for longest.
+    /// Caches the digests of a directory's names, in place of the oldest entry.
     func note(_ rows: [(id: UInt64, name: [UInt8])], in ino: UInt64, changed: Timestamp) {
         var ids: [UInt64: UInt64] = [:]
         for row in rows {
@@ -47,20 +47,20 @@ final class RepositoryNames: @unchecked Sendable {
     private func key(_ digest: [UInt8]) -> UInt64 { digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 }
 
-/// What a repository may call a file: the digest of its name alone (the standard up to 0.8, libxfce4util up to
-/// 4.18), or of its name relative to the directory (libxfce4util from 4.19.4), as it is or as in a URI.
+/// The digests that a repository may use for a file: of its name alone (the standard up to 0.8, libxfce4util up to
+/// 4.18), or of its name relative to the directory (libxfce4util from 4.19.4), unescaped or as in a URI.
 func repositoryDigests(of name: [UInt8]) -> [[UInt8]] {
     let escaped = escapedForURI(name)
     let names = escaped == name ? [name] : [escaped, name]
     return names.flatMap { [md5(Array("./".utf8) + $0), md5($0)] }
 }
 
-/// The name of a file in a repository.
+/// The file name of a digest in a repository.
 func repositoryFileName(_ digest: [UInt8]) -> [UInt8] {
     digest.flatMap { [hexDigits[Int($0 >> 4)], hexDigits[Int($0 & 15)]] } + pngExtension
 }
 
-/// The digest that a file's name in a repository tells; nil where it is no such name.
+/// The digest in the name of a repository's file; nil for any other name.
 public func repositoryDigest(named name: [UInt8]) -> [UInt8]? {
     guard name.count == 32 + pngExtension.count, hasSuffix(name, pngExtension) else { return nil }
     let digits = name.prefix(32).compactMap { hexDigits.firstIndex(of: $0) }
@@ -68,7 +68,7 @@ public func repositoryDigest(named name: [UInt8]) -> [UInt8]? {
     return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
 }
 
-/// A name as GLib writes it into file URIs (g_filename_to_uri): what is not one of these characters as %XX.
+/// A name as GLib writes it into file URIs (g_filename_to_uri): all but letters, digits and `unescaped` as %XX.
 func escapedForURI(_ name: [UInt8]) -> [UInt8] {
     var escaped: [UInt8] = []
     escaped.reserveCapacity(name.count)

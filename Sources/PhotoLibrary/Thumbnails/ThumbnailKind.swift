@@ -1,24 +1,24 @@
 import PhotoImaging
 
-/// Which picture of a photo a path under `.thumbs` means.
+/// The kind of picture of a photo that a path under `.thumbs` names.
 enum ThumbnailKind: Hashable, Sendable {
-    /// The preview that the camera embedded, as it lies in the photo.
+    /// The preview that the camera embedded, as stored in the photo.
     case fast
     case sized(PictureSize)
 
-    /// What `.thumbs/NAME` is.
+    /// The kind of `.thumbs/NAME`.
     static let standard = ThumbnailKind.sized(.standard)
 }
 
 extension ThumbnailKind {
     /// The name that is listed in `.thumbs`; sizes are reachable but not listed.
     static let fastName = Array("fast".utf8)
-    /// Sides that can be asked for, in pixels.
+    /// Sides that a name may have, in pixels.
     private static let sides = 16...4096
     private static let fillSuffix = Array("-fill".utf8)
 
-    /// What a directory of that name in `.thumbs` holds: `fast`, `512`, `1024x768`, `256x256-fill`. Nil where the
-    /// name is none of these.
+    /// The kind of the pictures in a directory of `.thumbs`, from its name: `fast`, `512`, `1024x768`, `256x256-fill`.
+    /// Nil for any other name.
     init?(named name: [UInt8]) {
         if name == Self.fastName {
             self = .fast
@@ -38,7 +38,7 @@ extension ThumbnailKind {
         }
     }
 
-    /// A side in pixels, written without signs and leading zeros; nil where it is out of bounds.
+    /// A side in pixels, written without signs and leading zeros; nil if it is out of bounds.
     private static func side(_ digits: ArraySlice<UInt8>) -> Int? {
         guard (2...4).contains(digits.count), digits.first != UInt8(ascii: "0"),
             digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
@@ -49,10 +49,10 @@ extension ThumbnailKind {
 }
 
 extension PictureSize {
-    /// What `.thumbs/NAME` fits in, and what is made ahead.
+    /// The box of `.thumbs/NAME`, and of pictures made in the background.
     static let standard = PictureSize(fitting: 256)
 
-    /// Whether a picture that was made to fit in this box has all the pixels that one of the other box needs.
+    /// Whether a picture that fits this box has all the pixels that one of the other box needs.
     func serves(_ other: PictureSize) -> Bool {
         !isFilled && !other.isFilled && width >= other.width && height >= other.height && self != other
     }

@@ -2,11 +2,11 @@ import LinuxIO
 import PhotoImaging
 import VaultFormat
 
-/// Who makes pictures of pictures: worker processes, or a stand-in in tests. Every call throws `cancelled` once
-/// `cancellation` is called off.
+/// Makes pictures: worker processes, or a stand-in in tests. Every call throws `cancelled` once `cancellation` is
+/// cancelled.
 protocol PictureMaking: Sendable {
-    /// What pictures can be made of now. May look into directories of the system: not under the catalogue's lock.
-    var picturedTypes: Set<MediaType> { get }
+    /// Types that can be decoded now. May read directories of the system: do not call it under the catalogue's lock.
+    var decodableTypes: Set<MediaType> { get }
 
     func makeThumbnail(
         of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
@@ -18,15 +18,15 @@ protocol PictureMaking: Sendable {
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8]
 
-    /// A JPEG of a grid with a label under each.
+    /// A JPEG of a grid with a label under each picture.
     func composeSheet(
         _ pictures: [(jpeg: [UInt8], label: String)], title: String, unless cancellation: Cancellation
     ) throws(ThumbnailError) -> [UInt8]
 
-    /// Lets go of what is only needed while pictures are made.
+    /// Releases resources that are only needed while pictures are made.
     func rest()
 
-    /// Ends what is being made: that throws `cancelled`.
+    /// Ends pictures that are being made: those calls throw `cancelled`.
     func shutDown()
 }
 
@@ -39,7 +39,7 @@ extension ThumbnailWorkers: PictureMaking {
     }
 }
 
-/// What a picture is of, and made from: where one of these is another, the picture is.
+/// Cache key of a picture: the source and its version.
 enum PictureKey: Hashable, Sendable {
     case photo(ino: UInt64, version: UInt64, ThumbnailKind, PictureFormat)
     case composition(directory: UInt64, Composition, [CompositionTile])
@@ -53,7 +53,7 @@ struct CompositionTile: Hashable, Sendable {
     var name: [UInt8]
 }
 
-/// A thumbnail that is there.
+/// A finished thumbnail.
 enum Thumbnail: Sendable {
     /// Sealed in the vault.
     case kept(content: UInt64, byteCount: Int)
@@ -68,26 +68,26 @@ enum Thumbnail: Sendable {
     }
 }
 
-/// What a picture is made with.
+/// The maker of a picture, and the cancellation of the request.
 struct DecoderContext: Sendable {
     let maker: any PictureMaking
-    /// Called off when nobody wants the picture any more.
+    /// Cancelled when no request wants the picture any more.
     let cancellation: Cancellation
 }
 
-/// Who wants a picture.
+/// The priority of a request for a picture.
 enum RequestPriority: Sendable {
-    /// Some program; it ceases to when this is called off, and never where there is none.
+    /// A client request. `nil` cannot be cancelled.
     case interactive(Cancellation?)
-    /// Nobody yet.
+    /// No client has requested it yet.
     case background
 }
 
-/// Makes pictures, each once for all who ask for it at the same time, and holds some that the vault does not keep.
+/// Makes pictures, each once for all simultaneous requests, and caches some that the vault does not keep.
 final class ThumbnailService: @unchecked Sendable {
     private let limits: Limits
     private let maker: (any PictureMaking)?
-    /// For what nobody waits for, so that those who wait never do so behind it.
+    /// For background requests, so that client requests never wait behind them.
     private let backgroundMaker: (any PictureMaking)?
     let nodes = VirtualNodes()
     let repositoryNames = RepositoryNames()
@@ -97,18 +97,18 @@ final class ThumbnailService: @unchecked Sendable {
     private let finished = Condition()
     // All under `lock`.
     private var inFlight: [PictureKey: InFlightRequest] = [:]
-    /// Flights that have not finished, called off or not.
+    /// Requests that have not finished, cancelled or not.
     private var inFlightCount = 0
     private var held: HeldPictures
     private var impossible: Set<PictureKey> = []
-    /// Behind the last thumbnail that was written: those made one after another lie together.
+    /// The sector after the last thumbnail that was written: consecutive ones lie together.
     private var nextSector: UInt64?
 
-    /// A picture that is being made. All but the decoder under the service's lock.
+    /// A picture that is being made. All but the decoder is under the service's lock.
     private final class InFlightRequest {
         let decoder: DecoderContext
         let isBackground: Bool
-        /// Who would miss it.
+        /// Callers that need the result.
         var waiters = 1
         var result: Result<Thumbnail, FileError>?
 
@@ -118,7 +118,7 @@ final class ThumbnailService: @unchecked Sendable {
         }
     }
 
-    /// How many wait for pictures.
+    /// The number of callers that wait for pictures.
     var waiterCount: Int { lock.withLock { inFlight.values.reduce(0) { $0 + $1.waiters } } }
 
     init(_ options: LibraryOptions) {
@@ -138,12 +138,12 @@ final class ThumbnailService: @unchecked Sendable {
         held = HeldPictures(bytesMax: limits.heldPictureBytes)
     }
 
-    /// The picture that is held, or that somebody makes just now, else what `make` returns. Throws `noEntry` where
-    /// there can be none, and `interrupted` as soon as whoever asked does so no more; when nobody does, making it is
-    /// called off.
+    /// Returns the cached picture or the result of an in-flight request, else that of `make`. Throws `.noEntry` if
+    /// there can be no picture, and `.interrupted` as soon as the caller is cancelled. When all waiters are, the
+    /// request is cancelled.
     ///
-    /// What is made background is made by somebody who gives way to all others. Who asks for it does not wait for that:
-    /// it is called off, and made anew.
+    /// A background request gives way to all others. A client request does not wait for it: it cancels it, and makes
+    /// the picture anew.
     func picture(
         _ key: PictureKey, for priority: RequestPriority,
         _ make: @escaping @Sendable (DecoderContext) throws(FileError) -> Thumbnail
@@ -177,10 +177,10 @@ final class ThumbnailService: @unchecked Sendable {
         }
     }
 
-    /// What pictures can be made of now. May look into directories of the system.
-    var picturedTypes: Set<MediaType> { maker?.picturedTypes ?? ThumbnailWorkers.decodedTypes }
+    /// Types that can be decoded now. May read directories of the system.
+    var decodableTypes: Set<MediaType> { maker?.decodableTypes ?? ThumbnailWorkers.decodedTypes }
 
-    /// A new request. `lock` is held.
+    /// Begins a request. The caller holds `lock`.
     private func begin(_ key: PictureKey, _ priority: RequestPriority) throws(FileError) -> InFlightRequest {
         var isBackground: Bool { if case .background = priority { true } else { false } }
         guard let maker = isBackground ? backgroundMaker : maker else { throw .noEntry }
@@ -191,7 +191,7 @@ final class ThumbnailService: @unchecked Sendable {
         return request
     }
 
-    /// Makes the picture: on another thread where whoever asks may leave before it is there.
+    /// Makes the picture: on another thread if the caller may be cancelled before it is finished.
     private func run(
         _ request: InFlightRequest, _ key: PictureKey, _ priority: RequestPriority,
         _ make: @escaping @Sendable (DecoderContext) throws(FileError) -> Thumbnail
@@ -211,7 +211,7 @@ final class ThumbnailService: @unchecked Sendable {
         return try wait(for: request, key, cancellation)
     }
 
-    /// Takes a request to another thread. It is only touched under the service's lock.
+    /// Takes a request to another thread. The request is only touched under the service's lock.
     private struct RequestBox: @unchecked Sendable { let request: InFlightRequest }
 
     private func finish(_ request: InFlightRequest, _ key: PictureKey, _ result: Result<Thumbnail, FileError>)
@@ -257,7 +257,7 @@ final class ThumbnailService: @unchecked Sendable {
         let isEmpty = lock.withLock {
             request.waiters -= 1
             guard request.waiters == 0 else { return false }
-            // Who asks from now on asks for another.
+            // Later callers begin another request.
             if inFlight[key] === request { inFlight[key] = nil }
             return true
         }
@@ -274,7 +274,7 @@ final class ThumbnailService: @unchecked Sendable {
 
     func isImpossible(_ key: PictureKey) -> Bool { lock.withLock { impossible.contains(key) } }
 
-    /// A JPEG that is held of the same photo and serves to make one of that size.
+    /// A cached JPEG of the same photo that has enough pixels for one of that size.
     func heldPicture(of photo: UInt64, version: UInt64, serving size: PictureSize) -> [UInt8]? {
         lock.withLock {
             held.first { key in
@@ -289,10 +289,10 @@ final class ThumbnailService: @unchecked Sendable {
         set { lock.withLock { nextSector = newValue } }
     }
 
-    /// Lets go of what is only needed while pictures are made background.
+    /// Releases resources that are only needed while pictures are made in the background.
     func restInBackground() { backgroundMaker?.rest() }
 
-    /// Ends all that is being made: those who wait are told that there is nothing.
+    /// Ends all in-flight requests: their waiters get no picture.
     func close() {
         background.askToStop()
         maker?.shutDown()
@@ -304,7 +304,7 @@ final class ThumbnailService: @unchecked Sendable {
     }
 }
 
-/// Pictures in memory, those that were used last.
+/// LRU cache of pictures in memory.
 private struct HeldPictures {
     let bytesMax: Int
     private var pictures: [PictureKey: (bytes: [UInt8], use: UInt64)] = [:]
@@ -324,8 +324,7 @@ private struct HeldPictures {
         pictures.first { isSuitable($0.key) }?.value.bytes
     }
 
-    /// Adds a picture, in place of those that nobody has used for longest. One that would fill half of all the
-    /// room is not held.
+    /// Adds a picture, in place of the least recently used ones. A picture larger than half of the cache is not added.
     mutating func add(_ key: PictureKey, _ bytes: [UInt8]) {
         guard bytes.count <= bytesMax / 2 else { return }
         if let old = pictures.removeValue(forKey: key) { byteCount -= old.bytes.count + Self.overhead }
@@ -335,10 +334,10 @@ private struct HeldPictures {
         if byteCount > bytesMax { dropOldest() }
     }
 
-    /// What a picture costs beside its bytes; bounds the number of small ones.
+    /// Bytes that a picture costs beside its own; bounds the number of small ones.
     private static let overhead = 512
 
-    /// Drops until a quarter is free, so that this sorts but now and then.
+    /// Evicts until a quarter is free, so that sorting is rare.
     private mutating func dropOldest() {
         for (key, picture) in pictures.sorted(by: { $0.value.use < $1.value.use }) {
             guard byteCount > bytesMax / 4 * 3 else { return }

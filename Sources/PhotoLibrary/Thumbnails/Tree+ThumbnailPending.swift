@@ -1,14 +1,14 @@
 import VaultCatalogue
 import VaultFormat
 
-/// Photos that are to be given their standard pictures ahead: a part of a stretch, the newest first.
+/// Photos that get their standard pictures in the background: the upper part of a range, the newest first.
 struct BackgroundBatch: Sendable, Equatable {
     let stretch: InodeRange
-    /// Those without a picture, of the highest numbers of the stretch.
+    /// Photos without a picture, those with the highest numbers in the range.
     let photos: [UInt64]
-    /// From here on the stretch holds no others.
+    /// From this number on the range holds no others.
     let floor: UInt64
-    /// How many of them have had their turn.
+    /// How many of them were handed out.
     private(set) var takenCount = 0
 
     init(_ stretch: InodeRange, photos: [UInt64], floor: UInt64) {
@@ -21,27 +21,27 @@ struct BackgroundBatch: Sendable, Equatable {
         return photos[takenCount - 1]
     }
 
-    /// What of the stretch is still to be looked at.
+    /// The part of the range that is still to be examined.
     var rest: InodeRange {
         if takenCount == photos.count { return InodeRange(first: stretch.first, end: floor) }
         return InodeRange(first: stretch.first, end: takenCount == 0 ? stretch.end : photos[takenCount - 1])
     }
 }
 
-/// Which photos may be without a standard picture. New ones need no note: they are those from `counters.pictured` on.
+/// Tracks photos that may lack a standard picture. New ones need no row: they are those from `counters.pictured` on.
 extension Tree {
     /// Notes that a photo lost its picture, or became a photo late.
     func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
         guard ino < counters.pictured else { return }
-        if try sql(tables.isInStretch(ino)) {
-            // It may have had its turn, and the stretch not have been cut yet.
-            if isBatchOut { lateThumbnailPending.append(ino) }
+        if try sql(tables.isInPendingRange(ino)) {
+            // The batch may already have passed it, and the range not be cut yet.
+            if isBatchActive { lateThumbnailPending.append(ino) }
         } else {
             try sql(tables.store(InodeRange(first: ino, end: ino + 1)))
         }
     }
 
-    /// Whether some photo may be without a picture. Reads a row or two.
+    /// Whether a photo may lack a picture. Reads a row or two.
     func hasThumbnailPending() throws(FileError) -> Bool {
         if try sql(tables.highestPendingRange()) != nil { return true }
         return try hasNewPhotos()
@@ -53,10 +53,10 @@ extension Tree {
         return try !sql(tables.photos(in: new, limit: 1)).isEmpty
     }
 
-    /// Notes how far a batch has got, and returns the next; nil where there are no more photos to look at.
-    func nextAhead(_ last: BackgroundBatch?) throws(FileError) -> BackgroundBatch? {
+    /// Stores the progress of a batch, and returns the next; nil if there are no more photos to examine.
+    func nextBackgroundBatch(_ last: BackgroundBatch?) throws(FileError) -> BackgroundBatch? {
         if let last { try cut(last.stretch, to: last.rest) }
-        isBatchOut = false
+        isBatchActive = false
         for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
         lateThumbnailPending = []
         if try hasNewPhotos() {
@@ -66,7 +66,7 @@ extension Tree {
         guard let stretch = try sql(tables.highestPendingRange()) else { return nil }
         let photos = try sql(tables.photos(in: stretch, limit: options.limits.backgroundThumbnails))
         let isAll = photos.count < options.limits.backgroundThumbnails
-        isBatchOut = true
+        isBatchActive = true
         return BackgroundBatch(
             stretch, photos: photos.filter { !$0.hasPicture }.map(\.ino),
             floor: isAll ? stretch.first : photos.last?.ino ?? stretch.first)
@@ -77,7 +77,7 @@ extension Tree {
         if rest.end > rest.first {
             try sql(tables.store(rest))
         } else {
-            try sql(tables.deleteStretch(from: stretch.first))
+            try sql(tables.deleteRange(from: stretch.first))
         }
     }
 }

@@ -1,19 +1,19 @@
 import LinuxIO
 
-/// What an inode is that no table has: all of them directories and pictures below `.thumbs` and `.sh_thumbnails`.
+/// The meaning of a virtual inode, which no table has: a directory or a picture below `.thumbs` and `.sh_thumbnails`.
 enum VirtualNode: Hashable, Sendable {
     /// `.thumbs` of a directory or a directory in it.
     case folder(ThumbnailFolder)
     /// The picture of a photo, or of a copy that stands for one.
     case picture(of: UInt64, ThumbnailKind)
-    /// Without the files that some callers may not read: who may read others is shown another inode, so that the
-    /// kernel's pages are never those of another caller's picture.
+    /// Without `hidden`, the files that the caller may not read. Callers with other rights get another inode, so that
+    /// the kernel's page cache never shows them this caller's picture.
     case composition(directory: UInt64, Composition, hidden: [UInt64])
     /// `.sh_thumbnails` of a directory.
     case repository(directory: UInt64)
-    /// `.sh_thumbnails/normal` and its like.
+    /// `normal`, `large` and so on in `.sh_thumbnails`.
     case sizeDirectory(directory: UInt64, RepositorySize)
-    /// The PNG there of the photo with that name in the directory.
+    /// The PNG in it of the photo with that name in the directory.
     case shared(directory: UInt64, name: [UInt8], RepositorySize)
 
     /// `.thumbs` of a directory.
@@ -28,7 +28,7 @@ enum VirtualNode: Hashable, Sendable {
         }
     }
 
-    /// The directory that it shows, or shows something of; nil for a photo's picture, which is the same in all.
+    /// The real directory whose photos it shows; nil for a photo's picture, which is the same in all directories.
     var directory: UInt64? {
         switch self {
         case .folder(let folder): folder.directory
@@ -42,18 +42,18 @@ enum VirtualNode: Hashable, Sendable {
 
 /// A directory of thumbnails.
 struct ThumbnailFolder: Hashable, Sendable {
-    /// Whose photos it shows.
+    /// The real directory whose photos it shows.
     var directory: UInt64
-    /// Nil for `.thumbs` itself, which has the standard pictures and directories for the others.
+    /// Nil for `.thumbs` itself, which has the standard pictures, and directories for the other kinds.
     var kind: ThumbnailKind?
     /// Whether it belongs to the root's `.thumbs`, and so shows directories as well.
     var isMirror: Bool
 }
 
-/// Numbers of inodes that no table has.
+/// Numbers of virtual inodes.
 ///
-/// `.thumbs` of a directory and the standard picture of a photo, which are by far the most, have numbers that
-/// tell them. All others are counted, and known for as long as the kernel knows them.
+/// The numbers of `.thumbs` of a directory and of the standard picture of a photo, which are by far the most, encode
+/// their node. All other numbers are counted, and known until the kernel forgets them.
 enum VirtualInode {
     private static let directoryBit: UInt64 = 1 << 62
     private static let pictureBit: UInt64 = 1 << 63
@@ -61,7 +61,7 @@ enum VirtualInode {
 
     static func isVirtual(_ ino: UInt64) -> Bool { ino & bits != 0 }
 
-    /// The number that tells a node; nil where it must be counted.
+    /// The number that encodes a node; nil if its number is counted.
     static func number(telling node: VirtualNode) -> UInt64? {
         switch node {
         case .picture(let file, .standard): file | pictureBit
@@ -70,7 +70,7 @@ enum VirtualInode {
         }
     }
 
-    /// The node that a number tells; nil where it was counted.
+    /// The node that a number encodes; nil for a counted number.
     static func node(told ino: UInt64) -> VirtualNode? {
         switch ino & bits {
         case pictureBit: .picture(of: ino & ~bits, .standard)
@@ -82,7 +82,7 @@ enum VirtualInode {
     static func counted(_ count: UInt64) -> UInt64 { bits | count }
 }
 
-/// The counted virtual inodes that the kernel knows. Numbers do not recur.
+/// The counted virtual inodes that the kernel holds. Numbers are never reused.
 final class VirtualNodes: @unchecked Sendable {
     private let lock = Lock()
     // All under `lock`.
@@ -90,7 +90,7 @@ final class VirtualNodes: @unchecked Sendable {
     private var nodes: [UInt64: (node: VirtualNode, lookups: UInt64)] = [:]
     private var count: UInt64 = 0
 
-    /// The number to answer a lookup with. The kernel gives each such answer back by FORGET.
+    /// Returns the inode number for the reply to a lookup. The kernel returns each such reference with FORGET.
     func noteLookup(of node: VirtualNode) -> UInt64 {
         if let number = VirtualInode.number(telling: node) { return number }
         return lock.withLock {
@@ -106,14 +106,14 @@ final class VirtualNodes: @unchecked Sendable {
         }
     }
 
-    /// What a number that was given out means.
+    /// Returns the node of a number; throws `.stale` if the number is not known any more.
     func node(_ number: UInt64) throws(FileError) -> VirtualNode {
         if let node = VirtualInode.node(told: number) { return node }
         guard let node = lock.withLock({ nodes[number]?.node }) else { throw .stale }
         return node
     }
 
-    /// FORGET: the kernel gives `count` lookups back.
+    /// FORGET: the kernel returns `count` lookups.
     func forget(_ number: UInt64, count: UInt64) {
         lock.withLock {
             guard let known = nodes[number] else { return }
@@ -126,6 +126,6 @@ final class VirtualNodes: @unchecked Sendable {
         }
     }
 
-    /// How many are known.
+    /// The number of counted nodes.
     var knownCount: Int { lock.withLock { nodes.count } }
 }

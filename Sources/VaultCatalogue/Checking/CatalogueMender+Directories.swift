@@ -1,6 +1,6 @@
 import VaultFormat
 
-/// Numbers, and what lies in what.
+/// Mends numbers, and the tree of directories.
 extension CatalogueMender {
     // MARK: Numbers
 
@@ -13,7 +13,7 @@ extension CatalogueMender {
             ("dentry", IntegrityConstraint.highestName, "0"),
         ]
         for (column, highest, lastBlock) in columns {
-            // Behind the whole block: which of its numbers were given out its bits would tell.
+            // After the whole block: only its bits tell which of its numbers were assigned.
             try execute(
                 """
                 UPDATE counter SET \(column) = max(16, \(highest) + 1,
@@ -44,12 +44,12 @@ extension CatalogueMender {
         }
     }
 
-    /// Of a file whose content has no number nobody knows where its bytes are.
+    /// Without a valid content number, the location of a file's bytes is unknown.
     func mendContentNumbers() throws(CatalogueError) {
         try loseContents(of: "content NOT BETWEEN 1 AND \(RuleText.numberMax)")
     }
 
-    /// Gives files that a thumbnail's bytes were taken for theirs contents of their own, of which all is lost.
+    /// For files whose content has a thumbnail's bytes: gives each another content, with all bytes lost.
     public func separate(content: UInt64) throws(CatalogueError) {
         try loseContents(of: "content = \(Int64(bitPattern: content))")
     }
@@ -87,7 +87,7 @@ extension CatalogueMender {
 
     func mendWellKnownDirectories() throws(CatalogueError) {
         for ino in [Self.root, Self.moments, Self.albums] {
-            // Owned as one of the others.
+            // With the owner of the others.
             try execute(
                 """
                 INSERT OR IGNORE INTO inode SELECT ?1, 16877, coalesce(max(uid), 0), coalesce(max(gid), 0), 0, 2, 0, 0,
@@ -110,7 +110,7 @@ extension CatalogueMender {
         }
     }
 
-    /// A directory keeps the name that it has longest in the directory above it.
+    /// A directory keeps one name: the oldest in its `parent` directory, else the oldest of all.
     func mendDirectories() throws(CatalogueError) {
         try execute("DELETE FROM dentry WHERE ino = 1")
         let several = try numbers(
@@ -130,7 +130,7 @@ extension CatalogueMender {
 
     func mendStrayNames() throws(CatalogueError) {
         let directories = "(SELECT ino FROM inode WHERE \(RuleText.isDirectory))"
-        // Beside moments and albums there are only directories: each user's trash.
+        // Besides moments and albums the root has only directories: each user's trash.
         let stray = try entries(
             where: "parent NOT IN \(directories) OR parent = 1 AND ino NOT IN \(directories)")
         for entry in stray { try move(entry, to: try recoveredDirectory()) }
@@ -151,7 +151,7 @@ extension CatalogueMender {
         }
     }
 
-    /// Directories that lie in each other: one of them is taken out, the rest follows.
+    /// Breaks cycles of directories: moves one of them out, and the rest follows.
     func mendUnreachable() throws(CatalogueError) {
         let query = "SELECT ino FROM (\(IntegrityConstraint.unreachable)) ORDER BY ino LIMIT 1"
         var last: Int64 = 0
@@ -171,7 +171,7 @@ extension CatalogueMender {
     // MARK: Days
 
     func mendDays() throws(CatalogueError) {
-        // A directory in moments is of the day that it is called by; any other is of none.
+        // A directory in moments has the day of its name; any other has none.
         let name = "CAST(dentry.name AS TEXT)"
         try execute(
             """
@@ -189,7 +189,7 @@ extension CatalogueMender {
         }
     }
 
-    /// A photo is of the day that it stands under; one that stands under none gets a place under its own.
+    /// A photo gets the day that it is in; a photo in no day gets a name in its own.
     func mendMoments() throws(CatalogueError) {
         let photos = try all(
             """
@@ -216,7 +216,7 @@ extension CatalogueMender {
         }
     }
 
-    /// Of several names in one day the oldest stays.
+    /// Keeps the oldest of several names in one day.
     private func keepOneMoment(of ino: Int64, day: Int64) throws(CatalogueError) {
         let names = try entries(
             where: "ino = ?1 AND parent IN (SELECT ino FROM inode WHERE day = ?2)",

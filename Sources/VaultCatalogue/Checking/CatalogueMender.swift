@@ -1,17 +1,16 @@
-/// Sets rows right that statements alone cannot: where names and numbers have to be found that are free.
+/// Mends rows that need more than statements: free names and numbers.
 ///
-/// Under the catalogue's lock. Bytes are lost by none of it; what has lost its place lies in `albums/Recovered`.
+/// Under the catalogue's lock. None of it loses bytes; entries that have lost their place go to `albums/Recovered`.
 public final class CatalogueMender {
-    /// Makes a name that can stand in a directory of one that perhaps cannot, and that is free.
+    /// Makes a valid and free name from one that may be neither.
     public typealias NameChooser = (
         _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
     ) throws(CatalogueError) -> [UInt8]
 
     let tables: Tables
     private let chooseName: NameChooser
-    /// The directory of what has lost its place, once there is one.
+    /// `albums/Recovered`, once there is one.
     private var recovered: Int64?
-    private var marksRecords = true
 
     static let root: Int64 = 1
     static let moments: Int64 = 2
@@ -22,13 +21,13 @@ public final class CatalogueMender {
         self.chooseName = chooseName
     }
 
-    /// Mends what breaks a rule, and notes that identity records are out of date by it.
+    /// Mends the violations of a constraint, and marks the identity records that are outdated by it.
     ///
-    /// - Parameter extents: mends what needs the extents' bytes.
+    /// - Parameter extents: mends violations that need the extents' bytes.
     public func mend(
         _ rule: IntegrityConstraint, extents: () throws(CatalogueError) -> Void
     ) throws(CatalogueError) {
-        // What becomes of extents tells whose records are out of date; until then records tell of extents.
+        // The repair of extents reads identity records, and marks those that it has outdated.
         if rule.remedy != .extents { try mark(rule) }
         switch rule.remedy {
         case .none: break
@@ -36,20 +35,6 @@ public final class CatalogueMender {
         case .mender(let step): try take(step)
         case .extents: try extents()
         }
-    }
-
-    /// Makes rows readable in tables of which some may be missing, so that nothing else can be set right. No record is
-    /// out of date by it.
-    public func makeReadable() throws(CatalogueError) {
-        marksRecords = false
-        defer { marksRecords = true }
-        for rule in IntegrityConstraint.values + [.sizes, .formerNames] {
-            guard case .statements(let statements) = rule.remedy else { continue }
-            for statement in statements { try execute(statement) }
-        }
-        for step in [
-            IntegrityConstraint.Remedy.Step.counters, .inodeNumbers, .names, .takenNames, .attributeNames,
-        ] { try take(step) }
     }
 
     private func mark(_ rule: IntegrityConstraint) throws(CatalogueError) {
@@ -82,7 +67,7 @@ public final class CatalogueMender {
 
     func execute(_ statement: String) throws(CatalogueError) { try tables.connection.execute(statement) }
 
-    /// Runs a statement with numbers and texts in the places of its parameters.
+    /// Runs a statement with numbers and bytes as its parameters.
     func execute(_ statement: String, _ values: [Value]) throws(CatalogueError) {
         try prepared(statement, values).run()
     }
@@ -123,14 +108,14 @@ public final class CatalogueMender {
         return number
     }
 
-    /// Notes that the record of an inode is out of date.
+    /// Marks the record of an inode as outdated.
     func markRecord(_ ino: Int64) throws(CatalogueError) {
-        if marksRecords && ino >= 16 { try tables.markUnrecorded(UInt64(ino)) }
+        if ino >= 16 { try tables.markUnrecorded(UInt64(ino)) }
     }
 
     // MARK: Names
 
-    /// A free name in a directory, as close to the one wanted as can be.
+    /// A free name in a directory, as close to the wanted one as possible.
     func freeName(_ wanted: [UInt8], in parent: Int64) throws(CatalogueError) -> [UInt8] {
         try chooseName(wanted) { name throws(CatalogueError) in
             try numbers(
@@ -154,7 +139,7 @@ public final class CatalogueMender {
         try addName(entry.name, of: entry.ino, in: parent)
     }
 
-    /// A row of `dentry`, whatever it says.
+    /// A row of `dentry`, valid or not.
     struct Entry {
         var parent: Int64
         var id: Int64
@@ -162,7 +147,7 @@ public final class CatalogueMender {
         var ino: Int64
     }
 
-    /// Rows of `dentry` for which a condition holds.
+    /// Rows of `dentry` that meet a condition.
     func entries(where condition: String, _ values: [Value] = []) throws(CatalogueError) -> [Entry] {
         try all("SELECT parent, id, name, ino FROM dentry WHERE \(condition) ORDER BY parent, id", values) {
             Entry(parent: $0.integer(0), id: $0.integer(1), name: $0.bytes(2), ino: $0.integer(3))
@@ -179,7 +164,7 @@ public final class CatalogueMender {
         }
     }
 
-    /// What a day of moments is to be called.
+    /// The right name of a day of moments; nil for any other entry.
     private func dayName(of entry: Entry) throws(CatalogueError) -> [UInt8]? {
         guard entry.parent == Self.moments else { return nil }
         return try all(
@@ -188,7 +173,7 @@ public final class CatalogueMender {
         ) { $0.bytes(0) }.first
     }
 
-    /// Where they will be used is not known: so each is made one that can stand somewhere.
+    /// The directories in which these names will be used are unknown: each name is only made valid.
     private func mendTakenNames() throws(CatalogueError) {
         for (table, key) in [("trash", "ino"), ("trash_name", "photo")] {
             let query =
@@ -224,7 +209,7 @@ public final class CatalogueMender {
 
     // MARK: albums/Recovered
 
-    /// The directory of what has lost its place.
+    /// The directory of entries that have lost their place.
     func recoveredDirectory() throws(CatalogueError) -> Int64 {
         if let recovered { return recovered }
         let made = try makeDirectory(Array("Recovered".utf8), in: Self.albums)
@@ -232,7 +217,7 @@ public final class CatalogueMender {
         return made
     }
 
-    /// Makes a directory that is owned as the one it lies in. What counts links and entries is set right later.
+    /// Makes a directory with the owner of its parent. Counts of links and entries are mended later.
     func makeDirectory(_ name: [UInt8], in parent: Int64, day: Int64 = 0) throws(CatalogueError) -> Int64 {
         let ino = try next("ino")
         try execute(
@@ -246,7 +231,7 @@ public final class CatalogueMender {
 
     private static let now = "CAST(strftime('%s', 'now') AS INTEGER)"
 
-    /// Gives a content that no file has a file of its own, to be looked at by the next mount.
+    /// Makes a file for a content that no file has; the next mount classifies it.
     public func recover(content: UInt64) throws(CatalogueError) {
         let (ino, parent) = (try next("ino"), try recoveredDirectory())
         try execute(

@@ -1,27 +1,28 @@
 private let photoBytes =
     "SELECT coalesce(sum(min(max(size, 0), \(InodeRow.countedBytesMax))), 0) FROM inode WHERE flags & 4 <> 0"
-/// Sectors of whole chunks, of the rest, and the row; as the library counts them.
+/// As `ThumbnailRow.cost`: the sectors of whole chunks, those of the rest, and the row.
 private let pictureBytes = """
     SELECT coalesce(sum(
         length / 131072 * 131584 + (length % 131072 > 0) * ((length % 131072 + 607) / 512 * 512) + 256), 0)
         FROM thumbnail WHERE length BETWEEN 0 AND 1 << 32
     """
 
-/// Photos, and what is counted.
+/// Photos, counts and totals.
 extension IntegrityConstraint {
     private static let notPhotos =
         "flags & 4 <> 0 AND ino NOT IN (SELECT ino FROM photo)"
     private static let notCopies = "flags & 16 <> 0 AND ino NOT IN (SELECT ino FROM copy)"
     private static let copiesOfNothing =
         "photo NOT IN (SELECT ino FROM photo) AND ino NOT IN (SELECT ino FROM orphan)"
-    /// Photos that a row takes for taken out of moments though they stand there, or that are none.
+    /// Photos with a row in `trash` that are still in a day, and such rows of files that are no photos.
     private static let notTrashed = """
         SELECT trash.ino FROM trash JOIN dentry USING(ino) JOIN inode AS d ON d.ino = dentry.parent
             WHERE trash.id = 0 AND d.day <> 0
             UNION SELECT ino FROM trash WHERE id = 0 AND ino NOT IN (SELECT ino FROM photo)
         """
 
-    /// Copies that are a photo themselves, or stand under a day as one: with the photo that they are of they would go.
+    /// Copies that are photos themselves, or are in a day as one: they would be deleted with the photo that they stand
+    /// for.
     private static let copiesAsPhotos = """
         ino IN (SELECT ino FROM photo)
             OR ino IN (SELECT dentry.ino FROM dentry JOIN inode AS d ON d.ino = dentry.parent WHERE d.day <> 0)
@@ -53,7 +54,7 @@ extension IntegrityConstraint {
             "photo flag does not match the table photo",
             mending: [
                 "UPDATE inode SET flags = flags | 4 WHERE flags & 4 = 0 AND ino IN (SELECT ino FROM photo)",
-                // To be looked at by the next mount.
+                // The next mount classifies them.
                 "INSERT OR IGNORE INTO classification_pending SELECT ino FROM inode WHERE \(notPhotos)",
                 "UPDATE inode SET flags = flags & ~4 WHERE \(notPhotos)",
             ],

@@ -1,44 +1,44 @@
 import VaultFormat
 
-/// Numbers and texts as the readers of rows take them (`InodeRow.init` and its like). A row that says anything else
-/// cannot be read, nor a directory that it is listed in.
+/// Ranges of numbers and texts that the readers of rows accept (`InodeRow.init` and so on). A row with any other value
+/// cannot be read, nor can a directory that lists it.
 extension IntegrityConstraint {
-    /// A column, what it may say, and what it is made where it says something else.
+    /// A column, its valid range, and the replacement for any other value.
     private struct Column {
         var name: String
         var low: Int64 = 0
         var high: Int64
         var repaired = "0"
 
-        var isSound: String { "\(name) BETWEEN \(low) AND \(high)" }
+        var isValid: String { "\(name) BETWEEN \(low) AND \(high)" }
     }
 
     private static let countMax: Int64 = 1 << 62 - 1
     private static let timeMax: Int64 = 1 << 61
     private static let nanosecondsMax: Int64 = 999_999_999
 
-    /// Without these nothing can be recovered.
+    /// Nothing can be recovered without these.
     public static let foundations = [counters, wellKnownDirectories]
 
     static let values = foundations + ofInodes + ofNames + ofPhotos + ofTrash + ofRecords + ofDetails
 
-    private static func areSound(_ columns: [Column]) -> String {
-        columns.map(\.isSound).joined(separator: " AND ")
+    private static func areValid(_ columns: [Column]) -> String {
+        columns.map(\.isValid).joined(separator: " AND ")
     }
 
-    /// A rule that makes what each column says something that it may say.
+    /// A constraint that replaces invalid values of each column.
     private static func bounded(_ table: String, key: String = "ino", _ columns: [Column])
         -> IntegrityConstraint
     {
         IntegrityConstraint(
             "a number in the table \(table) is out of range",
             mending: columns.map {
-                "UPDATE \(table) SET \($0.name) = \($0.repaired) WHERE NOT (\($0.isSound))"
+                "UPDATE \(table) SET \($0.name) = \($0.repaired) WHERE NOT (\($0.isValid))"
             },
-            query: "SELECT \(key) FROM \(table) WHERE NOT (\(areSound(columns)))")
+            query: "SELECT \(key) FROM \(table) WHERE NOT (\(areValid(columns)))")
     }
 
-    /// A rule that deletes rows of which nothing is lost with them.
+    /// A constraint that deletes invalid rows, which hold nothing to lose.
     private static func deleting(
         _ table: String, key: String = "ino", unless condition: String, before statements: [String] = []
     ) -> IntegrityConstraint {
@@ -48,9 +48,9 @@ extension IntegrityConstraint {
             query: "SELECT \(key) FROM \(table) WHERE NOT (\(condition))")
     }
 
-    // MARK: What every space has
+    // MARK: Counters and root directories
 
-    /// The highest number that is in use; those that are out of range are given others.
+    /// The highest valid number in use; invalid ones are replaced.
     static func highest(_ columns: [(table: String, column: String)]) -> String {
         let parts = columns.map { table, column in
             "SELECT max(\(column)) AS number FROM \(table) WHERE \(column) <= \(RuleText.numberMax)"
@@ -65,12 +65,12 @@ extension IntegrityConstraint {
         ("inode", "content"), ("extent", "content"), ("thumbnail", "content"), ("share", "content"),
     ])
     static let highestName = highest([("dentry", "id"), ("trash", "id"), ("trash_name", "id")])
-    /// Of the blocks of numbers that came to their end the first number of the last one: that one was given out too.
+    /// The first number of the last block of retired numbers: that one was assigned too.
     static let lastBlockOfInodes =
-        "(SELECT coalesce(max(block), 0) * 2048 FROM dead WHERE \(isBlockOfInodes))"
+        "(SELECT coalesce(max(block), 0) * 2048 FROM retired WHERE \(isBlockOfInodes))"
     static let lastBlockOfContents =
-        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM dead WHERE \(isBlockOfContents))"
-    /// Blocks behind which there are numbers to be given out.
+        "(SELECT (coalesce(max(block), 1 << 40) - (1 << 40)) * 2048 FROM retired WHERE \(isBlockOfContents))"
+    /// Blocks after which there are still numbers to assign.
     private static let isBlockOfInodes = "block BETWEEN 0 AND \((Geometry.idMax + 1) / 2048 - 2)"
     private static let isBlockOfContents =
         "block BETWEEN 1 << 40 AND (1 << 40) + \((Geometry.idMax + 1) / 2048 - 2)"
@@ -106,7 +106,7 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "invalid file type",
             mending: [
-                // What is known of it tells what it was.
+                // Other tables and columns tell the type.
                 """
                 UPDATE inode SET mode = CASE WHEN ino IN (SELECT ino FROM symlink) THEN 41471
                     WHEN content > 0 OR ino IN (SELECT ino FROM photo) THEN 33188 ELSE 16877 END
@@ -154,7 +154,7 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM inode WHERE \(RuleText.isDirectory) AND size < 0"),
     ]
 
-    /// No file is without a content, and no link without a target.
+    /// Every file has a content, and every link a target.
     private static let isLikeDirectory =
         "NOT \(RuleText.isDirectory) AND content = 0 AND ino NOT IN (SELECT ino FROM symlink) "
         + "AND ino IN (SELECT parent FROM dentry)"
@@ -168,7 +168,7 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM dentry WHERE id NOT BETWEEN 16 AND \(RuleText.numberMax)"),
         deleting(
             "trash_name", key: "photo",
-            unless: areSound(["photo", "id", "parent", "ino"].map { Column(name: $0, high: countMax) })),
+            unless: areValid(["photo", "id", "parent", "ino"].map { Column(name: $0, high: countMax) })),
     ]
 
     private static let ofPhotos = [
@@ -198,7 +198,7 @@ extension IntegrityConstraint {
             ], query: "SELECT ino FROM photo WHERE NOT \(RuleText.isDay("day"))"),
         deleting(
             "copy",
-            unless: areSound([Column(name: "photo", high: countMax)])),
+            unless: areValid([Column(name: "photo", high: countMax)])),
         deleting(
             "thumbnail", unless: isThumbnail,
             before: [
@@ -219,7 +219,7 @@ extension IntegrityConstraint {
     static let sharedByThumbnails =
         "SELECT DISTINCT content FROM thumbnail WHERE content <> 0 AND content IN (SELECT content FROM inode)"
 
-    private static let isThumbnail = areSound([
+    private static let isThumbnail = areValid([
         Column(name: "width", low: 1, high: 1 << 16), Column(name: "height", low: 1, high: 1 << 16),
         Column(name: "content", high: Int64(RuleText.numberMax)),
         Column(name: "length", low: -1, high: 1 << 30),
@@ -243,22 +243,22 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM trash WHERE noted NOT BETWEEN -\(timeMax) AND \(timeMax)"),
         deleting(
             "trash",
-            unless: areSound([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
+            unless: areValid([Column(name: "ino", high: countMax), Column(name: "id", high: countMax)])
         ),
     ]
 
     private static let ofRecords = [
         deleting(
             "identity", key: "id",
-            unless: areSound([
+            unless: areValid([
                 Column(name: "length", low: 1, high: 1 << 17), Column(name: "sector", high: 1 << 61 - 1),
                 Column(name: "id", low: 1, high: .max),
             ])),
         deleting(
-            "dead", key: "block",
+            "retired", key: "block",
             unless: "(\(isBlockOfInodes) OR \(isBlockOfContents)) AND length(bits) = 256"),
-        deleting("classification_pending", unless: areSound([Column(name: "ino", low: 1, high: countMax)])),
-        deleting("unrecorded", key: "id", unless: areSound([Column(name: "id", low: 1, high: .max)])),
+        deleting("classification_pending", unless: areValid([Column(name: "ino", low: 1, high: countMax)])),
+        deleting("unrecorded", key: "id", unless: areValid([Column(name: "id", low: 1, high: .max)])),
     ]
 
     private static let ofDetails = [
@@ -284,7 +284,7 @@ extension IntegrityConstraint {
             query: "SELECT ino FROM xattr WHERE length(value) > 65536"),
     ]
 
-    /// Of those that are kept: `user.` and more.
+    /// Valid names of stored attributes: `user.` and more.
     static let isAttributeName =
         "(length(name) BETWEEN 6 AND 255 AND instr(name, x'00') = 0 AND substr(name, 1, 5) = x'757365722e')"
 }

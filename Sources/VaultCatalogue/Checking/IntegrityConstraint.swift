@@ -1,20 +1,20 @@
 import VaultFormat
 
-/// What must hold between the rows of the tables whenever no change is under way.
+/// A condition on the rows of the tables that holds whenever no change is in progress.
 public struct IntegrityConstraint: Sendable {
-    /// What the numbers are that the query finds.
+    /// The kind of number that the query returns.
     public enum Subject: Sendable { case inode, content }
 
-    /// How rows that break a rule are set right, without losing anything that can be reached.
+    /// How violations are mended, without losing anything that can be reached.
     public enum Remedy: Sendable, Equatable {
         case none
         case statements([String])
-        /// By `CatalogueMender`, which knows what the statements cannot.
+        /// By `CatalogueMender`, where statements cannot.
         case mender(Step)
-        /// By who can read the extents' bytes.
+        /// By a repair that can read the extents' bytes.
         case extents
 
-        /// What `CatalogueMender` does.
+        /// Steps of `CatalogueMender`.
         public enum Step: Sendable, Equatable {
             case counters, wellKnownDirectories, inodeNumbers, contentNumbers, nameNumbers
             case names, takenNames, attributeNames
@@ -22,11 +22,11 @@ public struct IntegrityConstraint: Sendable {
         }
     }
 
-    /// What is wrong where it does not hold, in words that follow a path and a colon.
+    /// Describes a violation; printed after a path and a colon.
     public let violation: String
     public let subject: Subject
     public let remedy: Remedy
-    /// Finds what breaks it.
+    /// Finds violations.
     let query: String
 
     init(
@@ -42,17 +42,17 @@ public struct IntegrityConstraint: Sendable {
         self.init(violation, subject, .statements(mending), query: query)
     }
 
-    /// Whether it can be set right.
+    /// Whether violations can be mended.
     public var isMendable: Bool { remedy != .none }
 }
 
-/// Parts of the rules' statements.
+/// Parts of the constraints' statements.
 enum RuleText {
     static let isDirectory = "mode & 61440 = 16384"
     static let isFile = "mode & 61440 = 32768"
     static let isLink = "mode & 61440 = 40960"
     static let numberMax = Geometry.idMax
-    /// Whether a column is a name that can stand in a directory, as `isEntryName` has it.
+    /// Whether a column is a valid entry name; the same as `isEntryName`.
     static func isName(_ column: String) -> String {
         "(length(\(column)) BETWEEN 1 AND 255 AND instr(\(column), x'00') = 0 AND instr(\(column), x'2f') = 0 "
             + "AND \(column) NOT IN (x'2e', x'2e2e'))"
@@ -65,19 +65,19 @@ enum RuleText {
     static func isDay(_ column: String) -> String {
         "(\(column) BETWEEN 10101 AND 99991231 AND \(isDate(dayName(column))))"
     }
-    /// Whether a text is a real date. Only what is added makes another one of the 31st of February.
+    /// Whether a text is a real date. Only with a modifier does SQLite turn the 31st of February into another date.
     static func isDate(_ text: String) -> String {
         "coalesce(strftime('%Y-%m-%d', \(text), '+0 days'), '') = \(text)"
     }
-    /// Plaintext bytes that an inode has extents of. Far from where a sum overflows: rows may be anybody's who knows
-    /// the password. No run is as long.
+    /// Plaintext bytes in the extents of an inode. Each run counts at most 1 << 40 bytes, which none has, so that the
+    /// sum cannot overflow: rows are untrusted, because anyone who knows the password can write them.
     static let storedBytes =
         "(SELECT coalesce(sum(min(max(length, 0), 1 << 40)), 0) FROM extent WHERE extent.content = inode.content)"
-    /// Where the stored bytes of an inode end.
+    /// The end of an inode's stored bytes.
     static let storedEnd =
         "(SELECT coalesce(max(offset + length), 0) FROM extent WHERE extent.content = inode.content "
         + "AND offset BETWEEN 0 AND 1 << 60 AND length BETWEEN 1 AND 1 << 40)"
-    /// Links of a directory: days in which nothing lies, and that nobody made, are not listed.
+    /// Links of a directory. Empty days that were not made by mkdir are not listed, and do not count.
     static let directoryLinks = """
         2 + (SELECT count(*) FROM dentry JOIN inode AS c ON c.ino = dentry.ino WHERE dentry.parent = inode.ino
             AND c.\(isDirectory) AND NOT (c.day <> 0 AND c.size = 0 AND c.flags & 1 = 0))
@@ -86,7 +86,7 @@ enum RuleText {
 }
 
 extension IntegrityConstraint {
-    /// All of them. Where one mends what another counts, the one that counts comes later.
+    /// All constraints. A constraint on a count comes after those whose mending changes the count.
     public static let all: [IntegrityConstraint] =
         values + names + directories + details + extents + photos + counts + totals
 
@@ -171,11 +171,11 @@ extension IntegrityConstraint {
             SELECT ino FROM entry WHERE ino NOT IN (SELECT ino FROM reached)
         """
 
-    // MARK: What belongs to an inode
+    // MARK: Details of inodes
 
-    /// Whose records there may be: inodes, and blocks of numbers that came to their end.
-    private static let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM dead"
-    /// Who has no record and is not about to get one.
+    /// Numbers that may have records: inodes, and blocks of retired numbers.
+    private static let recorded = "SELECT ino FROM inode UNION ALL SELECT (1 << 62) + block FROM retired"
+    /// Inodes that have no record and no mark to get one.
     private static let unrecorded = """
         SELECT ino FROM inode WHERE ino >= 16 AND ino NOT IN (SELECT ino FROM orphan)
             AND ino NOT IN (SELECT id FROM unrecorded) AND ino NOT IN (SELECT id FROM identity)
@@ -270,7 +270,7 @@ extension IntegrityConstraint {
         SELECT DISTINCT content FROM (SELECT content, offset + length AS end,
             lead(offset) OVER (PARTITION BY content ORDER BY offset) AS next FROM extent) WHERE end > next
         """
-    /// Some of what is counted as stored does not lie within the file. A count that cannot be is no less than that.
+    /// Contents of files with fewer bytes in extents within the file than `allocated` counts, or with a negative count.
     static let missingExtents = """
         SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND size BETWEEN 0 AND 1 << 60
             AND NOT (allocated BETWEEN 0 AND (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent

@@ -4,14 +4,14 @@ public import VaultStore
 /// A row that names the extents of a file or thumbnail.
 public struct ContentOwner: Sendable, Hashable {
     public var content: UInt64
-    /// The file's, or that of the photo which the thumbnail is of.
+    /// The inode of the file, or of the thumbnail's photo.
     public var ino: UInt64
     public var isThumbnail: Bool
 }
 
 /// Queries of a check: they read whole tables. Prepared when they are needed.
 extension Tables {
-    /// What `PRAGMA integrity_check` has to say; empty where the database is whole.
+    /// The errors of `PRAGMA integrity_check`; empty if the database is sound.
     public func integrityErrors() throws(CatalogueError) -> [IntegrityError] {
         let lines = try connection.prepare("PRAGMA integrity_check(20)").all {
             String(decoding: $0.bytes(0), as: UTF8.self)
@@ -19,14 +19,14 @@ extension Tables {
         return lines == ["ok"] ? [] : lines.map { IntegrityError(text: $0) }
     }
 
-    /// Inodes, or contents, that break a rule; at most `limit`.
+    /// Inodes, or contents, that violate a constraint; at most `limit`.
     public func violations(of rule: IntegrityConstraint, limit: Int) throws(CatalogueError) -> [UInt64] {
         let query = try connection.prepare("SELECT * FROM (\(rule.query)) LIMIT ?")
         query.bind(1, Int64(limit))
         return try query.all { $0.unsigned(0) }
     }
 
-    /// Counts anew what the tables keep totals of.
+    /// Counts all totals again.
     public func countTotals() throws(CatalogueError) {
         for rule in IntegrityConstraint.totals {
             if case .statements(let statements) = rule.remedy {
@@ -35,20 +35,20 @@ extension Tables {
         }
     }
 
-    /// Makes all indexes anew from their tables.
+    /// Rebuilds all indexes from their tables.
     public func reindex(_ chooseName: CatalogueMender.NameChooser) throws(CatalogueError) {
         let indexes = try connection.prepare(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
         ).all { (String(decoding: $0.bytes(0), as: UTF8.self), String(decoding: $0.bytes(1), as: UTF8.self)) }
-        // An index that is wrong is asked nothing, and no row has to agree with it.
+        // Dropped first, so that no query uses a wrong index and no row must agree with it.
         for (name, _) in indexes { try connection.execute("DROP INDEX \(name)") }
-        try renameDoubles(chooseName)
+        try renameDuplicates(chooseName)
         for (_, statement) in indexes { try connection.execute(statement) }
         trustsSectorIndexes = true
     }
 
-    /// Of several entries of one name in a directory all but the oldest get another.
-    private func renameDoubles(_ chooseName: CatalogueMender.NameChooser) throws(CatalogueError) {
+    /// Renames all but the oldest of several entries with one name in a directory.
+    private func renameDuplicates(_ chooseName: CatalogueMender.NameChooser) throws(CatalogueError) {
         let doubles = try connection.prepare(
             """
             SELECT parent, id, name FROM (SELECT *, row_number() OVER (PARTITION BY parent, name ORDER BY id) AS n
@@ -72,7 +72,7 @@ extension Tables {
 
     // MARK: Names
 
-    /// Names of an inode, whatever they are, the oldest first; at most `limit`.
+    /// Names of an inode, valid or not, the oldest first; at most `limit`.
     public func rawNames(
         of ino: UInt64, limit: Int
     ) throws(CatalogueError) -> [(parent: UInt64, name: [UInt8])] {
@@ -85,9 +85,9 @@ extension Tables {
 
     // MARK: Runs
 
-    /// Every run of sealed extents that there is; `record` is 1 where it is an identity record.
+    /// All runs of sealed extents; `record` is 1 for an identity record.
     var runs: String {
-        // An index is of columns: it is of no use to what is searched and sorted by expressions.
+        // An index is on columns: a search or a sort by an expression does not use it.
         let (length, sector) = trustsSectorIndexes ? ("length", "sector") : ("+length", "+sector")
         let columns = "\(length) AS length, \(sector) AS sector, generation, epoch"
         return "SELECT content, offset, \(columns), 0 AS record FROM extent "
@@ -115,9 +115,9 @@ extension Tables {
         return try query.all(Self.checkedRun)
     }
 
-    /// Runs of which no sector is one of the space's, and none lost either.
+    /// Runs that begin outside the space and are not lost ones either.
     ///
-    /// - Parameter end: behind the last sector of the space.
+    /// - Parameter end: the number of sectors in the space.
     public func runsNowhere(from end: UInt64) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
             "SELECT * FROM (\(runs)) WHERE NOT sector BETWEEN 0 AND ?1 "
@@ -126,7 +126,7 @@ extension Tables {
         return try query.all(Self.checkedRun)
     }
 
-    /// Runs that stand for bytes that are lost.
+    /// Runs of lost bytes.
     public func lostRuns() throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
             "SELECT * FROM (\(runs)) "
@@ -134,7 +134,7 @@ extension Tables {
         return try query.all(Self.checkedRun)
     }
 
-    /// Identity records with numbers above `last`, in order, at most `limit`, whatever their rows say.
+    /// Identity records with numbers above `last`, in order, at most `limit`, valid or not.
     public func records(after last: UInt64, limit: Int) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
             "SELECT id, 0, length, sector, generation, epoch, 1 FROM identity WHERE id > ? ORDER BY id LIMIT ?"
@@ -145,7 +145,7 @@ extension Tables {
     }
 
     /// The runs from an offset of a content on, by content and offset; at most `limit`. The first may begin before.
-    /// Without identity records. Where rows make no sense they may be out of order.
+    /// Without identity records. Damaged rows may be out of order.
     public func runs(
         from content: UInt64, _ offset: UInt64, limit: Int
     ) throws(CatalogueError) -> [CheckedRun] {
@@ -161,7 +161,7 @@ extension Tables {
 
     /// All runs that have sectors in a range, by sector.
     public func runs(reaching sectors: Range<UInt64>) throws(CatalogueError) -> [CheckedRun] {
-        // Sectors of a run at most: those of as many whole chunks as it may begin.
+        // Upper bound of a run's sectors: as if all its chunks were whole.
         let query = try connection.prepare(
             "SELECT * FROM (\(runs)) WHERE sector < ?2 "
                 + "AND sector + (length / \(Geometry.chunkBytes) + 1) * \(Geometry.sectorsPerChunk) > ?1 "
@@ -187,7 +187,7 @@ extension Tables {
                 generation: row.unsigned(4), epoch: row.unsigned(5)))
     }
 
-    /// Who has these contents. Reads all rows of files and thumbnails.
+    /// The owners of these contents. Reads all rows of files and thumbnails.
     public func owners(of contents: Set<UInt64>) throws(CatalogueError) -> [ContentOwner] {
         if contents.isEmpty { return [] }
         var found: [ContentOwner] = []
@@ -205,7 +205,7 @@ extension Tables {
         return found
     }
 
-    /// Contents for which a rule is broken that is mended by their extents.
+    /// Contents that violate a constraint with the remedy `.extents`.
     public func contentsToMend() throws(CatalogueError) -> [UInt64] {
         var found: [UInt64] = []
         for query in [
@@ -216,7 +216,7 @@ extension Tables {
         return found
     }
 
-    /// How large the largest file is that has a content, and can be; nil where none has it.
+    /// The size of the largest file with a content, among possible sizes; nil if no file has it.
     public func largestSize(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64? {
         let query = try connection.prepare(
             "SELECT max(size) FROM inode WHERE content = ? AND \(RuleText.isFile) "
@@ -225,7 +225,7 @@ extension Tables {
         return try query.one { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
     }
 
-    /// How many bytes are stored of a file with a content, by its own account; all, where that cannot be.
+    /// The bytes that a file with a content stores by its row; its size if that count is impossible.
     public func storedBytes(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64 {
         let query = try connection.prepare(
             "SELECT coalesce(max(CASE WHEN allocated BETWEEN 0 AND size THEN allocated ELSE size END), 0) "
@@ -235,7 +235,7 @@ extension Tables {
         return try query.one { $0.unsigned(0) } ?? 0
     }
 
-    /// Counts anew what is stored of the files that have a content.
+    /// Counts the stored bytes of the files with a content again.
     public func countStoredBytes(ofFilesWith content: UInt64) throws(CatalogueError) {
         let update = try connection.prepare(
             "UPDATE inode SET allocated = \(RuleText.storedBytes) WHERE content = ? AND \(RuleText.isFile)")
@@ -243,7 +243,7 @@ extension Tables {
         try update.run()
     }
 
-    /// How large a file with a content is that has no holes, by its own account; nil where none has.
+    /// The size of a file with a content that has no holes by its row; nil if there is none.
     public func sizeWithoutHoles(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64? {
         let query = try connection.prepare(
             "SELECT max(size) FROM inode WHERE content = ? AND \(RuleText.isFile) AND allocated = size "
@@ -252,7 +252,7 @@ extension Tables {
         return try query.one { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
     }
 
-    /// Identity records of files with a content that are not known to be out of date, and the version of the bytes.
+    /// Identity records of files with a content that are not marked as outdated, and the version of the bytes.
     public func currentRecords(
         ofFilesWith content: UInt64
     ) throws(CatalogueError) -> [(record: CheckedRun, version: UInt64)] {
@@ -264,7 +264,7 @@ extension Tables {
         return try query.all { (Self.checkedRun($0), $0.unsigned(7)) }
     }
 
-    /// Puts runs in the place of all that a content has.
+    /// Replaces all runs of a content.
     public func replaceRuns(of content: UInt64, by runs: [ExtentRun]) throws(CatalogueError) {
         let delete = try connection.prepare("DELETE FROM extent WHERE content = ?")
         delete.bind(1, content)
@@ -272,7 +272,7 @@ extension Tables {
         for run in runs { try insert(run, of: content) }
     }
 
-    /// Notes that the identity records are out of date of all files that have a content.
+    /// Marks the identity records of all files with a content as outdated.
     public func markRecords(ofContent content: UInt64) throws(CatalogueError) {
         let mark = try connection.prepare(
             "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode WHERE content = ? AND ino >= 16")
@@ -280,20 +280,20 @@ extension Tables {
         try mark.run()
     }
 
-    /// Forgets a thumbnail and its extents.
+    /// Deletes a thumbnail and its extents.
     public func dropThumbnail(content: UInt64) throws(CatalogueError) {
         try replaceRuns(of: content, by: [])
         try dropThumbnailRows(content: content)
     }
 
-    /// Forgets a thumbnail whose extents are another's.
+    /// Deletes a thumbnail whose extents belong to a file.
     public func dropThumbnailRows(content: UInt64) throws(CatalogueError) {
         let delete = try connection.prepare("DELETE FROM thumbnail WHERE content = ?")
         delete.bind(1, content)
         try delete.run()
     }
 
-    /// How many files there are that have a name.
+    /// The number of regular files that have a name.
     public func fileCount() throws(CatalogueError) -> Int {
         let query = try connection.prepare(
             "SELECT count(*) FROM inode WHERE mode & 61440 = 32768 AND nlink > 0")
@@ -305,7 +305,7 @@ extension Tables {
 public struct IntegrityError: Sendable {
     public let text: String
 
-    /// Whether an index does not agree with its table, which is whole.
+    /// Whether an index disagrees with its table, which is sound.
     public var isOfIndex: Bool {
         text.contains("missing from index") || text.contains("# of entries in index")
             || text.contains("non-unique entry in index")

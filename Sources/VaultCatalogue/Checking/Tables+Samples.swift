@@ -1,13 +1,13 @@
 public import VaultStore
 
 extension Tables {
-    /// Some of the runs that begin in each segment with content: the first, the last and the newest.
+    /// The first, the last and the newest of the runs that begin in each segment with content.
     public func runSamples(sectorsPerSegment: Int) throws(CatalogueError) -> [CheckedRun] {
         var samples: [CheckedRun] = []
         for (sector, generation) in [
             ("min(sector)", "generation"), ("max(sector)", "generation"), ("sector", "max(generation)"),
         ] {
-            // Beside one minimum or maximum, SQLite takes the other columns from the same row.
+            // With a single min() or max(), SQLite takes the other columns from the same row.
             let query = try connection.prepare(
                 "SELECT content, offset, length, \(sector), \(generation), epoch, record "
                     + "FROM (\(runs)) GROUP BY sector / ?1")

@@ -1,22 +1,22 @@
 import LinuxIO
 import VaultFormat
 
-/// What refers to a page, and how it must open.
+/// A reference to a page, and the identity that the page must have.
 struct ReferredPage: Sendable {
     var part: StructurePart
     var identity: PageIdentity
     var reference: Reference
 }
 
-/// Follows the references of one root: a state of the space that nobody changes, so no lock is needed. Its pages are
-/// rewritten at the earliest two durable commits later.
+/// Follows the references of one root. No lock is needed: a published state does not change, and its slots are reused
+/// two durable commits later at the earliest.
 struct PageWalk {
     let space: Space
     let root: RootRecord
 
-    /// What was found on the way.
+    /// The pages found so far.
     private(set) var found: [ReferredPage] = []
-    /// Whether every node on the way could be opened.
+    /// Whether every node could be opened.
     private(set) var isWhole = true
 
     init(_ space: Space, _ root: RootRecord) {
@@ -24,7 +24,7 @@ struct PageWalk {
         self.root = root
     }
 
-    /// Takes up the pages of an object with these numbers, and the nodes that lead to them.
+    /// Collects the pages of an object in a range, and the nodes that lead to them.
     mutating func collect(_ object: MapObject, _ pages: Range<Int>) {
         let stored = root.objects[object.rawValue]
         guard stored.levels > 0 else { return }
@@ -37,7 +37,7 @@ struct PageWalk {
         if reference.isAbsent { return }
         let part = StructurePart.node(object, level: key.level, index: key.index)
         found.append(ReferredPage(part: part, identity: .node(object, key), reference: reference))
-        // One that is lost is found when its copies are opened; what lay below cannot be told.
+        // A lost node is reported when its copies are opened; the pages below it are unknown.
         guard let node = try? space.openNode(object, key, reference, pairs: root.pairs) else {
             isWhole = false
             return
@@ -56,14 +56,14 @@ struct PageWalk {
         }
     }
 
-    /// Takes up the deltas that a mount would read: of commits whose gifts are not free yet.
+    /// Collects the deltas that a mount would read: those whose entries are not all released.
     ///
-    /// The chain goes on to pages that were given back since; one of these that cannot be read is none of ours.
+    /// The chain continues to delta pages that were freed since; an unreadable one of these is no damage.
     mutating func collectDeltas() {
         var reference = root.delta
         var givenBack = BitRow(count: space.slotsPerPair * root.pairs.count)
         var seen: Set<UInt32> = []
-        // Who knows the key can make one that refers to itself.
+        // An author who knows the key can make a cycle.
         while !reference.isAbsent, seen.insert(reference.slot).inserted {
             let slot = reference.slot
             let identity = PageIdentity(role: .delta, index: slot)
@@ -82,16 +82,16 @@ struct PageWalk {
 }
 
 extension MapLayout {
-    /// Pages below one reference of a node of that level.
+    /// Number of pages below one reference of a node of that level.
     static func span(level: Int) -> Int {
         (0..<level).reduce(1) { pages, _ in pages * fanout }
     }
 }
 
 extension Space {
-    /// Opens both copies of pages, on all cores and in the order in which they lie.
+    /// Opens both copies of pages, on all cores and in slot order.
     ///
-    /// - Parameter pairs: those of the root that the pages were found from.
+    /// - Parameter pairs: the pairs of the root that refers to the pages.
     func openCopies(_ pages: [ReferredPage], pairs: [SegmentPair]) -> StructureReport {
         let sorted = pages.sorted { $0.reference.slot < $1.reference.slot }
         let groups = Self.groups(sorted, slotsPerPair: slotsPerPair)
@@ -102,7 +102,7 @@ extension Space {
         return tally.result
     }
 
-    /// Ranges of pages whose slots follow each other, so that each is read at once.
+    /// Ranges of pages with consecutive slots, each to be read by one call.
     private static func groups(_ sorted: [ReferredPage], slotsPerPair: Int) -> [Range<Int>] {
         var groups: [Range<Int>] = []
         var first = 0
@@ -125,7 +125,7 @@ extension Space {
     ) {
         guard let first = pages.first else { return }
         guard let place = try? place(first.reference.slot, pairs: pairs) else {
-            // A slot of no pair: authentic, and yet nonsense.
+            // A slot outside all pairs: authentic but invalid.
             for page in pages {
                 tally.add(StructureDamage(part: page.part, isADamaged: true, isBDamaged: true), [])
             }
@@ -162,7 +162,7 @@ extension Space {
         }
     }
 
-    /// Why sectors cannot be had, if it is for their segment's file.
+    /// The fault of a segment's file that makes these sectors unavailable; nil if there is none.
     func segmentFault(_ sector: UInt64, _ count: Int) -> SegmentFault? {
         let number = Int(sector / UInt64(files.sectorsPerSegment))
         do throws(StoreError) {
@@ -174,7 +174,7 @@ extension Space {
     }
 }
 
-/// Where the threads of a check bring what they find.
+/// Collects the findings of a check's threads.
 private final class StructureTally: @unchecked Sendable {
     private let lock = Lock()
     // Under `lock`.
@@ -184,7 +184,7 @@ private final class StructureTally: @unchecked Sendable {
 
     func add(bytes: UInt64) { lock.withLock { report.bytes += bytes } }
 
-    /// - Parameter faults: of the segments of copy A and copy B.
+    /// - Parameter faults: the faults of copy A's and copy B's segments.
     func add(_ damage: StructureDamage, _ faults: [SegmentFault?]) {
         lock.withLock {
             report.segments.formUnion(faults.compactMap { $0 })

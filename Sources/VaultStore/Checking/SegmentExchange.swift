@@ -2,18 +2,18 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// Segments whose files have the names of others: as a careless copy or a tool that mends file systems leaves them.
+/// Segments whose files have other segments' names, as a careless copy or a file system repair tool may leave them.
 public struct SegmentExchange: Sendable, Hashable {
-    /// By segment, the number in the name of the file that has its bytes. Those that have their own name are left out.
+    /// By segment, the number in the name of the file with its bytes. Segments with their own name are left out.
     let places: [Int: Int]
 
-    /// - Parameter places: as the property; segments with their own name may be among them. Nil where all have.
+    /// - Parameter places: as the property, but may include segments with their own name. Nil if all have it.
     init?(_ places: [Int: Int]) {
         self.places = places.filter { $0 != $1 }
         if self.places.isEmpty { return nil }
     }
 
-    /// Segments that have each other's names, each group ascending; and single ones that have the name of none.
+    /// Groups of segments with each other's names, ascending; also single segments whose file has no segment's name.
     var groups: [[Int]] {
         var left = Set(places.keys)
         var groups: [[Int]] = []
@@ -25,7 +25,7 @@ public struct SegmentExchange: Sendable, Hashable {
                 group.append(number)
                 next = places[number]
             }
-            // What lies in a file of no segment's name, or of a segment that is not found, is told with that name.
+            // A file with no segment's name, or with that of a segment not found, is named in the group.
             if let number = next, number != first, !group.contains(number) { group.append(number) }
             groups.append(group.sorted())
         }
@@ -35,17 +35,17 @@ public struct SegmentExchange: Sendable, Hashable {
     /// One line a group: `segments 5 and 9 are exchanged`.
     public var texts: [String] { groups.map { WriteStop.exchanged($0) } }
 
-    /// Why a space that has them is not written.
+    /// The reason not to write a space with exchanged segments.
     var stop: WriteStop { .segmentsExchanged(groups.first ?? []) }
 
-    /// The exchanges of two names each that give every segment its own, in order. Nothing is lost by any of them.
+    /// The swaps of two names that give every segment its own, in order. No swap loses a file.
     var steps: [(Int, Int)] {
         var left = places
         var steps: [(Int, Int)] = []
         for segment in places.keys.sorted() {
             guard let place = left[segment], place != segment else { continue }
             steps.append((place, segment))
-            // What had the segment's name has the other's now.
+            // The file that had this segment's name has the other one now.
             if let other = left.first(where: { $0.value == segment })?.key { left[other] = place }
             left[segment] = segment
         }
@@ -54,8 +54,8 @@ public struct SegmentExchange: Sendable, Hashable {
 }
 
 extension UnlockedSpace {
-    /// Gives the files of exchanged segments their own names. Killed at any moment, it leaves every file with some
-    /// segment's name, and the next search finds what is left to do. Under the vault's lock.
+    /// Gives the files of exchanged segments their own names. If it is killed, every file still has some segment's
+    /// name, and the next search finds the remaining exchanges. Under the vault's lock.
     public func undo(_ exchange: SegmentExchange) throws(VaultError) {
         let directory = try vault.openSegments(layout)
         defer { vault.calls.close(directory) }
@@ -71,14 +71,14 @@ extension UnlockedSpace {
         }
     }
 
-    /// - Parameter spare: a number that no file has, for hosts that cannot exchange names in one step.
+    /// - Parameter spare: an unused number, for hosts that cannot exchange names atomically.
     private func exchangeNames(_ directory: Int32, _ first: Int, _ second: Int, spare: Int) throws(Errno) {
         let (first, second) = (SegmentLayout.name(first), SegmentLayout.name(second))
         do throws(Errno) {
             return try vault.calls.rename(directory, first, second, isExchange: true)
         } catch {
             switch error.rawValue {
-            // A segment that is missing leaves its name free.
+            // The name of a missing segment is free.
             case ENOENT: return try vault.calls.rename(directory, first, second, isExchange: false)
             case EINVAL, ENOSYS, EOPNOTSUPP: break
             default: throw error

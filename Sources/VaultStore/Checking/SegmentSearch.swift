@@ -2,10 +2,10 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// Looks for the files of segments whose own files have other bytes. What belongs to a segment opens only as what the
-/// roots, the maps and the catalogue say of that place, so a match is certain.
+/// Searches for the files of segments whose own files have other bytes. A segment's bytes open only with the identity
+/// that the roots, the maps or the catalogue give for their place, so a match is certain.
 ///
-/// First roots, then pages, then content: each tells where the next should lie.
+/// Searches roots first, then pages, then content: each gives the expected places of the next.
 struct SegmentSearch {
     /// The vault's files under their own names.
     private let files: SegmentFiles
@@ -13,14 +13,14 @@ struct SegmentSearch {
     private let codec: PageCodec
     /// Numbers in the names of files.
     private let numbers: [Int]
-    /// By segment, the file that was found to have its bytes.
+    /// By segment, the file in which its bytes were found.
     private(set) var found: [Int: Int] = [:]
     /// Files in `found`.
     private var taken: Set<Int> = []
-    /// How often a segment was looked for in all files.
+    /// How often each segment was searched for in all files.
     private var searches: [Int: Int] = [:]
 
-    /// A single page or extent may be damaged, which says nothing of its segment.
+    /// More than one, because a single page or extent may be damaged.
     private static let searchesMax = 3
 
     init(files: SegmentFiles, keys: SpaceKeys, numbers: [Int]) {
@@ -30,7 +30,7 @@ struct SegmentSearch {
         self.numbers = numbers.sorted()
     }
 
-    /// Nil where every segment that was looked for has its own file, or none.
+    /// Nil if every segment searched for has its own file, or none.
     var exchange: SegmentExchange? { SegmentExchange(found) }
 
     private mutating func note(_ segment: Int, in file: Int) {
@@ -40,7 +40,7 @@ struct SegmentSearch {
 
     // MARK: Roots
 
-    /// Finds segments 0 and 1 by the roots in them. Returns the newest root.
+    /// Finds segments 0 and 1 by their roots. Returns the newest root.
     mutating func findRoots() -> RootRecord? {
         var newest: RootRecord?
         for copy in 0..<2 {
@@ -54,7 +54,7 @@ struct SegmentSearch {
         return newest
     }
 
-    /// The newest root of a copy in a file.
+    /// The newest durable root of a copy in a file.
     private func root(in file: Int, _ copy: Int) -> RootRecord? {
         let roots = RootLayout.durableSlots.compactMap { slot -> RootRecord? in
             let page = readPage(file, slot * Geometry.sectorsPerPage)
@@ -68,7 +68,7 @@ struct SegmentSearch {
 
     // MARK: Pages
 
-    /// Finds the segments set aside for pages by the pages that a root leads to.
+    /// Finds the segments of pages by the pages that a root refers to.
     mutating func findPages(of root: RootRecord) {
         let segments = Set(root.pairs.flatMap { [Int($0.a), Int($0.b)] })
         for object in MapObject.allCases where !segments.isSubset(of: found.keys) {
@@ -106,7 +106,7 @@ struct SegmentSearch {
 
     private var slotsPerPair: Int { Int(files.segmentBytes) / Geometry.pageBytes }
 
-    /// Opens a page, and learns from it where the segments of its two copies are.
+    /// Opens a page, and notes in which files the segments of its two copies are.
     private mutating func page(
         _ reference: Reference, as identity: PageIdentity, _ root: RootRecord
     ) -> [UInt8]? {
@@ -129,8 +129,8 @@ struct SegmentSearch {
         return plain
     }
 
-    /// The files that may have a segment's bytes: where it was found, else its own and then, a few times, all that no
-    /// other segment has.
+    /// The files that may have a segment's bytes: the one where it was found; else its own and then, the first few
+    /// times, all files not matched to another segment.
     private mutating func candidates(for segment: Int) -> [Int] {
         if let file = found[segment] { return [file] }
         let count = searches[segment, default: 0]
@@ -141,8 +141,8 @@ struct SegmentSearch {
 
     // MARK: Content
 
-    /// Finds segments of content by some of the extents that the catalogue has in each. A segment whose own file has
-    /// one of them is where it should be.
+    /// Finds content segments by some extents that the catalogue has in each. A segment whose own file has one of them
+    /// is in place.
     mutating func findContent(_ samples: [CheckedRun]) {
         let perSegment = UInt64(files.sectorsPerSegment)
         let bySegment = Dictionary(grouping: samples) { Int($0.run.sector / perSegment) }
@@ -162,7 +162,7 @@ struct SegmentSearch {
         }
     }
 
-    /// Whether the first extent of a run lies in a file where it should lie in its segment's.
+    /// Whether the first extent of a run lies in `file` at its offset in the segment.
     private func begins(_ checked: CheckedRun, in file: Int) -> Bool {
         let index = Int(checked.run.sector % UInt64(files.sectorsPerSegment))
         guard let head = read(file, index, Geometry.extentHeaderBytes),
@@ -188,10 +188,10 @@ struct SegmentSearch {
         return isOpen ? plain : nil
     }
 
-    /// The page at a sector of a file; nil where it cannot be read, and where it does not end with `tag`.
+    /// The page at a sector of a file; nil if it cannot be read or does not end with `tag`.
     private func readPage(_ file: Int, _ sector: Int, unlessTagIsNot tag: Tag? = nil) -> [UInt8]? {
         guard let tag else { return read(file, sector, Geometry.pageBytes) }
-        // Most files are no match, which the last sector tells.
+        // Most files do not match, which the last sector shows.
         let last = sector + Geometry.sectorsPerPage - 1
         guard let end = read(file, last, Geometry.sectorBytes) else { return nil }
         let own = end.withUnsafeBytes {
@@ -211,10 +211,10 @@ struct SegmentSearch {
 }
 
 extension UnlockedSpace {
-    /// Looks for exchanged segments among those of roots and pages, and among those that `samples` lie in: some extents
-    /// of every segment with content. Nil where there are none.
+    /// Searches for exchanged segments among those of roots and pages, and those of `samples`: some extents of every
+    /// content segment. Nil if there are none.
     public func findExchange(_ samples: [CheckedRun] = []) throws(VaultError) -> SegmentExchange? {
-        // In a file of all spaces no name is that of a segment.
+        // In the file of all spaces segments have no names.
         if layout.isShared { return nil }
         let (files, keys, _) = try parts(readOnly: true)
         var search = SegmentSearch(files: files, keys: keys, numbers: try vault.listing(layout).numbers)

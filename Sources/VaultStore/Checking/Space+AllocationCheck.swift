@@ -1,21 +1,21 @@
 import LinuxIO
 import VaultFormat
 
-/// How the bitmaps differ from what the catalogue and the maps say.
+/// Differences between the bitmaps and the references of the catalogue and the maps.
 public struct AllocationReport: Sendable, Equatable {
-    /// In use by the bitmap, and nobody has them. Costs room.
+    /// In use by the bitmap but not referred to: leaked room.
     public var leakedSectors = 0
-    /// Free by the bitmap, and somebody has them: a write would destroy what is there.
+    /// Free by the bitmap but referred to: a write would destroy their data.
     public var unmarkedSectors = 0
-    /// Given back by a commit, and somebody has them: they would soon be marked as free.
+    /// Freed by a commit but referred to: they would soon be marked as free.
     public var givenBackSectors = 0
-    /// Segments whose count of sectors in use is not that of their bits.
+    /// Segments whose count of used sectors differs from their bits.
     public var wrongCounts = 0
     /// Segments whose bits cannot be read.
     public var lostBitmaps = 0
     public var leakedSlots = 0
     public var unmarkedSlots = 0
-    /// Slots that two pages have.
+    /// Slots that several pages refer to.
     public var sharedSlots = 0
 
     public init() {}
@@ -34,15 +34,15 @@ public struct AllocationReport: Sendable, Equatable {
     }
 }
 
-/// Which sectors of some segments the catalogue's runs take, to be compared with the bitmap's bits.
+/// The sectors of some segments that the catalogue's runs use, for comparison with the bitmap.
 public struct ExpectedUse: Sendable {
-    /// The segments that it is about.
+    /// The segments to compare.
     public let segments: Range<Int>
     private let sectorsPerSegment: Int
     private var rows: [BitRow]
-    /// Whose runs have the same sectors, in pairs: each run that shares some with another is in one.
+    /// Pairs of contents whose runs share sectors: each such run is in a pair.
     public private(set) var shared: [(ContentKey, ContentKey)] = []
-    /// End of the run that reaches farthest so far, and whose it is.
+    /// The highest end of a run so far, and the run's content.
     private var last: (end: UInt64, key: ContentKey) = (0, ContentKey(content: 0))
 
     fileprivate init(_ segments: Range<Int>, sectorsPerSegment: Int) {
@@ -51,7 +51,7 @@ public struct ExpectedUse: Sendable {
         rows = [BitRow](repeating: BitRow(count: sectorsPerSegment), count: segments.count)
     }
 
-    /// Adds a run; they come in the order of their sectors. What lies in other segments is left out.
+    /// Adds a run. Runs are added in the order of their sectors. Sectors in other segments are ignored.
     public mutating func add(_ checked: CheckedRun) {
         let run = checked.run
         let end = run.sector + UInt64(run.sectorCount)
@@ -76,7 +76,7 @@ public struct ExpectedUse: Sendable {
 
     fileprivate func row(of segment: Int) -> BitRow { rows[segment - segments.lowerBound] }
 
-    /// The parts of some sectors of one segment that runs have, or that none has.
+    /// The parts of a range of one segment that runs use (`taken`), or that none uses.
     fileprivate func parts(of range: Range<UInt64>, taken: Bool) -> [Range<UInt64>] {
         let perSegment = UInt64(sectorsPerSegment)
         let segment = Int(range.lowerBound / perSegment)
@@ -94,13 +94,13 @@ public struct ExpectedUse: Sendable {
     }
 }
 
-/// Comparing what is marked as taken with what is taken. Of a space that nobody changes.
+/// Comparing the bitmaps with the sectors and slots in use. Only for a space without concurrent changes.
 extension Space {
-    /// Segments that there are, or that something is known to lie in.
+    /// The number of segments, including missing ones with a usage count.
     public var segmentCount: Int { lock.withLock { sectors.segmentCount } }
     public var sectorsPerSegment: Int { files.sectorsPerSegment }
 
-    /// Bytes that somebody has, the catalogue's pages among them: what a check reads.
+    /// Bytes that a check reads: sectors in use and both copies of all pages.
     public var storedBytes: UInt64 {
         lock.withLock {
             let pages = maps.reduce(0) { $0 + UInt64($1.pageCount) }
@@ -112,10 +112,10 @@ extension Space {
         ExpectedUse(segments, sectorsPerSegment: files.sectorsPerSegment)
     }
 
-    /// Compares, once all runs that lie in the segments were added.
+    /// Compares the bitmaps with `expected`, to which all runs of the segments were added.
     ///
-    /// - Parameter mending: sets the bits and counts right; what nobody has is given back like anything else, by two
-    ///   durable commits, and what somebody has no more.
+    /// - Parameter mending: corrects bits and counts. Leaked sectors are freed as usual, after two durable commits;
+    ///   sectors that runs use are no longer freed.
     public func compareSectors(_ expected: ExpectedUse, mending: Bool = false) -> AllocationReport {
         var expected = expected
         return lock.withLock {
@@ -134,7 +134,7 @@ extension Space {
         }
     }
 
-    /// Sectors that were given back, or are about to be overwritten, and that runs have. Under `lock`.
+    /// The number of sectors that runs use although they were freed or are to be overwritten. Under `lock`.
     private func givenBackSectors(_ expected: ExpectedUse) -> Int {
         let entries = pending.map(\.entry) + pendingErase
         return entries.reduce(0) { count, entry in
@@ -143,7 +143,7 @@ extension Space {
         }
     }
 
-    /// Lets nothing that runs have be freed by what was given back. Under `lock`.
+    /// Removes sectors that runs use from the pending frees. Under `lock`.
     private func keep(_ expected: ExpectedUse) {
         isChanged = true
         func left(of entry: DeltaEntry) -> [DeltaEntry] {
@@ -175,7 +175,7 @@ extension Space {
         let leaked = marked.subtracting(expected)
         report.leakedSectors = leaked.setCount
         report.unmarkedSectors = expected.subtracting(marked).setCount
-        // A segment without a count is never looked at: its bits are as good as clear.
+        // The bits of a segment whose count is 0 are never read: they count as clear.
         if Int(sectors.usedCounts[segment]) != marked.setCount { report.wrongCounts = 1 }
         guard mending, !report.isClean else { return report }
         marked.add(expected)
@@ -192,7 +192,7 @@ extension Space {
         return report
     }
 
-    /// Compares the slot bitmap with what a check of the whole structure has found.
+    /// Compares the slot bitmap with the slots that a check of the whole structure found.
     public func compareSlots(_ structure: StructureReport, mending: Bool = false) -> AllocationReport {
         lock.withLock {
             var report = AllocationReport()
@@ -221,17 +221,17 @@ extension Space {
         }
     }
 
-    /// Whether the slot bitmap has a slot as taken.
+    /// Whether a slot is in use by the slot bitmap.
     func isUsed(slot: UInt32) -> Bool { lock.withLock { slots.isUsed(Int(slot)) } }
 }
 
 extension DeltaEntry {
-    /// Sectors, or slots, that it is about.
+    /// The sectors, or slots, of the entry.
     fileprivate var sectors: Range<UInt64> { start..<start + UInt64(count) }
 }
 
 extension BitRow {
-    /// Sets bits, some of which may be set.
+    /// Sets bits, some of which may already be set.
     mutating func add(_ range: Range<Int>) {
         var index = range.lowerBound
         while index < range.upperBound {

@@ -2,10 +2,10 @@ public import LinuxIO
 import Synchronization
 public import VaultFormat
 
-/// A run of extents that is to be checked, and whose content it is.
+/// A run of extents to check, with its content.
 public struct CheckedRun: Sendable, Hashable {
     public var content: UInt64
-    /// Whether it is an identity record: these have numbers of their own.
+    /// Whether it is an identity record: these have their own numbering.
     public var isRecord: Bool
     public var run: ExtentRun
 
@@ -15,13 +15,13 @@ public struct CheckedRun: Sendable, Hashable {
         self.run = run
     }
 
-    /// What its extents can be.
+    /// The roles that its extents may have.
     var roles: [ExtentRole] { isRecord ? [.identity] : [.content, .thumbnail] }
 
     public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
 }
 
-/// Whose an extent is. Identity records have numbers of their own.
+/// The content of an extent. Identity records have their own numbering.
 public struct ContentKey: Sendable, Hashable {
     public var content: UInt64
     public var isRecord: Bool
@@ -32,25 +32,25 @@ public struct ContentKey: Sendable, Hashable {
     }
 }
 
-/// What is wrong with an extent.
+/// The fault of an extent.
 public enum ExtentFault: Sendable, Hashable {
-    /// Its bytes are not what was sealed.
+    /// Its bytes cannot be authenticated.
     case unauthentic
-    /// Another extent lies there, by its descriptor.
+    /// The descriptor there is another extent's.
     case another
-    /// Its segment's file is missing, or ends before it.
+    /// Its segment's file is missing or too short.
     case segment(SegmentFault)
-    /// The disk does not give its bytes.
+    /// The disk cannot read its bytes.
     case unreadable(Errno)
-    /// The bytes are whole, but the descriptor in front of them is not: it is needed where the catalogue is lost.
+    /// The payload is intact, but its descriptor is not: it is needed if the catalogue is lost.
     case descriptor(ExtentRole)
-    /// The catalogue says that it lies where nothing can.
+    /// The catalogue's row gives a place where no extent can lie.
     case impossible
-    /// The catalogue says that the bytes are lost.
+    /// The catalogue's row stands for lost bytes.
     case lost
 }
 
-/// Some chunks of a content, one behind the other, with the same fault.
+/// Consecutive chunks of a content with the same fault.
 public struct ExtentDamage: Sendable, Hashable {
     public var content: UInt64
     /// See `CheckedRun.isRecord`.
@@ -65,11 +65,11 @@ public struct ExtentDamage: Sendable, Hashable {
     public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
 }
 
-/// Reading and opening extents in the order in which they lie, on all cores.
+/// Reading and opening extents in sector order, on all cores.
 extension Space {
     /// Opens every chunk of `runs`, and its descriptor.
     ///
-    /// - Parameter proceed: told on the calling thread how many bytes were read so far; where it answers no, it ends
+    /// - Parameter proceed: called on the calling thread with the bytes read so far; returns false to end the check
     ///   early.
     public func checkExtents(
         _ runs: [CheckedRun], _ proceed: (_ bytes: UInt64) -> Bool = { _ in true }
@@ -98,8 +98,8 @@ extension Space {
         return Self.joined(tally.damage + others)
     }
 
-    /// Parts of a list of runs with about `chunksMax` chunks each: rows that lie over each other may claim far more
-    /// of them than a space has.
+    /// Parts of a list of runs with about `chunksMax` chunks each: overlapping rows may have far more chunks than a
+    /// space holds.
     private static func batches(_ runs: [CheckedRun]) -> [ArraySlice<CheckedRun>] {
         var (first, chunks) = (0, 0)
         var batches: [ArraySlice<CheckedRun>] = []
@@ -116,22 +116,23 @@ extension Space {
     /// 24 bytes of memory each.
     private static let chunksMax = 1 << 20
 
-    /// Whether a run can lie where it says, so that its sectors can be counted and read. In segments of pages nothing
-    /// can.
+    /// Whether a run can lie at its place, so that its sectors can be counted and read. No run lies in segments of
+    /// pages.
     public func isPossible(_ run: ExtentRun) -> Bool {
         let chunk = UInt64(Geometry.chunkBytes)
         let perSegment = UInt64(files.sectorsPerSegment)
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment
         guard run.length > 0, run.length / chunk < sectorsMax, run.sector < sectorsMax,
             run.length <= chunk || run.offset % chunk == 0, run.offset < Geometry.numberMax,
-            // Only one chunk in 257 ends where a segment may end: a run reaches into two at most.
+            // Only one in 257 segment boundaries can be a chunk boundary, so a run spans at most two segments.
             UInt64(run.sectorCount) <= 2 * perSegment
         else { return false }
         let end = run.sector + UInt64(run.sectorCount)
         let boundary = (run.sector / perSegment + 1) * perSegment
         if isOfPages(segment: run.sector / perSegment) { return false }
         if end <= boundary { return true }
-        // Asked whenever a file is opened: so not of every chunk. None lies in two segments.
+        // Called whenever a file is opened, so it does not check every chunk. No chunk may cross the segments'
+        // boundary.
         return end <= boundary + perSegment && boundary < sectorsMax
             && (boundary - run.sector) % UInt64(Geometry.sectorsPerChunk) == 0
             && !isOfPages(segment: boundary / perSegment)
@@ -144,7 +145,7 @@ extension Space {
         }
     }
 
-    /// Whether the first extent of a run is another one by its descriptor, so that nothing of it can be there.
+    /// Whether the first extent at a run's place has another descriptor, so that the run's cannot be there.
     public func holdsAnother(_ run: ExtentRun, _ role: ExtentRole, content: UInt64) -> Bool {
         chunkBuffers.withBuffer { buffer in
             let sector = buffer.slice(0, Geometry.sectorBytes)
@@ -155,15 +156,15 @@ extension Space {
         }
     }
 
-    /// The extents of a run that open as those of a content, each as a run of its own: as many, where, and as long, as
-    /// they say of themselves, whatever the run says of that. They are of the commit that the run is of.
+    /// The extents at a run's sectors that open as extents of `content` and of the run's commit, each as its own run.
+    /// Their offsets and lengths come from their descriptors, whatever the run's are.
     public func openingExtents(of run: ExtentRun, _ role: ExtentRole, content: UInt64) -> [ExtentRun] {
         let perSegment = UInt64(files.sectorsPerSegment)
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment
         guard run.length > 0, run.sector < sectorsMax else { return [] }
         var run = run
         run.offset = min(run.offset, Geometry.numberMax)
-        // No run reaches into more than two segments.
+        // No run spans more than two segments.
         let room = min(sectorsMax - run.sector, 2 * perSegment) / UInt64(Geometry.sectorsPerChunk) + 1
         return (0..<min(run.chunkCount, Int(room))).compactMap { number in
             let sector = run.sector(ofChunk: number)
@@ -172,14 +173,14 @@ extension Space {
         }
     }
 
-    /// - Parameter meant: what the extent is by the row; it may be of another place and length.
+    /// - Parameter meant: the extent's descriptor by the row; its real offset and length may differ.
     private func openingExtent(_ meant: Descriptor, at sector: UInt64) -> ExtentRun? {
         let perSegment = UInt64(files.sectorsPerSegment)
         let room = min(Int(perSegment - sector % perSegment), Geometry.sectorsPerChunk)
         return chunkBuffers.withBuffer { buffer in
             let stored = buffer.slice(0, room * Geometry.sectorBytes)
             guard (try? files.read(sector, into: stored)) != nil else { return nil }
-            // Where and as long as the descriptor says, where that can be read.
+            // If the descriptor opens, its offset and length are used.
             var wanted = meant
             if let found = openDescriptor(UnsafeRawBufferPointer(stored)) {
                 (wanted.offset, wanted.length) = (found.offset, found.length)
@@ -221,7 +222,7 @@ extension Space {
         tally.add(bytes: UInt64(bytes.count))
     }
 
-    /// Whether descriptor and payload are those of the run. The extent is opened in place.
+    /// Whether descriptor and payload are the run's. Opens the extent in place.
     private func isWhole(_ checked: CheckedRun, _ number: Int, _ extent: UnsafeMutableRawBufferPointer)
         -> Bool
     {
@@ -232,7 +233,7 @@ extension Space {
         return openExtent(found, extent)
     }
 
-    /// What is wrong with an extent that is not whole; nil where it is after all.
+    /// The fault of an extent that did not open; nil if it opens now.
     private func findFault(
         _ checked: CheckedRun, _ number: Int, at place: UInt64, _ extent: UnsafeMutableRawBufferPointer
     ) -> ExtentFault? {
@@ -252,7 +253,7 @@ extension Space {
         return others == checked.roles.count ? .another : .unauthentic
     }
 
-    /// Puts damage of one kind that lies together into one.
+    /// Joins contiguous damage with the same fault.
     private static func joined(_ damage: [ExtentDamage]) -> [ExtentDamage] {
         let sorted = damage.sorted { ($0.content, $0.offset) < ($1.content, $1.offset) }
         var joined: [ExtentDamage] = []
@@ -271,7 +272,7 @@ extension Space {
 }
 
 extension ExtentDamage {
-    /// Of a whole run.
+    /// Damage of a whole run.
     fileprivate init(_ checked: CheckedRun, _ fault: ExtentFault) {
         self.init(
             content: checked.content, isRecord: checked.isRecord, offset: checked.run.offset,
@@ -280,26 +281,26 @@ extension ExtentDamage {
 }
 
 extension ExtentFault {
-    /// Whether it is mended extent by extent.
+    /// Whether it is repaired extent by extent, so that it is not joined.
     fileprivate var isOfOneExtent: Bool {
         if case .descriptor = self { return true }
         return false
     }
 }
 
-/// Neighbouring extents that are read by one call.
+/// Neighbouring extents, read by one call.
 private struct Reading {
     /// First sector.
     var sector: UInt64
     var sectors: Int
-    /// Chunks of runs, by the run's place in the list.
+    /// Chunks of runs, by the run's index in the list.
     var chunks: [(run: Int, number: Int)]
 
     static let bytesMax = 8 * Geometry.sectorsPerChunk * Geometry.sectorBytes
-    /// Unused sectors that are read along rather than left out.
+    /// The largest gap of unused sectors that is read along.
     private static let gapSectorsMax = 64
 
-    /// - Parameter runs: by sector.
+    /// - Parameter runs: sorted by sector.
     static func plan(_ runs: ArraySlice<CheckedRun>, sectorsPerSegment: Int) -> [Reading] {
         var readings: [Reading] = []
         for (index, checked) in zip(runs.indices, runs) {
@@ -314,7 +315,7 @@ private struct Reading {
         return readings
     }
 
-    /// Where runs lie over each other the next extent may begin before this one.
+    /// With overlapping runs the next extent may begin before this one.
     private func takes(_ first: UInt64, _ count: Int, _ sectorsPerSegment: Int) -> Bool {
         first >= sector && first / UInt64(sectorsPerSegment) == sector / UInt64(sectorsPerSegment)
             && first <= sector + UInt64(sectors + Self.gapSectorsMax)
@@ -323,12 +324,12 @@ private struct Reading {
 
     private mutating func add(_ run: Int, _ number: Int, _ first: UInt64, _ count: Int) {
         chunks.append((run, number))
-        // Where two extents share sectors, the next may end before the last.
+        // If two extents share sectors, the next may end before the last.
         sectors = max(sectors, Int(first - sector) + count)
     }
 }
 
-/// Where the threads of a check bring what they find.
+/// Collects the findings of a check's threads.
 private final class ExtentTally: Sendable {
     private let found = Mutex<[ExtentDamage]>([])
     private let read = Atomic<UInt64>(0)

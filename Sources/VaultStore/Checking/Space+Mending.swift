@@ -1,11 +1,10 @@
 import LinuxIO
 public import VaultFormat
 
-/// Setting right what a check of the structure found, by commits like any other: a crash leaves the old state or the
-/// new one.
+/// Repairing the findings of a structure check, by ordinary commits: a crash leaves the old state or the new one.
 extension Space {
-    /// Takes parts of which one copy is left into the next commit, which writes both copies elsewhere. Deltas and roots
-    /// need nothing: commits replace them.
+    /// Adds parts that have one copy left to the next commit, which writes both copies elsewhere. Skips deltas and
+    /// roots, because commits replace them.
     public func rewrite(_ parts: [StructurePart]) throws(StoreError) {
         for part in parts {
             switch part {
@@ -40,11 +39,11 @@ extension Space {
         }
     }
 
-    /// Writes the descriptor of an extent again, whose payload opens and whose descriptor does not: the bytes that were
-    /// sealed there. False where nothing could be done.
+    /// Rewrites the damaged descriptor of an extent whose payload opens, with the bytes that were sealed there. Returns
+    /// false if that is impossible.
     ///
-    /// The extent is read once. What is written is sealed under the nonce with which the payload opened, and no other:
-    /// storage that answers twice differently cannot choose one.
+    /// The extent is read once, and the descriptor is sealed under the very nonce that opened the payload: storage that
+    /// returns other bytes on a second read cannot choose the nonce.
     public func mendDescriptor(of checked: CheckedRun, at sector: UInt64, role: ExtentRole) -> Bool {
         guard !isReadOnly, isPossible(checked.run),
             let number = (0..<checked.run.chunkCount).first(where: {
@@ -72,7 +71,7 @@ extension Space {
         }
     }
 
-    /// Makes the segments anew that are missing in a vault that grows, so that something can be written there.
+    /// In a vault that grows, creates missing segments again, so that they can be written.
     public func remakeSegments(_ numbers: [Int]) throws(StoreError) {
         guard grows else { return }
         for number in numbers { try files.create(number) }
@@ -82,9 +81,9 @@ extension Space {
         }
     }
 
-    /// Publishes what was mended so that it survives a power cut and what was given back is free.
+    /// Publishes the repairs so that they survive a power cut and the freed sectors are free.
     public func publishMended() throws(StoreError) {
-        // The third makes deltas and roots new on which the first two still lean.
+        // The third commit replaces deltas and roots that the first two still depend on.
         for _ in 0..<3 { try publish(freeze(), durable: true) }
     }
 }

@@ -1,12 +1,12 @@
 import LinuxIO
 import VaultFormat
 
-/// Reading one published state while others follow.
+/// Snapshots: reading a published state while later ones are published.
 ///
-/// What that state refers to is not used again as long as somebody holds it. Where room runs out the hold is given up:
-/// then what was read stays right, and what can no longer be read is no damage.
+/// Sectors and slots of a held state are not reused. If room runs out, the hold is given up: earlier reads stay valid,
+/// and later failures to read are no damage.
 extension Space {
-    /// Opens the newest published state beside this one, for reading, and holds it until `letGo`.
+    /// Opens the newest published state as another space, for reading, and holds it until `letGo`.
     public func holdSnapshot() throws(StoreError) -> Space {
         let (opened, options) = lock.withLock {
             held.append(current.generation)
@@ -26,7 +26,7 @@ extension Space {
         }
     }
 
-    /// Ends the hold on a snapshot; false where it was given up meanwhile.
+    /// Ends the hold on a snapshot; returns false if it was given up meanwhile.
     @discardableResult
     public func letGo(_ snapshot: Space) -> Bool { letGo(of: snapshot.generation) }
 
@@ -38,15 +38,15 @@ extension Space {
         }
     }
 
-    /// Up to which commit what was given back may be released: no snapshot needs it. Under `lock`.
+    /// The newest generation whose freed sectors and slots no snapshot needs. Under `lock`.
     func releasable(through generation: UInt64) -> UInt64 {
-        // A commit that finds no slot is worse than a check that begins a step anew.
+        // A commit without free slots is worse than a check that restarts a step.
         if slots.freeSlots < slots.backedSlots / 3 { held = [] }
         return min(generation, held.min() ?? .max)
     }
 
-    /// Compares the slot bitmap of a space that nobody changes with what its root leads to; nil where a map cannot be
-    /// followed to its ends.
+    /// Compares the slot bitmap of a space without concurrent changes with the slots that its root refers to; nil if a
+    /// map node is unreadable.
     public func compareSlots() -> AllocationReport? {
         var walk = PageWalk(self, lock.withLock { current })
         for object in MapObject.allCases { walk.collect(object, 0..<Int.max) }

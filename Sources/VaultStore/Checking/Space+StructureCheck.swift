@@ -1,9 +1,9 @@
 import LinuxIO
 import VaultFormat
 
-/// Checking that everything the newest root leads to opens, each copy for itself.
+/// Checking that everything that the newest root refers to opens, each copy separately.
 extension Space {
-    /// Checks roots, maps, pages and deltas of a space that nobody changes.
+    /// Checks roots, maps, pages and deltas of a space without concurrent changes.
     public func checkStructure() -> StructureReport {
         let root = lock.withLock { current }
         var walk = PageWalk(self, root)
@@ -16,8 +16,8 @@ extension Space {
         return report
     }
 
-    /// The same for a part of a space that is in use: the pages of the catalogue with these numbers, or, behind its
-    /// last, everything else. What a commit has replaced meanwhile is looked at again.
+    /// As `checkStructure`, for a part of a space in use: these pages of the catalogue, or everything else if they lie
+    /// beyond its last. Repeats if a commit was published meanwhile and something was found.
     public func checkLivePages(_ pages: Range<Int>) -> StructureReport {
         var report = StructureReport()
         for _ in 0..<Self.liveAttemptsMax {
@@ -42,10 +42,10 @@ extension Space {
 
     // MARK: Roots
 
-    /// Durable roots that ought to be there, and are not whole.
+    /// Durable roots that are missing or have a torn copy.
     ///
-    /// After a crash one may be torn without anything being wrong: the first durable commit after it mends that. So
-    /// only a space that was closed is to have all whole.
+    /// After a crash a torn root is no damage: the next durable commit repairs it. So only a closed space must have all
+    /// roots whole.
     private func checkRoots() -> [StructureDamage] {
         let found = Self.findRoots(files: files, codec: codec)
         guard found.allSatisfy(\.root.isDurable) else { return [] }
@@ -54,7 +54,7 @@ extension Space {
         for slot in RootLayout.durableSlots {
             if let root = found.first(where: { $0.slot == slot }) {
                 guard let copy = root.tornCopy else { continue }
-                // A process that was killed in its first commit was between the two.
+                // A process was killed in its first commit, between the two copies.
                 if root.isHalfWritten, root.root.generation == newest { continue }
                 damage.append(
                     StructureDamage(part: .root(slot: slot), isADamaged: copy == 0, isBDamaged: copy == 1))
@@ -64,13 +64,13 @@ extension Space {
             }
         }
         return damage.filter { damage in
-            // A segment that is gone is told once.
+            // A missing segment is reported once.
             let copies = [damage.isADamaged ? 0 : nil, damage.isBDamaged ? 1 : nil].compactMap { $0 }
             return !copies.allSatisfy { segmentFault(Self.rootSector(0, copy: $0, files: files), 8) != nil }
         }
     }
 
-    /// Whether the root that was the newest when the space was closed is none of those found.
+    /// Whether the newest root of a closed space is missing from those found.
     func isNewestRootLost(of found: [FoundRoot]) -> Bool {
         guard found.allSatisfy(\.root.isDurable), !found.contains(where: { $0.slot == rings.nextDurable }),
             let newest = found.map(\.root.generation).max()
@@ -78,7 +78,7 @@ extension Space {
         return hasDelta(after: newest)
     }
 
-    /// Whether a delta is there of a commit after a generation: in a space that was closed such a commit had a root.
+    /// Whether there is a delta of a commit after `generation`: in a closed space that commit had a root.
     private func hasDelta(after generation: UInt64) -> Bool {
         let (pairs, count) = lock.withLock { (self.pairs, slots.slotCount) }
         for slot in RootLayout.rootSlots..<count {

@@ -1,6 +1,6 @@
 public import VaultFormat
 
-/// A page of the catalogue's side of a space, by what it is.
+/// A root, page, map node or delta of a space.
 public enum StructurePart: Sendable, Hashable {
     /// A slot of the ring of durable roots.
     case root(slot: Int)
@@ -8,7 +8,7 @@ public enum StructurePart: Sendable, Hashable {
     case node(MapObject, level: Int, index: Int)
     case delta(slot: UInt32)
 
-    /// Without its number: `page of the catalogue`.
+    /// The kind, without the number: `page of the catalogue`.
     public var kind: String {
         switch self {
         case .root: "root"
@@ -18,7 +18,7 @@ public enum StructurePart: Sendable, Hashable {
         }
     }
 
-    /// As a user is told: `page 17 of the catalogue`.
+    /// The text for users: `page 17 of the catalogue`.
     public var text: String {
         switch self {
         case .root(let slot): "root \(slot)"
@@ -41,7 +41,7 @@ extension MapObject {
     }
 }
 
-/// A part of which one copy, or both, cannot be authenticated.
+/// A part with one or both copies unauthentic.
 public struct StructureDamage: Sendable, Hashable {
     public var part: StructurePart
     /// Copy A is bad.
@@ -49,14 +49,14 @@ public struct StructureDamage: Sendable, Hashable {
     /// Copy B is bad.
     public var isBDamaged: Bool
 
-    /// Whether nothing is left of it.
+    /// Whether both copies are lost.
     public var isLost: Bool { isADamaged && isBDamaged }
 }
 
-/// Why the bytes of a segment cannot be had.
+/// Why the bytes of a segment are not available.
 public enum SegmentFault: Sendable, Hashable {
     case missing(Int)
-    /// The file ends before its use does.
+    /// The file ends before bytes in use.
     case short(Int)
 
     public var segment: Int {
@@ -75,15 +75,15 @@ public enum SegmentFault: Sendable, Hashable {
     }
 }
 
-/// What a check of a space's pages found.
+/// The result of a check of a space's pages.
 public struct StructureReport: Sendable {
     public var damage: [StructureDamage] = []
-    /// Segments that cannot be had; pages with one copy there are not in `damage`.
+    /// Unavailable segments. Pages with one copy there are in `halved`, not in `damage`.
     public var segments: Set<SegmentFault> = []
-    /// Pages with one copy in such a segment, to be written again.
+    /// Pages with one copy in such a segment, to be rewritten.
     public var halved: [StructurePart] = []
     /// Bytes read.
     public var bytes: UInt64 = 0
-    /// Slots that something refers to, each as often as something does; only after a check of everything.
+    /// Slots with references, once for each reference; only after a check of the whole structure.
     var slots: [UInt32] = []
 }

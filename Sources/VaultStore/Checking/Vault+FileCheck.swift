@@ -2,17 +2,17 @@ import Glibc
 public import LinuxIO
 import VaultFormat
 
-/// What is wrong with a vault's files, as anyone can see.
+/// Damage of a vault's files that is visible without a password.
 public struct FileDamage: Sendable, Equatable {
     /// Its path from the vault's directory.
     public var file: String
-    /// In words that follow the path and a colon.
+    /// The cause, phrased to follow the path and a colon.
     public var cause: String
 }
 
 extension Vault {
-    /// Looks at what can be checked without a password: both copies of the header, the numbers and sizes of segments.
-    /// Nothing is written or locked.
+    /// Checks what is visible without a password: both copies of the header, the numbers and sizes of segments. Writes
+    /// and locks nothing.
     public static func checkFiles(
         _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> [FileDamage] {
@@ -51,7 +51,7 @@ extension Vault {
         return found + gaps(numbers)
     }
 
-    /// Segments that are missing though there are later ones.
+    /// Missing segments with later ones present.
     private static func gaps(_ numbers: [Int]) -> [FileDamage] {
         zip([-1] + numbers, numbers).filter { $1 > $0 + 1 }.map { before, after in
             let (first, last) = (SegmentLayout.name(before + 1), SegmentLayout.name(after - 1))
@@ -75,10 +75,10 @@ extension Vault {
 }
 
 extension UnlockedSpace {
-    /// Repairs what `Vault.checkFiles` finds, as far as it can be: the header's other copy, and the file of all spaces,
-    /// which gets random bytes up to its last whole number.
+    /// Repairs findings of `Vault.checkFiles`: the header's other copy, and the file of all spaces, which is extended
+    /// to whole rows with random bytes.
     ///
-    /// - Parameter segmentCount: what each space has at least then.
+    /// - Parameter segmentCount: the least number of segments that each space then has.
     public func repairFiles(segmentCount: Int = 0) throws(VaultError) {
         _ = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
         guard layout.isShared else { return }

@@ -3,12 +3,12 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// By which a mount that writes to a space says so in the space itself, where locks of the host do not reach. See the
-/// format specification, *Claims*.
+/// A record in the space by which a writing mount excludes others, where the host's locks do not reach. See the format
+/// specification, *Claims*.
 struct Claim: Sendable, Equatable {
-    /// Random, of one mount.
+    /// Random number of one mount.
     var owner: [UInt8]
-    /// Keyed hash of what tells this computer from others, whatever it runs.
+    /// Keyed hash of the computer's identity, the same in every boot.
     var machine: [UInt8]
     /// Keyed hash of its boot id.
     var boot: [UInt8]
@@ -38,7 +38,7 @@ struct Claim: Sendable, Equatable {
     /// - Parameter bootHash: as in soft roots.
     init(of host: ClaimHost, key: SecretBytes, bootHash: [UInt8]) {
         owner = Self.random(ClaimLayout.ownerBytes)
-        // A computer that cannot be told from others is another in every mount.
+        // A computer without an identity counts as another one in every mount.
         machine = host.machine.map { Self.mark($0, key) } ?? Self.random(ClaimLayout.markBytes)
         boot = bootHash
         process = host.process
@@ -56,10 +56,10 @@ struct Claim: Sendable, Equatable {
         return bytes
     }
 
-    /// What has become of the mount that made `other`, as far as this one's process can know.
+    /// The fate of the mount that made `other`, as far as this process can know.
     func fate(of other: Claim, _ host: ClaimHost) -> ClaimFate {
         if other.owner == owner { return .own }
-        // Only one kernel at a time has a boot id.
+        // A boot id belongs to one running kernel.
         if other.boot == boot {
             if other.process == process { return ClaimOwners.isAlive(other.owner) ? .here : .dead }
             switch host.life(other.process) {
@@ -73,32 +73,32 @@ struct Claim: Sendable, Equatable {
     }
 }
 
-/// Whether who made a claim may still write.
+/// Whether the mount of a claim may still write.
 enum ClaimFate: Sendable {
     /// This mount.
     case own
     /// Its process, or its computer's boot, has ended.
     case dead
-    /// A process of this computer, which runs.
+    /// A running process of this computer.
     case here
-    /// A process of this computer, which is about to end.
+    /// A process of this computer that is about to end.
     case ending
-    /// Another computer, or a container of this one that cannot be seen into.
+    /// Another computer, or a container of this one whose processes are not visible.
     case elsewhere
 }
 
-/// What a process finds out of itself and others, and the clock, for claims: real, or a test's.
+/// The system as claims see it: identity of computer and process, other processes, and the clock; real or a test's.
 struct ClaimHost: Sendable {
     var times = ClaimTimes()
-    /// Whether spaces are claimed at all: false shows what happens without.
+    /// Whether spaces are claimed at all; false in tests of operation without claims.
     var claims = true
-    /// What tells this computer from others, whatever it runs; nil where nothing does.
+    /// Identity of this computer, the same in every boot; nil if it has none.
     var machine: [UInt8]?
     var process: ProcessIdentity
     var life: @Sendable (ProcessIdentity) -> ProcessLife
-    /// A clock in milliseconds that goes on while the computer is suspended.
+    /// A clock in milliseconds that includes the time suspended.
     var now: @Sendable () -> Int64
-    /// Waits so many milliseconds of that clock.
+    /// Waits for this many milliseconds of that clock.
     var sleep: @Sendable (Int64) -> Void
 
     /// This computer and process.
@@ -107,7 +107,7 @@ struct ClaimHost: Sendable {
         process: .current, life: { $0.life },
         now: { BootClock.milliseconds }, sleep: { BootClock.wait(milliseconds: $0) })
 
-    /// Of debug builds alone: other times, or `off`, for tests with real processes.
+    /// In debug builds: other times, or `off`, for tests with real processes.
     private static let debugWords: String? = {
         #if DEBUG
             getenv("OBSCURA_CLAIM_TIMES").map { String(cString: $0) }
@@ -116,8 +116,8 @@ struct ClaimHost: Sendable {
         #endif
     }()
 
-    /// machine-id(5) and hostname(5); nil without the first. Computers with a copy of one disk have the same machine
-    /// id, and often other names.
+    /// machine-id(5) and hostname(5); nil without the first. Computers with copies of one disk have the same machine
+    /// id, but often different names.
     private static let machineBytes: [UInt8]? = {
         let id = contents(ofFile: "/etc/machine-id") ?? contents(ofFile: "/var/lib/dbus/machine-id")
         guard let id, id.count >= 32 else { return nil }
@@ -125,25 +125,24 @@ struct ClaimHost: Sendable {
     }()
 }
 
-/// How long what takes, in milliseconds. All that write to a space must agree in these.
+/// Times of the protocol, in milliseconds. All mounts that write to a space must use the same.
 struct ClaimTimes: Sendable, Equatable {
-    /// After a look at its claim a mount may write for so long.
+    /// How long a mount may write after a look, which reads its claim.
     var look: Int64 = 5000
-    /// Who takes a space over waits so long: all writers have looked by then, and what they had begun to write before
-    /// that has ended.
+    /// The wait of a takeover: by then all writers have looked, and the writes begun before that have ended.
     var takeOver: Int64 = 7000
-    /// Who finds a space free, and needs longer than this to claim it, waits as who takes over.
+    /// A mount that needs longer than this to claim a free space waits as for a takeover.
     var race: Int64 = 500
 
-    /// When a mount that writes looks though nobody asks.
+    /// Interval of looks while a mount writes.
     var lookAgain: Int64 { look * 4 / 5 }
-    /// When one looks that has not written for `idle`.
+    /// Interval of looks after no write for `idle`.
     static let lookIdle: Int64 = 60_000
     static let idle: Int64 = 600_000
 
     init() {}
 
-    /// Other times than usual, in milliseconds: `LOOK,TAKEOVER,RACE`.
+    /// Other times than usual, for debugging, in milliseconds: `LOOK,TAKEOVER,RACE`.
     fileprivate init(debugging words: String?) {
         let numbers = (words ?? "").split(separator: ",").compactMap { Int64($0) }
         if numbers.count == 3 { (look, takeOver, race) = (numbers[0], numbers[1], numbers[2]) }

@@ -7,18 +7,17 @@ import VaultCrypto
 enum ClaimRefusal: Error {
     /// A mount of this computer has claimed it.
     case inUse
-    /// A mount of another computer has, and did not give it up.
+    /// A mount of another computer has claimed it and did not give it up.
     case claimed
     case store(StoreError)
 }
 
-/// A mount's side of the protocol by which of several computers one alone writes to a space: see the format
+/// A mount's side of the protocol by which only one of several computers writes to a space: see the format
 /// specification, *Claims*.
 ///
-/// Nothing is written before the space is claimed, and nothing when the last look at the claim is older than
-/// `ClaimTimes.look`. Unchecked Sendable: what is not atomic is guarded by `lock`, which is held during I/O on the
-/// claim.
-/// It is taken after the locks of the space and its files, and takes none of them.
+/// Nothing is written before the space is claimed, nor when the last look at the claim is older than `ClaimTimes.look`.
+/// Unchecked Sendable: `lock` guards all non-atomic state and is held during I/O on the claim. It is taken after the
+/// locks of the space and its files; none of them is taken while it is held.
 final class ClaimKeeper: @unchecked Sendable {
     private enum Phase {
         /// Nothing was written yet.
@@ -31,16 +30,16 @@ final class ClaimKeeper: @unchecked Sendable {
     private let slot: ClaimSlot
     private let host: ClaimHost
     private let own: Claim
-    /// Until when writes need no look, by the host's clock.
+    /// End of the time in which writes need no look, by the host's clock.
     private let validUntil = Atomic<Int64>(.min)
     private let lastWrite = Atomic<Int64>(.min)
 
     private let lock = Lock()
     // All under `lock`.
     private var phase = Phase.open
-    /// The claim may stand in the slot.
+    /// Whether the claim may be in the slot.
     private var mayStand = false
-    /// The newest root there was when the space was opened.
+    /// The newest root when the space was opened.
     private var expected: RootMark?
     private var onLoss: @Sendable () -> Void = {}
     /// Why the last look failed.
@@ -49,12 +48,12 @@ final class ClaimKeeper: @unchecked Sendable {
     /// Whether the space was taken over from a mount that may still be writing.
     private(set) var hasTakenOver = false
 
-    /// Tries to claim a space on a host that takes longer than `ClaimTimes.race` for it.
+    /// Attempts to claim a space within `ClaimTimes.race`, before slower ones are accepted.
     private static let hurriedAttempts = 3
     private static let claimAttempts = 6
     private static let takeOverAttempts = 3
     private static let slowLooksMax = 3
-    /// A process that was killed has its threads until the disk has done what it was asked.
+    /// A killed process keeps its threads until the disk has finished their I/O.
     private static let endingMilliseconds: Int64 = 10_000
     private static let pollMilliseconds: Int64 = 20
 
@@ -69,11 +68,11 @@ final class ClaimKeeper: @unchecked Sendable {
 
     // MARK: Opening
 
-    /// To be called before anything of the space is read. Throws where another mount has claimed it, unless it is to be
-    /// taken over from that one: then it is claimed when this returns.
+    /// Called before anything of the space is read. Throws if another mount has claimed it. With `takingOver` the space
+    /// is taken over from that mount instead, and is claimed when this returns.
     ///
-    /// - Parameter takingOver: called, with the time in milliseconds, before a wait for the other mount to notice; nil:
-    ///   nothing is taken over.
+    /// - Parameter takingOver: called, with the time in milliseconds, before the wait for the other mount to notice;
+    ///   nil: do not take over.
     func begin(takingOver: ((Int64) -> Void)?) throws(ClaimRefusal) {
         lock.lock()
         defer { lock.unlock() }
@@ -95,7 +94,7 @@ final class ClaimKeeper: @unchecked Sendable {
         throw .claimed
     }
 
-    /// What has become of who made the claim that stands; nil where none does. Waits for a process that is ending.
+    /// The fate of the mount that made the present claim; nil if there is no claim. Waits for a process that is ending.
     private func fateOfStanding() throws(StoreError) -> ClaimFate? {
         let start = host.now()
         while true {
@@ -106,8 +105,8 @@ final class ClaimKeeper: @unchecked Sendable {
         }
     }
 
-    /// Claims the space whoever has it, and waits until that one has noticed, or may not write any more. False where a
-    /// third one has claimed it meanwhile.
+    /// Claims the space regardless of its owner, and waits until that mount has noticed or may no longer write. Returns
+    /// false if a third mount has claimed it meanwhile.
     private func takeOver() throws(StoreError) -> Bool {
         for _ in 0..<Self.takeOverAttempts {
             mayStand = true
@@ -120,18 +119,18 @@ final class ClaimKeeper: @unchecked Sendable {
                 hasTakenOver = true
                 hold(until: looked + host.times.look)
                 return true
-            // The other one has ended meanwhile, and given up what it took for its own claim.
+            // The other mount has ended meanwhile and erased the claim as its own.
             case .nothing, .doubt: continue
             }
         }
         return false
     }
 
-    /// To be called when the space was read, before it is written to.
+    /// Called after the space was read, before it is written.
     ///
     /// - Parameters:
-    ///   - newest: of all roots found.
-    ///   - onLoss: called when the claim is another's, or was when it was to be made.
+    ///   - newest: the newest of all roots found.
+    ///   - onLoss: called when another mount is found to have claimed or changed the space, or the claim is gone.
     func attach(newest: RootMark?, onLoss: @escaping @Sendable () -> Void) {
         lock.withLock {
             expected = newest
@@ -141,7 +140,7 @@ final class ClaimKeeper: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// To be called right before anything is written to the space. Throws where it may not be.
+    /// Called right before every write to the space. Throws if it must not be written.
     @inline(__always)
     func willWrite() throws(StoreError) {
         let now = host.now()
@@ -157,7 +156,7 @@ final class ClaimKeeper: @unchecked Sendable {
         for _ in 0...Self.slowLooksMax where host.now() >= validUntil.load(ordering: .acquiring) {
             try makeSure()
         }
-        // On a host that takes longer for a look than it is good for.
+        // The host takes longer for a look than the look is valid.
         if host.now() >= validUntil.load(ordering: .acquiring) { throw .io(Errno(ETIMEDOUT)) }
     }
 
@@ -170,14 +169,15 @@ final class ClaimKeeper: @unchecked Sendable {
         }
     }
 
-    /// Makes sure that the claim stands now. Throws where it does not, or cannot be read.
-    func look() throws(StoreError) {
+    /// Checks that the claim is in the slot now; claims a space not claimed yet. Throws if it is lost or cannot be
+    /// read.
+    func verify() throws(StoreError) {
         lock.lock()
         defer { lock.unlock() }
         try makeSure()
     }
 
-    /// Looks if that is due; returns after how many milliseconds to ask again, nil where never.
+    /// Looks if that is due. Returns the milliseconds until the next call; nil for never.
     func lookIfDue() -> Int64? {
         lock.lock()
         defer { lock.unlock() }
@@ -185,15 +185,15 @@ final class ClaimKeeper: @unchecked Sendable {
         let now = host.now()
         let isIdle = now > lastWrite.load(ordering: .relaxed) + ClaimTimes.idle
         let pause = isIdle ? ClaimTimes.lookIdle : host.times.lookAgain
-        // What failed has been noted, and whoever writes next is told.
+        // A failure was recorded, and the next write throws it.
         try? lookAgain()
         return phase == .held ? pause : nil
     }
 
-    /// Why the last look at the claim failed, so that nothing can be written; nil where it did not.
+    /// Why the last look at the claim failed, so that nothing can be written; nil if it succeeded.
     var failure: StoreError? { lock.withLock { lookFailure } }
 
-    /// Under `lock`, held.
+    /// Under `lock`, in phase `held`.
     private func lookAgain() throws(StoreError) {
         let start = host.now()
         do throws(StoreError) {
@@ -215,7 +215,7 @@ final class ClaimKeeper: @unchecked Sendable {
         validUntil.store(end, ordering: .releasing)
     }
 
-    /// Says that another mount has the space; returns what to throw.
+    /// Notes that another mount has the space. Returns the error to throw.
     private func lose() -> StoreError {
         phase = .lost
         lookFailure = nil
@@ -226,9 +226,9 @@ final class ClaimKeeper: @unchecked Sendable {
 
     // MARK: Claiming
 
-    /// Claims a space that nobody has claimed, and that is as this mount has read it. Under `lock`.
+    /// Claims an unclaimed space that has not changed since this mount read it. Under `lock`.
     ///
-    /// Two may find it free at the same time. See the format specification for why only one of them goes on.
+    /// Two mounts may find it free at the same time. See the article on claims for why only one of them continues.
     private func claim() throws(StoreError) {
         let race = host.times.race
         for attempt in 0..<Self.claimAttempts {
@@ -257,8 +257,8 @@ final class ClaimKeeper: @unchecked Sendable {
         }
     }
 
-    /// Whether the claim stands as it was written: false where a copy of it could not be, and still has that of a mount
-    /// that has ended. Throws where another mount has the space, or has changed it since it was opened.
+    /// Whether the claim is in the slot as written: false if a copy could not be written and still has the claim of an
+    /// ended mount. Throws if another mount has the space, or has changed it since it was opened.
     private func isWhole() throws(StoreError) -> Bool {
         let start = host.now()
         switch try slot.standing() {
@@ -276,12 +276,12 @@ final class ClaimKeeper: @unchecked Sendable {
         return true
     }
 
-    // MARK: The end
+    // MARK: Giving up
 
-    /// Gives the claim up, when nothing more will be written. Best effort: what is left is that of a process that has
-    /// ended.
+    /// Gives the claim up, when nothing more will be written. Best effort: a claim left behind is that of an ended
+    /// process.
     ///
-    /// - Parameter newest: the newest root: what a mount that goes on writing all the same expects.
+    /// - Parameter newest: the newest root, which is expected if this mount writes and claims again.
     func giveUp(newest: RootMark?) {
         lock.lock()
         defer { lock.unlock() }
@@ -293,7 +293,7 @@ final class ClaimKeeper: @unchecked Sendable {
         try? erase(lookedAt: start)
     }
 
-    /// Unless so much time has passed since the claim was looked at that it may be another's.
+    /// Erases the claim, unless the last look is so old that another mount may have claimed the space.
     private func erase(lookedAt start: Int64) throws(StoreError) {
         try slot.erase { host.now() - start < host.times.look }
         mayStand = false

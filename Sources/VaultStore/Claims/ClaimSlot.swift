@@ -3,28 +3,28 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// A root as another mount would have changed it: no two mounts give both numbers to a root.
+/// Identifies a root, to detect changes by other mounts: no two mounts give a root the same pair of numbers.
 struct RootMark: Sendable, Equatable {
     var generation: UInt64
     var epoch: UInt64
 
     init(_ root: RootRecord) { (generation, epoch) = (root.generation, root.epoch) }
 
-    /// That of the newest root.
+    /// The mark of the newest root.
     static func newest(_ roots: some Sequence<RootRecord>) -> RootMark? {
         roots.max { $0.generation < $1.generation }.map { RootMark($0) }
     }
 }
 
-/// The slot of a space's claim, and its roots, as they are on the disk or server now.
+/// Reads the slot of a space's claim, and its roots, as they are on the disk or server now.
 ///
-/// Every call opens the files anew: what this kernel has in memory of them may be old.
+/// Every call reopens the files, because this kernel's cache of them may be outdated.
 final class ClaimSlot: Sendable {
-    /// What stands in the slot.
+    /// The contents of the slot.
     enum Standing: Sendable, Equatable {
         case claim(Claim)
         case nothing
-        /// One copy cannot be read, and there is nothing in the other.
+        /// One copy cannot be read, and the other has no claim.
         case doubt(StoreError)
     }
 
@@ -43,7 +43,7 @@ final class ClaimSlot: Sendable {
     private static let slotOffset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
     private static let identity = PageIdentity(role: .claim, index: UInt32(RootLayout.claimSlot))
 
-    /// Takes over `directory`, a descriptor of that of the segments' files.
+    /// Takes ownership of `directory`, a descriptor of the segments' directory.
     init(
         directory: Int32, layout: SegmentLayout, space: Int, codec: PageCodec, calls: any FileSystemCalls
     ) {
@@ -56,14 +56,14 @@ final class ClaimSlot: Sendable {
 
     deinit { calls.close(directory) }
 
-    /// Where a copy's segment begins in its file.
+    /// Offset of a copy's segment in its file, in bytes.
     private func start(copy: Int) -> UInt64 { layout.start(SegmentPlace(space: space, number: copy)) }
 
     // MARK: Reading
 
-    /// The claim in copy A; where there is none that of copy B. Throws where neither can be read.
+    /// The claim in copy A; if there is none, in copy B. Throws if neither copy can be read.
     ///
-    /// Copy A is written first and is on the disk before copy B is begun: who has read it has seen all.
+    /// Copy A is written and synced before copy B, so a claim in copy A is the newest.
     func standing() throws(StoreError) -> Standing {
         switch (read(copy: 0), { self.read(copy: 1) }) {
         case (.claim(let claim), _): return .claim(claim)
@@ -93,7 +93,7 @@ final class ClaimSlot: Sendable {
         }
     }
 
-    /// The newest of all roots; nil where there is none.
+    /// The newest of all roots; nil if there is none.
     func newestRoot() throws(StoreError) -> RootMark? {
         var roots: [RootRecord] = []
         for copy in 0..<2 {
@@ -120,8 +120,8 @@ final class ClaimSlot: Sendable {
         }
     }
 
-    /// Reads pages of segment 0 or 1 past the kernel's cache; zeros where there is no file or it is shorter. A page
-    /// that the disk does not give is zeros as well, unless it is the only one.
+    /// Reads pages of segment 0 or 1, bypassing the kernel's cache; zeros if the file is missing or shorter. An
+    /// unreadable page is zeros as well, unless it is the only one: then its error is thrown.
     private func withPages<R>(
         copy: Int, at offset: UInt64, count: Int, _ body: (UnsafeRawBufferPointer) -> R
     ) throws(StoreError) -> R {
@@ -148,10 +148,10 @@ final class ClaimSlot: Sendable {
 
     // MARK: Writing
 
-    /// Writes a claim and has it on the disk, copy A before copy B. Throws where neither copy can be written.
+    /// Writes and syncs a claim, copy A before copy B. Throws if neither copy can be written.
     ///
-    /// - Parameter isInTime: asked right before anything is written; where it says no nothing is, and this returns
-    /// false.
+    /// - Parameter isInTime: called right before the first write; if it returns false, nothing is written and this
+    ///   returns false.
     func write(_ claim: Claim, isInTime: () -> Bool = { true }) throws(StoreError) -> Bool {
         var failure: StoreError?
         for copy in 0..<2 {
@@ -181,7 +181,7 @@ final class ClaimSlot: Sendable {
         return true
     }
 
-    /// Puts random bytes in the place of a claim, of each copy if `isInTime` says so right before.
+    /// Overwrites each copy of the claim with random bytes, if `isInTime` returns true right before.
     func erase(isInTime: () -> Bool) throws(StoreError) {
         for copy in 0..<2 {
             try withUnsafeTemporaryPage { (bytes) throws(StoreError) in
@@ -198,7 +198,8 @@ final class ClaimSlot: Sendable {
         do throws(Errno) {
             let file = try calls.openRegular(directory, layout.fileName(copy), flags: O_RDWR, mode: 0)
             defer { calls.close(file) }
-            // The file of all spaces, if it was cut, stays as it was found; a segment may be about to be made anew.
+            // A truncated file of all spaces is not extended. A segment's own file may be: it may have just been
+            // created again.
             let size = layout.isShared ? try calls.status(file).size : .max
             if size >= offset + UInt64(page.count) {
                 guard isInTime() else { return false }
@@ -212,8 +213,8 @@ final class ClaimSlot: Sendable {
 
     // MARK: The host
 
-    /// Whether the files lie on a disk of this computer alone, whose locks hold for all that mount it. Others, and FUSE
-    /// over such a disk, may keep locks to themselves.
+    /// Whether the files lie on a local disk of this computer, where locks hold for all mounts. Other file systems, and
+    /// FUSE over a local disk, may keep locks to themselves.
     var isOnLocalDisk: Bool {
         guard let magic = try? calls.hostStatus(directory).typeMagic else { return false }
         return Self.localMagics.contains(magic)

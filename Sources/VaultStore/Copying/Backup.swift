@@ -2,40 +2,40 @@ import Glibc
 public import LinuxIO
 import VaultFormat
 
-/// Why a backup did not come about.
+/// Why a backup failed.
 public enum BackupError: Error, Sendable, Equatable {
     /// The vault cannot be read.
     case source(VaultError)
-    /// The copy cannot be written; what it was before it still is, or becomes when the backup is run again.
+    /// The copy cannot be written. It keeps its old state, or has none until the backup is run again.
     case destination(VaultError)
-    /// It goes on changing while it is read, and nobody on this machine keeps what the copy needs.
+    /// The vault keeps changing while it is read, and no mount on this machine keeps what the backup needs.
     case changing
-    /// `progress` wanted it to end.
+    /// Cancelled by `progress`.
     case interrupted
 }
 
-/// What a backup did.
+/// The result of a backup.
 public struct BackupReport: Sendable, Equatable {
-    /// Bytes that the vault has, all of which were compared.
+    /// Bytes of the vault, all of which were compared.
     public var bytes: UInt64 = 0
     /// Bytes that the copy did not have.
     public var bytesWritten: UInt64 = 0
-    /// Segments that the vault has lost. The copy keeps what it has of them.
+    /// Segments missing in the vault. The copy keeps its own.
     public var missingSegments = 0
-    /// Paths, from the vault's directory, of files among its segments that cannot be any.
+    /// Paths, from the vault's directory, of files among its segments that cannot be segments.
     public var strays: [String] = []
-    /// What the vault's disk does not give. The copy keeps what it has there.
+    /// Places that the vault's disk cannot read. The copy keeps its own bytes there.
     public var unreadable: [UnreadablePlace] = []
 }
 
 extension Vault {
-    /// Makes the vault at `destination` a copy of the newest durable state of the one at `path`, or of a newer one:
-    /// without a password, mounted or not. Reads all of both, and writes what differs.
+    /// Makes the vault at `destination` a copy of the newest durable state of the one at `path`, or of a newer state.
+    /// Needs no password, and works on a mounted vault. Reads all of both, and writes the differences.
     ///
-    /// Killed at any moment, the copy has its old state or its new one; or, where there was none yet, it is no vault
-    /// until the backup is run again. Takes the copy's lock and not the vault's.
+    /// If it is killed, the copy has its old state or its new one; without an old one, it is no vault until the backup
+    /// is run again. Takes the copy's lock but not the vault's.
     /// - Parameters:
-    ///   - progress: bytes compared and in all, every MiB. What it throws ends the backup.
+    ///   - progress: called with the bytes compared and the total, every MiB. Its error ends the backup.
     public static func backup(
         _ path: String, to destination: String, calls: any FileSystemCalls = LinuxCalls.shared,
         progress: (_ done: UInt64, _ total: UInt64) throws(BackupError) -> Void
@@ -50,7 +50,7 @@ extension Vault {
             blurTraces(target.vault, source.header.layout)
             return report
         } catch {
-            // The log does not count; the next backup removes it where this fails.
+            // The log is not valid yet; if this fails, the next backup removes it.
             try? target.giveUp()
             throw error
         }
@@ -75,7 +75,7 @@ private final class BackupRun {
     private var report = BackupReport()
     private var done: UInt64 = 0
 
-    /// A pass in vain costs reading all of the vault once more.
+    /// A failed pass costs reading the whole vault once more.
     private static let passesMax = 3
 
     init(_ source: CopySource, _ target: CopyTarget) {
@@ -100,7 +100,7 @@ private final class BackupRun {
         throw .changing
     }
 
-    /// Brings everything but the heads into the copy.
+    /// Copies everything except the heads.
     private func compareAll(
         _ heads: RootSnapshot, _ progress: (UInt64, UInt64) throws(BackupError) -> Void
     ) throws(BackupError) {
@@ -114,7 +114,7 @@ private final class BackupRun {
         for (place, bytes) in found.segments { try compare(place, bytes, progress) }
     }
 
-    /// A first copy is refused at once where it cannot be finished.
+    /// Throws `noRoom` at once if a first backup cannot be finished.
     private func checkRoom(_ segments: [(place: SegmentPlace, bytes: UInt64)]) throws(BackupError) {
         let wanted = segments.reduce(0) { sum, segment in
             sum + segment.bytes - min(segment.bytes, target.bytes(of: segment.place))
@@ -150,7 +150,7 @@ private final class BackupRun {
         try onDestination { () throws(VaultError) in try target.endSegment() }
     }
 
-    /// Reads a part of a segment; returns what of it cannot be read.
+    /// Reads a part of a segment. Returns its unreadable ranges.
     private func read(
         _ segment: OpenSegment, _ place: SegmentPlace, _ offset: UInt64,
         into bytes: UnsafeMutableRawBufferPointer
@@ -158,7 +158,7 @@ private final class BackupRun {
         let (path, offset) = (layout.path(place), layout.start(place) + offset)
         do throws(Errno) {
             let (count, unreadable) = try source.vault.calls.readAround(segment.descriptor, bytes, at: offset)
-            // No vault makes a segment shorter.
+            // A segment that became shorter ends the backup.
             guard count == bytes.count else { throw Errno.inputOutput }
             report.unreadable += unreadable.map { range in
                 UnreadablePlace(

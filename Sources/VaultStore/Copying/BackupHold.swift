@@ -1,24 +1,24 @@
 import LinuxIO
 import Synchronization
 
-/// The bytes of `obscura.vault`, far beyond its end, by whose locks a copy being made and a mount know of each other.
+/// Bytes of `obscura.vault`, far beyond its end, whose locks let a running backup and a mount detect each other.
 enum CopyLocks {
-    /// Held by a mount that keeps what copies need.
+    /// Held by a mount that keeps the sectors and slots that backups need.
     static let keeping: UInt64 = 1 << 32
-    /// A copy holds one of these, another in every pass.
+    /// A backup holds one of these, another one in every pass.
     static let copies: Range<UInt64> = (1 << 32) + 1..<1 << 33
 }
 
-/// A mount's side of the agreement with copies that are being made of its vault: see the article on backups.
+/// A mount's side of the agreement with running backups of its vault: see the article on backups.
 ///
-/// While it holds the byte `keeping`, nothing is used again that the copy it sees might need. Without that a copy
-/// that has seen two durable roots pass begins anew.
+/// While it holds the byte `keeping`, it reuses nothing that the backup it sees may need. Otherwise a backup starts
+/// again after two durable roots.
 final class BackupHold: Sendable {
     private struct State {
         var isKeeping = false
-        /// The copy that was found last.
+        /// The last backup found, by its byte.
         var copy: UInt64?
-        /// A copy for which nothing is kept: it was there before this mount, or room ran out.
+        /// A backup for which nothing is kept: it started before this mount, or room ran out.
         var refused: UInt64?
     }
 
@@ -32,7 +32,7 @@ final class BackupHold: Sendable {
     }
 
     private static func copy(of vault: VaultDirectory) -> UInt64? {
-        // Where the host has no such locks, there is no copy that relies on them.
+        // Without such locks on the host, no backup relies on them.
         (try? ByteLock.firstHeld(vault.header, in: CopyLocks.copies)) ?? nil
     }
 
@@ -42,12 +42,12 @@ final class BackupHold: Sendable {
             try ByteLock.hold(vault.header, CopyLocks.keeping)
             state.isKeeping = true
         } catch {
-            // The copy sees no promise, and relies on none.
+            // The backup does not see the byte held, so it does not rely on it.
         }
     }
 
-    /// The copy that room must be kept for, nil for none. To be asked when a durable root has been written, and before
-    /// anything is used again that it made free.
+    /// The backup that room must be kept for; nil for none. Called after a durable root was written, before anything
+    /// that it freed is reused.
     func copyToKeepFor() -> UInt64? {
         state.withLock { state in
             state.copy = Self.copy(of: vault)
@@ -58,7 +58,7 @@ final class BackupHold: Sendable {
         }
     }
 
-    /// Keeps nothing for the copy that there is now, which learns of it. To be called before anything is used again.
+    /// Stops keeping room for the present backup, which detects that. Called before anything is reused.
     func giveUp() {
         state.withLock { state in
             state.copy = Self.copy(of: vault)

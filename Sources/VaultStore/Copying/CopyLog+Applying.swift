@@ -2,12 +2,11 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// Making a copy what its log says.
+/// Applying the log to the copy.
 extension CopyLog {
-    /// Ends what an interrupted backup had begun to change, where it had; for a vault whose header is not valid.
-    /// Takes the vault's lock.
+    /// Completes an interrupted backup, if there was one, in a vault whose header is invalid. Takes the vault's lock.
     ///
-    /// Throws `unfinishedCopy` where the backup must be run again.
+    /// Throws `unfinishedCopy` if the backup must be run again.
     static func applyAny(to vault: VaultDirectory) throws(VaultError) {
         guard let log = try find(in: vault) else { return }
         guard try log.isWhole() else { throw .unfinishedCopy }
@@ -30,8 +29,8 @@ extension CopyLog {
         return true
     }
 
-    /// Removes a log that does not count, as the header is valid. Under the vault's lock, and before anything of it
-    /// is changed by others than the backup: that log must never count again.
+    /// Removes a log that is invalid because the header is valid. Under the vault's lock, and before anything other
+    /// than the backup changes the vault: that log must never become valid again.
     static func remove(from vault: VaultDirectory) throws(VaultError) {
         do throws(Errno) { try vault.calls.unlink(vault.directory, name) } catch {
             // A directory of that name is no log.
@@ -41,7 +40,7 @@ extension CopyLog {
         }
     }
 
-    /// Writes what a whole log has, the header last, and removes the log. Each time it is killed it can be done again.
+    /// Applies a whole log, the header last, and removes it. Can be repeated after every interruption.
     func apply(to vault: VaultDirectory) throws(VaultError) {
         do throws(Errno) {
             try vault.calls.truncate(vault.header, to: 0)
@@ -58,7 +57,7 @@ extension CopyLog {
     }
 }
 
-/// Writes records into segments, of which it has one open at a time.
+/// Writes records into segments, with one segment open at a time.
 private struct LogWriter {
     let vault: VaultDirectory
     let layout: SegmentLayout

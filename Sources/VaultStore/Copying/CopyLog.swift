@@ -3,12 +3,11 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// `obscura.backup`, in a copy of a vault only: what a backup is going to change of it.
+/// `obscura.backup`, a redo log that exists only in a copy of a vault: the changes that a backup will make to the copy.
 ///
-/// A *whole* log ends with the header that the copy gets, and everything in it has been synced before the copy's own
-/// header is made invalid. It counts only while that is so: whoever finds a copy without a valid header writes
-/// what its log has, and the header last. A log that is not whole, in a copy without a header, says that a first copy
-/// has not been finished.
+/// A *whole* log ends with the copy's new header, and all of it is synced before the copy's own header is invalidated.
+/// The log is valid only while the header is invalid: the next program that opens such a copy applies the log, the
+/// header last. An incomplete log in a copy without a header means that the first backup was interrupted.
 ///
 /// The file is a head of 128 bytes (magic, version, the vault's clear fields, hash), then records: kind (1), zeros (3),
 /// space (4), segment (8), offset (8), bytes (8), hash of these 32 bytes and of what follows (32), the bytes.
@@ -26,7 +25,7 @@ final class CopyLog {
     private static let recordHashOffset = 32
     private static let kindSegment: UInt8 = 1
     private static let kindHeader: UInt8 = 2
-    /// What a record carries at most.
+    /// The most bytes of a record.
     static let dataBytesMax = 1 << 20
 
     private let calls: any FileSystemCalls
@@ -45,7 +44,7 @@ final class CopyLog {
 
     // MARK: Writing
 
-    /// Makes an empty log, in place of any that is there.
+    /// Creates an empty log, replacing an existing one.
     init(making directory: Int32, _ clearFields: [UInt8], _ calls: any FileSystemCalls) throws(Errno) {
         self.calls = calls
         self.clearFields = clearFields
@@ -66,12 +65,12 @@ final class CopyLog {
         hash([head.slice(0, headHashOffset)], into: out)
     }
 
-    /// Notes that bytes, `dataBytesMax` of them at most, shall stand at an offset of a segment.
+    /// Adds a record: `bytes`, at most `dataBytesMax`, for an offset of a segment.
     func add(_ place: SegmentPlace, _ offset: UInt64, _ bytes: UnsafeRawBufferPointer) throws(Errno) {
         try add(Self.kindSegment, place, offset, bytes)
     }
 
-    /// Ends the log with the whole of `obscura.vault`, and makes sure of all of it.
+    /// Ends the log with the whole of `obscura.vault`, and syncs it.
     func end(with header: [UInt8]) throws(Errno) {
         let result = header.withUnsafeBytes { bytes -> Result<Void, Errno> in
             do throws(Errno) {
@@ -110,13 +109,13 @@ final class CopyLog {
 
     // MARK: Reading
 
-    /// What stands in the log, opened.
+    /// A decoded record of the log.
     enum Record {
         case segment(SegmentPlace, offset: UInt64)
         case header
     }
 
-    /// Opens the log of a vault; nil where there is none, or none of this version.
+    /// Opens the log of a vault; nil if there is none, or none of this version.
     static func find(in directory: Int32, _ calls: any FileSystemCalls) throws(Errno) -> CopyLog? {
         let file: Int32
         do throws(Errno) {
@@ -143,14 +142,14 @@ final class CopyLog {
         return CopyLog(file, Array(head[clearOffset..<clearOffset + HeaderLayout.clearBytes]), calls)
     }
 
-    /// Whether everything up to the header is there and as it was written.
+    /// Whether all records up to the header are present and intact by their hashes.
     func isWhole() throws(VaultError) -> Bool {
         var isEnded = false
         try forEach { (record, _) throws(VaultError) in if case .header = record { isEnded = true } }
         return isEnded
     }
 
-    /// Visits the records in order, up to the first that is not as it was written.
+    /// Visits the records in order, up to the first whose hash does not match.
     func forEach(
         _ body: (Record, UnsafeRawBufferPointer) throws(VaultError) -> Void
     ) throws(VaultError) {

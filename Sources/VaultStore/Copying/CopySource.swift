@@ -3,14 +3,14 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// A vault that is copied, mounted or not, without a password.
+/// The source vault of a backup, mounted or not, without a password.
 ///
-/// A pass begins with `begin` and ends with `isUnchanged`, which tells whether all that was read in between belongs to
+/// A pass begins with `begin` and ends with `isUnchanged`, which returns whether everything read in between belongs to
 /// the state whose heads `begin` returned. See the article on backups for why.
 final class CopySource {
     let vault: VaultDirectory
     let header: Header
-    /// The byte by which mounts learn of this pass; nil without one.
+    /// The byte by which mounts detect this pass; nil without one.
     private var heldByte: UInt64?
 
     private static let attemptsMax = 100
@@ -31,7 +31,7 @@ final class CopySource {
         heldByte = nil
     }
 
-    /// Begins a pass: asks a mount to keep what the newest durable root refers to, and returns the heads.
+    /// Begins a pass: asks a mount to keep everything that the newest durable root refers to, and returns the heads.
     func begin() throws(VaultError) -> RootSnapshot {
         letGo()
         for _ in 0..<Self.attemptsMax {
@@ -46,7 +46,7 @@ final class CopySource {
         return try heads()
     }
 
-    /// Holds a byte; false where another copy is being made, or the host has no such locks.
+    /// Holds a byte; returns false if another backup is running, or the host has no such locks.
     private func hold() -> Bool {
         let byte = CopyLocks.copies.lowerBound + UInt64(randomNumber(below: .max))
         do throws(Errno) {
@@ -55,15 +55,15 @@ final class CopySource {
             heldByte = byte
             if try ByteLock.firstHeld(vault.header, in: CopyLocks.copies) == nil { return true }
         } catch {
-            // Without it two durable roots end the pass.
+            // Without the byte, two durable roots invalidate the pass.
         }
         letGo()
         return false
     }
 
-    /// Whether nothing that the state of `heads` refers to can have been used again since.
+    /// Whether nothing that the state of `heads` refers to can have been reused since.
     func isUnchanged(since heads: RootSnapshot) throws(VaultError) -> Bool {
-        // Asked before the roots are read again: a mount that gives up does so before it uses anything again.
+        // Checked before the roots are read again: a mount releases its byte before it reuses anything.
         let isKept = isKept
         let now = try self.heads()
         guard now.header == heads.header else { return false }
@@ -76,7 +76,7 @@ final class CopySource {
         return (try? ByteLock.firstHeld(vault.header, in: keeping)) ?? nil != nil
     }
 
-    /// The segments there are.
+    /// The vault's segments.
     func segments() throws(VaultError) -> FoundSegments { try vault.segments(header.layout) }
 
     func open(_ place: SegmentPlace) throws(VaultError) -> OpenSegment {

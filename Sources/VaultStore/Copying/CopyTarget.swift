@@ -3,11 +3,11 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// The copy of a vault that a backup makes, or makes anew.
+/// The copy of a vault that a backup creates or updates.
 ///
-/// A copy that is *whole* is changed by way of its log, so that it stays what it was until all of the new state is
-/// there; only what lies beyond the ends of its files, which nothing in it refers to, is written at once. One that is
-/// not is written at once, and has no header till the end.
+/// A *whole* copy is changed through its log, so that it keeps its old state until the new one is complete; only bytes
+/// beyond the ends of its files, which nothing in it refers to, are written directly. Any other copy is written
+/// directly, and has no header until the end.
 final class CopyTarget {
     let vault: VaultDirectory
     let isWhole: Bool
@@ -19,13 +19,13 @@ final class CopyTarget {
     private var hasNewFiles = false
     private let comparison = UnsafeMutableRawBufferPointer.allocate(
         byteCount: CopyLog.dataBytesMax, alignment: Geometry.pageBytes)
-    /// Bytes of the vault that were not in the copy.
+    /// Bytes of the vault that the copy did not have.
     private(set) var bytesWritten: UInt64 = 0
 
-    /// Opens the copy at `path`, or begins one where there is nothing, and takes its lock. What an interrupted backup
-    /// had begun to change is ended first.
+    /// Opens the copy at `path`, or begins one if there is none, and takes its lock. Completes an interrupted backup
+    /// first.
     ///
-    /// Throws `notEmpty` where there is something else, and `otherVault` where there is another vault.
+    /// Throws `notEmpty` if the directory has other files, and `otherVault` if it has another vault.
     init(_ path: String, of header: Header, calls: any FileSystemCalls) throws(VaultError) {
         self.header = header
         self.calls = calls
@@ -71,7 +71,7 @@ final class CopyTarget {
         } catch { throw .system(error, "cannot make \(path)") }
     }
 
-    /// Opens the copy's header; makes an empty one where the directory is empty.
+    /// Opens the copy's header; creates an empty one if the directory is empty.
     private static func openHeader(
         _ directory: Int32, _ path: String, _ calls: any FileSystemCalls
     ) throws(VaultError) -> Int32 {
@@ -84,7 +84,7 @@ final class CopyTarget {
         }
     }
 
-    /// Whether there is a state in the copy that must be kept. Under its lock.
+    /// Whether the copy has a state that must be kept. Applies a whole log. Under the copy's lock.
     private static func isWhole(
         _ vault: VaultDirectory, _ path: String, _ header: Header
     ) throws(VaultError) -> Bool {
@@ -93,7 +93,7 @@ final class CopyTarget {
             return true
         }
         guard let log = try CopyLog.find(in: vault) else {
-            // A first copy that was killed before it had a log.
+            // A first backup that was killed before it had a log.
             guard try isBare(vault) else { throw .notEmpty(path) }
             return false
         }
@@ -121,7 +121,7 @@ final class CopyTarget {
         } catch { throw failure(error) }
     }
 
-    /// Says whose first copy this becomes, unless that is said, and makes what its segments go into.
+    /// Begins a first copy: creates a log that names the vault, unless there is one, and the segments' directory.
     private func beginFirst() throws(VaultError) {
         let isBegun = try CopyLog.find(in: vault) != nil
         try changing { () throws(Errno) in
@@ -137,17 +137,17 @@ final class CopyTarget {
 
     // MARK: Segments
 
-    /// The bytes that the copy has of a segment.
+    /// Bytes of a segment that the copy has.
     func bytes(of place: SegmentPlace) -> UInt64 {
         layout.bytes(place, ofFile: vault.fileBytes(layout.path(place)) ?? 0)
     }
 
-    /// Bytes that the copy's disk can take.
+    /// Bytes available on the copy's disk.
     func hostAvailable() throws(VaultError) -> UInt64 {
         try changing { () throws(Errno) in try calls.hostStatus(vault.directory).availableBytes }
     }
 
-    /// Goes on with a segment, whose file is made where there is none; returns how many bytes the copy has of it.
+    /// Begins a segment; creates its file if it is missing. Returns the bytes that the copy has of it.
     func begin(_ place: SegmentPlace) throws(VaultError) -> UInt64 {
         try endSegment()
         return try changing { () throws(Errno) in
@@ -165,7 +165,7 @@ final class CopyTarget {
         }
     }
 
-    /// Reads what the copy has of the segment; returns how many bytes there are.
+    /// Reads the copy's bytes of the segment. Returns how many there are.
     private func read(_ offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(VaultError) -> Int {
         guard let open else { return 0 }
         do throws(Errno) {
@@ -175,19 +175,19 @@ final class CopyTarget {
         }
     }
 
-    /// Fills `bytes` with what the copy has of the segment from `offset` on, and behind its end with random ones, as
-    /// where nothing was ever written: for what the vault's disk does not give.
+    /// Fills `bytes` with the copy's own bytes from `offset` on, and beyond their end with random ones, as in parts
+    /// never written. Used for bytes that the vault's disk cannot read.
     func keep(_ offset: UInt64, _ bytes: UnsafeMutableRawBufferPointer) throws(VaultError) {
         let count = try read(offset, into: bytes)
         fillRandom(bytes.slice(count, bytes.count - count))
     }
 
-    /// Makes the segment have `bytes` (1 MiB at most) from `offset` on: compares with what it has, and writes the pages
-    /// of 4 KiB that differ.
+    /// Updates the segment to `bytes` (at most 1 MiB) from `offset` on: compares, and writes the 4 KiB pages that
+    /// differ.
     /// - Parameter end: where the copy's segment ended.
     func update(_ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64) throws(VaultError) {
         let there = comparison.slice(0, bytes.count)
-        // What lies at the end is new from the first byte on.
+        // Bytes from the segment's old end on are new and need no comparison.
         let count = min(try read(offset, into: there), Int(max(end, offset) - offset))
         let old = UnsafeRawBufferPointer(there.slice(0, count))
         if areEqual(bytes, old) { return }
@@ -199,7 +199,7 @@ final class CopyTarget {
         }
     }
 
-    /// Changes bytes of the segment, now or, where they are part of a whole copy, by way of the log.
+    /// Changes bytes of the segment: through the log if they are part of a whole copy, else directly.
     /// - Parameter end: where the copy's segment ended.
     private func write(_ offset: UInt64, _ bytes: UnsafeRawBufferPointer, end: UInt64) throws(VaultError) {
         guard let open else { return }
@@ -215,7 +215,7 @@ final class CopyTarget {
         bytesWritten += UInt64(bytes.count)
     }
 
-    /// Syncs what was written of the segment.
+    /// Syncs the segment if it was written.
     func endSegment() throws(VaultError) {
         guard let ended = open else { return }
         open = nil
@@ -224,9 +224,9 @@ final class CopyTarget {
         }
     }
 
-    // MARK: The end
+    // MARK: Finishing
 
-    /// Forgets what the log has: the state that was read is none.
+    /// Discards the log, because the bytes read are no consistent state.
     func beginAgain() throws(VaultError) {
         try endSegment()
         guard isWhole else { return }
@@ -234,14 +234,14 @@ final class CopyTarget {
         try giveUp()
     }
 
-    /// Leaves a whole copy as it was.
+    /// Discards the log, so that a whole copy keeps its old state.
     func giveUp() throws(VaultError) {
         guard isWhole, log != nil else { return }
         log = nil
         try CopyLog.remove(from: vault)
     }
 
-    /// Makes all that was written the copy's state. Its heads come last.
+    /// Publishes the new state of the copy. Its heads are written last.
     func finish(_ heads: RootSnapshot) throws(VaultError) {
         for (place, bytes) in heads.roots.sorted(by: { $0.key.number < $1.key.number }) {
             try writeRoots(place, bytes, except: heads.unreadable[place] ?? [])
@@ -256,7 +256,7 @@ final class CopyTarget {
             try log?.end(with: heads.header)
             try calls.sync(vault.directory)
         }
-        // From now on the copy may be nothing without its log: that is no longer removed when something fails.
+        // From now on the copy may depend on its log, so a failure no longer removes it.
         let whole = log
         log = nil
         try whole?.apply(to: vault)
@@ -307,7 +307,7 @@ final class CopyTarget {
     }
 }
 
-/// Runs of pages of 4 KiB in which two areas of one size differ. The last page may be shorter.
+/// Runs of 4 KiB pages in which two areas of equal size differ. The last page may be shorter.
 private func differingPages(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> [Range<Int>] {
     var runs: [Range<Int>] = []
     for start in stride(from: 0, to: a.count, by: Geometry.pageBytes) {

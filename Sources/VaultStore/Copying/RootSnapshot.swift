@@ -2,21 +2,21 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// What decides which state of a vault counts: its header, and the slots of roots at the beginning of each space's
-/// segments 0 and 1. A copy reads them before all else and writes them after all else.
+/// The parts of a vault that determine its valid state, the *heads*: its header, and the root slots at the beginning of
+/// each space's segments 0 and 1. A backup reads them first and writes them last.
 struct RootSnapshot: Equatable {
     /// All of `obscura.vault`.
     private(set) var header: [UInt8]
-    /// Root slots of every space's segments 0 and 1; shorter where a file is.
+    /// Root slots of every space's segments 0 and 1; shorter if a file is.
     private(set) var roots: [SegmentPlace: [UInt8]] = [:]
-    /// What of `roots` the disk does not give: zeros there.
+    /// Unreadable ranges of `roots`, which has zeros there.
     private(set) var unreadable: [SegmentPlace: [Range<Int>]] = [:]
     private let layout: SegmentLayout
-    /// The same of `header`, which has what the other copy has in the place of a copy.
+    /// Unreadable ranges of `header`, which has the other copy's bytes in place of an unreadable copy.
     private var unreadableHeader: [Range<Int>] = []
 
     static let rootBytes = RootLayout.rootSlots * Geometry.pageBytes
-    /// Where a claim may stand among the roots. A copy is nobody's: it keeps what it has there.
+    /// The place of the claim among the roots. Claims are not copied: the copy keeps its own bytes there.
     static let claimBytes =
         RootLayout.claimSlot * Geometry.pageBytes..<(RootLayout.claimSlot + 1) * Geometry.pageBytes
 
@@ -36,7 +36,7 @@ struct RootSnapshot: Equatable {
         }
     }
 
-    /// Places that the disk does not give.
+    /// Unreadable places of the vault's files.
     var unreadablePlaces: [UnreadablePlace] {
         let header = unreadableHeader.map { range in
             UnreadablePlace(
@@ -53,7 +53,7 @@ struct RootSnapshot: Equatable {
         return header + roots
     }
 
-    /// Puts the copy of the header that can be read in the place of one that cannot.
+    /// Replaces an unreadable copy of the header by the other one.
     private mutating func mendHeader() {
         let places = HeaderLayout.copyOffsets.map { Int($0)..<Int($0) + HeaderLayout.copyBytes }
         for (copy, place) in places.enumerated() where header.count >= places[1].upperBound {
@@ -62,7 +62,7 @@ struct RootSnapshot: Equatable {
         }
     }
 
-    /// As many of the first bytes of a file as there are, and what of them cannot be read.
+    /// Reads up to `count` bytes at `offset` of a file. Returns the bytes present, and the unreadable ranges of them.
     private static func read(
         _ vault: VaultDirectory, _ file: Int32, _ count: Int, at offset: UInt64 = 0
     ) throws(Errno) -> ([UInt8], [Range<Int>]) {
@@ -90,8 +90,7 @@ struct RootSnapshot: Equatable {
         }
     }
 
-    /// The most durable roots that any space can be seen to have written since `earlier`, 4 at most: slots of their
-    /// ring that are not what they were.
+    /// The most durable roots that any space has visibly written since `earlier`: changed slots of its ring, at most 4.
     func durableRoots(since earlier: RootSnapshot) -> Int {
         let spaces = Set(roots.keys.map(\.space))
         return spaces.map { space in

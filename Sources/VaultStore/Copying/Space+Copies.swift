@@ -1,24 +1,24 @@
 import LinuxIO
 import VaultFormat
 
-/// What a space keeps from being used again while somebody copies its vault. Under the space's lock.
+/// Sectors and slots that a space does not reuse while a backup of its vault runs. Under the space's lock.
 struct KeptRoom {
-    /// The copy it is kept for.
+    /// The backup that room is kept for.
     private(set) var copy: UInt64?
-    /// Slots in use when that copy was noticed. Others it cannot need.
+    /// Slots in use when that backup was detected. It cannot need others.
     private var slots = BitRow(count: 0)
-    /// Given back, and released but for the copy: the next commit gives them back once more.
+    /// Entries that would be released without the backup. The next commit frees them again.
     private(set) var entries: [DeltaEntry] = []
-    /// Slots among them.
+    /// Number of slots in `entries`.
     private(set) var slotCount = 0
 
-    /// Keeps for another copy from now on, or for none. What is kept already stays so till the next commit.
+    /// Keeps room for another backup from now on, or for none. Entries already kept stay until the next commit.
     mutating func keep(for copy: UInt64?, slotsInUse: BitRow) {
         self.copy = copy
         slots = copy == nil ? BitRow(count: 0) : slotsInUse
     }
 
-    /// Whether the copy may need a slot.
+    /// Whether the backup may need a slot.
     func needs(slot: UInt64) -> Bool { slot < UInt64(slots.count) && slots[Int(slot)] }
 
     /// - Parameter sectorsPerSegment: no entry of sectors crosses a segment.
@@ -32,26 +32,26 @@ struct KeptRoom {
         entries[entries.count - 1].count += entry.count
     }
 
-    /// All that is kept, for a commit that gives it back.
+    /// Removes all kept entries, for a commit that frees them.
     mutating func takeEntries() -> [DeltaEntry] {
         defer { (entries, slotCount) = ([], 0) }
         return entries
     }
 }
 
-/// Copies of the vault that others make meanwhile: what the newest durable root that they may have found refers to
-/// stays where it is until they are done, or room runs out.
+/// Concurrent backups of the vault: sectors and slots of the newest durable root that a backup may have read are not
+/// reused until it is done, or room runs out.
 extension Space {
-    /// Asks whether there is a copy to keep room for. Called when a durable root has been written, before anything is
-    /// released by it; by the one thread that publishes.
+    /// Checks for a backup to keep room for. Called by the publishing thread after a durable root was written, before
+    /// anything is released by it.
     func noticeCopy() {
         guard let copies else { return }
         let copy = copies.copyToKeepFor()
         lock.withLock { if copy != kept.copy { kept.keep(for: copy, slotsInUse: slots.inUse) } }
     }
 
-    /// Room has run out: whoever copies the vault, or reads a snapshot, must begin anew. Two durable commits later what
-    /// was kept is free.
+    /// Gives up backups and snapshots because room has run out: they must start again. Two durable commits later
+    /// everything kept is free.
     public func giveUpCopies() {
         copies?.giveUp()
         lock.withLock {
@@ -60,7 +60,7 @@ extension Space {
         }
     }
 
-    /// As above, where the slots that are kept are what the catalogue lacks. Under `lock`.
+    /// As above, but only for backups, if the kept slots cause a shortage of slots. Under `lock`.
     func giveUpCopiesIfShort() {
         guard kept.slotCount > slots.freeSlots, slots.freeSlots < slots.backedSlots / 3 else { return }
         copies?.giveUp()

@@ -1,9 +1,9 @@
 import LinuxIO
 import VaultFormat
 
-/// Bytes of a vault's file that its disk does not give: EIO.
+/// Bytes of a vault's file that its disk cannot read: EIO.
 public struct UnreadablePlace: Sendable, Hashable {
-    /// From the vault's directory.
+    /// Path from the vault's directory.
     public var path: String
     /// First byte in the file.
     public var offset: UInt64
@@ -11,7 +11,7 @@ public struct UnreadablePlace: Sendable, Hashable {
 }
 
 extension FileSystemCalls {
-    /// As `readFully`; what the disk does not give, told as ranges of `bytes` in whole pages, becomes zeros.
+    /// As `readFully`, but unreadable pages become zeros. Returns their ranges in `bytes`, in whole pages.
     func readAround(
         _ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer, at offset: UInt64
     ) throws(Errno) -> (count: Int, unreadable: [Range<Int>]) {

@@ -2,39 +2,22 @@ internal import CGIF
 internal import Glibc
 internal import PhotoImaging
 
-/// The first frame of a GIF on its screen, read by giflib. Damage ends the reading; what came till then stays.
+/// The first frame of a GIF on its screen, read by giflib. Damage ends the decoding; the rows before it stay.
 final class GIFDecoder: PictureDecoder {
-    private let reader: Reader
+    private let source: MappedFile
     private let file: UnsafeMutablePointer<GifFileType>
     private var transparent: Int?
     let size: PixelSize
     let orientation = Orientation.upright
     let colorProfile: [UInt8] = []
 
-    /// Where giflib reads from.
-    private final class Reader {
-        let bytes: UnsafeRawBufferPointer
-        var position = 0
-
-        init(_ bytes: UnsafeRawBufferPointer) {
-            self.bytes = bytes
-        }
-
-        func read(_ target: UnsafeMutablePointer<UInt8>?, _ count: Int32) -> Int32 {
-            let part = bytes[position...].prefix(Int(count))
-            UnsafeMutableRawBufferPointer(start: target, count: Int(count)).copyBytes(from: part)
-            position += part.count
-            return Int32(part.count)
-        }
-    }
-
     /// Reads as far as the first frame begins. Nil when there is none.
     init?(_ bytes: UnsafeRawBufferPointer) {
-        reader = Reader(bytes)
+        source = MappedFile(bytes)
         let opened = DGifOpen(
-            Unmanaged.passUnretained(reader).toOpaque(),
+            Unmanaged.passUnretained(source).toOpaque(),
             { file, target, count in
-                Unmanaged<Reader>.fromOpaque(file!.pointee.UserData).takeUnretainedValue().read(target, count)
+                Int32(MappedFile.of(file!.pointee.UserData).read(into: target, Int(count)))
             }, nil)
         guard let opened else { return nil }
         file = opened
@@ -44,7 +27,7 @@ final class GIFDecoder: PictureDecoder {
         }
         self.transparent = transparent >= 0 ? transparent : nil
         let frame = opened.pointee.Image
-        // A screen that the frame does not fit is one that nobody looked at.
+        // Some programs write a screen smaller than the frame: the frame counts.
         size = PixelSize(
             width: max(Int(opened.pointee.SWidth), Int(frame.Left) + Int(frame.Width)),
             height: max(Int(opened.pointee.SHeight), Int(frame.Top) + Int(frame.Height)))
@@ -54,8 +37,8 @@ final class GIFDecoder: PictureDecoder {
         DGifCloseFile(file, nil)
     }
 
-    /// Passes over extensions up to the first frame. The colour that its own say is transparent, -1 for none;
-    /// nil where there is no frame.
+    /// Skips extensions up to the first frame. Returns the index of its transparent colour, -1 without one; nil without
+    /// a frame.
     private static func findFrame(_ file: UnsafeMutablePointer<GifFileType>) -> Int? {
         var transparent = -1
         var type = UNDEFINED_RECORD_TYPE
@@ -103,12 +86,12 @@ final class GIFDecoder: PictureDecoder {
             factor: placement.reduction(of: size))
     }
 
-    /// In which order an interlaced frame's rows come (GIF89a, appendix E).
+    /// The order of the rows in an interlaced frame (GIF89a, appendix E).
     private static func interlacedRows(_ height: Int) -> [Int] {
         [(0, 8), (4, 8), (2, 4), (1, 2)].flatMap { Array(stride(from: $0.0, to: height, by: $0.1)) }
     }
 
-    /// RGBA of each index; black for those that the map lacks.
+    /// The colour (RGBA) of each index; black for an index outside the map.
     private func palette(_ colors: ColorMapObject) -> [SIMD4<UInt8>] {
         var palette = [SIMD4<UInt8>](repeating: SIMD4(0, 0, 0, 255), count: 256)
         for index in 0..<min(Int(colors.ColorCount), 256) {

@@ -14,10 +14,11 @@ final class HEIFDecoder: PictureDecoder {
     /// Whether libheif turns the picture.
     private let isTurned: Bool
 
-    /// Ratios of sides further apart than this are of pictures that do not show the same.
+    /// Largest relative difference between a picture's and its thumbnail's ratio of sides; beyond, they show different
+    /// parts.
     private static let ratioErrorMax = 0.02
 
-    /// Nil when libheif cannot make sense of it.
+    /// Reads the header. Nil when libheif cannot.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let context = heif_context_alloc() else { return nil }
         heif_context_set_max_decoding_threads(context, 0)
@@ -66,7 +67,7 @@ final class HEIFDecoder: PictureDecoder {
         return decode(primary, placement)
     }
 
-    /// The first embedded thumbnail that shows the same and is large enough. The caller releases it.
+    /// The first embedded thumbnail of the same ratio that is large enough. The caller releases it.
     private func embeddedThumbnail(for placement: Placement) -> OpaquePointer? {
         var ids = [heif_item_id](repeating: 0, count: 8)
         let count = heif_image_handle_get_list_of_thumbnail_IDs(primary, &ids, Int32(ids.count))
@@ -88,7 +89,7 @@ final class HEIFDecoder: PictureDecoder {
         defer { heif_decoding_options_free(options) }
         options.pointee.convert_hdr_to_8bit = 1
         var image: OpaquePointer?
-        // dav1d, which libheif would take, starts a thread for each processor and cannot go without.
+        // dav1d, the default of libheif, starts a thread for each processor, which the sandbox forbids.
         let result = withDecoderName { name in
             options.pointee.decoder_id = name
             return heif_decode_image(
@@ -106,9 +107,9 @@ final class HEIFDecoder: PictureDecoder {
             image, shown, hasAlpha: heif_image_handle_has_alpha_channel(handle) != 0, placement)
     }
 
-    /// The part from the top left that is the picture. The small pictures of Canon's and Sony's cameras are coded
-    /// with rows and columns of nothing beyond the size that the file gives (ISO/IEC 23008-12, 6.5.3). Nil where
-    /// these are no longer at the right and below, in a picture for which there is another.
+    /// The visible part, from the top left. The thumbnails of Canon's and Sony's cameras are coded with padding at the
+    /// right and below, beyond the size that the file gives (ISO/IEC 23008-12, 6.5.3). Nil for a thumbnail whose
+    /// rotation has moved the padding elsewhere.
     private func shownSize(of decoded: PixelSize, _ told: PixelSize, isPrimary: Bool) -> PixelSize? {
         let isPadded = decoded.width > told.width || decoded.height > told.height
         if isPadded, isTurned { return isPrimary ? decoded : nil }
@@ -143,8 +144,8 @@ extension heif_error {
     fileprivate var isOK: Bool { code == heif_error_Ok }
 }
 
-/// Stands in for libde265's own function of that name, which libheif calls for every picture: the sandbox lets
-/// no thread start, and without one libde265 decodes in the thread that asks.
+/// Replaces libde265's function of that name, which libheif calls for every picture: the sandbox forbids threads, and
+/// without them libde265 decodes in the calling thread.
 @_cdecl("de265_start_worker_threads")
 public func startNoWorkerThreads(_ decoder: OpaquePointer?, _ count: CInt) -> CInt {
     0

@@ -2,17 +2,17 @@ internal import CJPEGStream
 internal import Glibc
 internal import PhotoImaging
 
-/// A JPEG, read by libjpeg-turbo as it arrives.
+/// A JPEG, decoded by libjpeg-turbo as it arrives.
 final class JPEGDecoder: PictureDecoder {
     private let stream: OpaquePointer
     private let picture: ArrivingPicture
-    /// As far as the first scan.
+    /// The bytes before the first scan.
     private let head: UnsafeRawBufferPointer
     private let segments: JPEGSegments
     private let colors: jpeg_stream_colors
     let size: PixelSize
 
-    /// Reads the header. Nil when libjpeg cannot make sense of it.
+    /// Reads the header. Nil when libjpeg cannot.
     init?(_ picture: ArrivingPicture) {
         let stream = jpeg_stream_open(
             picture.start, picture.byteCount,
@@ -36,14 +36,13 @@ final class JPEGDecoder: PictureDecoder {
 
     var orientation: Orientation { segments.orientation }
 
-    /// None for inks: it would be wrong on what is no longer CMYK.
+    /// Empty for CMYK: the profile does not describe the converted colours.
     var colorProfile: [UInt8] {
         if colors == jpeg_stream_inks { return [] }
         return segments.colorProfile.flatMap { head[$0].dropFirst(JPEGSegments.profileHeadBytes) }
     }
 
-    /// Reduced by the transform itself. Damage that libjpeg warns of is passed over; nil for damage that
-    /// stops it.
+    /// Reduces in the inverse transform. Ignores damage that libjpeg only warns of; nil for damage that stops it.
     func decode(for placement: Placement) -> Pixels? {
         let divisor = [8, 4, 2].first { $0 <= placement.reduction(of: size) } ?? 1
         let scaled = PixelSize(

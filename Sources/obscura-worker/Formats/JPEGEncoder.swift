@@ -2,36 +2,36 @@ internal import CTurboJPEG
 internal import Glibc
 internal import PhotoImaging
 
-/// A JPEG that is as near to the pixels as an eye can tell, in no more bytes than that takes: written again, better,
-/// as long as more is lost than ``JPEGManner/errorMax``. Nil when there is no memory.
+/// Encodes a JPEG whose errors an eye does not see: again and better as long as the error exceeds
+/// ``JPEGSettings/errorMax``. Nil when memory is short.
 ///
-/// What is lost is measured, on a part of a large picture. Ordinary ones are written once; noise and fine colours lose
+/// The error is measured, in a large picture on a part. Ordinary pictures are encoded once; noise and fine colours take
 /// more.
 func encodeJPEG(_ pixels: borrowing Pixels) -> EncodedJPEG? {
     let whole = PixelRows(pixels)
     guard let codec = JPEGCodec(), let sample = PixelSample(of: whole) else { return nil }
-    var manner = JPEGManner(for: whole)
+    var settings = JPEGSettings(for: whole)
     while true {
-        guard let tried = codec.encode(sample.rows, manner),
+        guard let tried = codec.encode(sample.rows, settings),
             let error = codec.meanSquareError(of: tried, sample.rows)
         else { return nil }
-        if error > JPEGManner.errorMax, let better = manner.better(losing: error) {
-            manner = better
+        if error > JPEGSettings.errorMax, let better = settings.better(losing: error) {
+            settings = better
             continue
         }
         if sample.isWhole { return tried }
-        return codec.encode(whole, manner)
+        return codec.encode(whole, settings)
     }
 }
 
-/// How a JPEG is written.
-private struct JPEGManner {
+/// The settings of an encoder.
+private struct JPEGSettings {
     let subsampling: TJSAMP
     /// libjpeg's scale, of 100.
     let quality: Int32
 
-    /// An eye is close to small pictures, and they cost little: those of so many pixels a side keep colour at full
-    /// resolution. Larger ones have it at half, where that loses little.
+    /// Longest side of a picture that keeps colour at full resolution: eyes are close to small pictures, and these cost
+    /// little. Larger ones have colour at half the resolution, where that loses little.
     private static let sharpPixelsMax = 512
     private static let qualityMin: Int32 = 93
     private static let qualityMax: Int32 = 98
@@ -42,23 +42,23 @@ private struct JPEGManner {
         (self.subsampling, self.quality) = (subsampling, quality)
     }
 
-    /// What is tried first.
+    /// The settings to try first.
     init(for rows: PixelRows) {
         let isSmall = max(rows.size.width, rows.size.height) <= Self.sharpPixelsMax
         self.init(rows.channels == 1 ? TJSAMP_GRAY : isSmall ? TJSAMP_444 : TJSAMP_420, Self.qualityMin)
     }
 
-    /// What to try next where so much was lost. Nil: this is the best.
-    func better(losing error: Double) -> JPEGManner? {
-        if subsampling == TJSAMP_420 { return JPEGManner(TJSAMP_444, quality) }
+    /// The settings to try after an error of `error`. Nil when these are the best.
+    func better(losing error: Double) -> JPEGSettings? {
+        if subsampling == TJSAMP_420 { return JPEGSettings(TJSAMP_444, quality) }
         guard quality < Self.qualityMax else { return nil }
         // From 50 on, 100 - quality is what libjpeg divides by, to a factor, and the error grows as its square.
         let divisor = Double(100 - quality) * (Self.errorMax / error).squareRoot()
-        return JPEGManner(subsampling, min(max(100 - Int32(divisor), quality + 1), Self.qualityMax))
+        return JPEGSettings(subsampling, min(max(100 - Int32(divisor), quality + 1), Self.qualityMax))
     }
 }
 
-/// Rows of pixels, one byte each (grey) or four (of which the last means nothing), that somebody else keeps.
+/// Borrowed rows of pixels: one byte each (grey) or four (the last unused).
 private struct PixelRows {
     let start: UnsafePointer<UInt8>
     let size: PixelSize
@@ -77,12 +77,12 @@ private struct PixelRows {
     var format: Int32 { (channels == 1 ? TJPF_GRAY : TJPF_RGBX).rawValue }
 }
 
-/// A picture on which losses are measured: all of a small one, of a large one bands spread evenly over it.
+/// The pixels on which the error is measured: all of a small picture, evenly spread bands of a large one.
 private struct PixelSample: ~Copyable {
     let rows: PixelRows
     let isWhole: Bool
 
-    /// Pixels that are enough to judge by.
+    /// Pixels in a sample, about.
     private static let pixelCountMax = 128 << 10
     /// JPEG's blocks do not reach from one band into the next, whatever the subsampling.
     private static let bandRows = 16
@@ -101,7 +101,7 @@ private struct PixelSample: ~Copyable {
         guard let memory = malloc(takenMax * bandBytes) else { return nil }
         lockAsFarAsAllowed(UnsafeRawBufferPointer(start: memory, count: takenMax * bandBytes))
         for number in 0..<takenMax {
-            // In the middle of each of as many equal parts.
+            // The middle band of each of as many equal parts.
             let band = (2 * number + 1) * bandCount / (2 * takenMax)
             (memory + number * bandBytes).copyMemory(
                 from: whole.start + band * bandBytes, byteCount: bandBytes)
@@ -116,7 +116,7 @@ private struct PixelSample: ~Copyable {
     }
 }
 
-/// libjpeg-turbo's two directions (TurboJPEG API 2.x).
+/// An encoder and a decoder of libjpeg-turbo (TurboJPEG API 2.x).
 private struct JPEGCodec: ~Copyable {
     private let encoder: tjhandle
     private let decoder: tjhandle
@@ -136,12 +136,12 @@ private struct JPEGCodec: ~Copyable {
     }
 
     /// Nil when there is no memory.
-    func encode(_ rows: PixelRows, _ manner: JPEGManner) -> EncodedJPEG? {
+    func encode(_ rows: PixelRows, _ settings: JPEGSettings) -> EncodedJPEG? {
         var start: UnsafeMutablePointer<UInt8>?
         var count: UInt = 0
         let result = tjCompress2(
             encoder, rows.start, Int32(rows.size.width), Int32(rows.rowBytes), Int32(rows.size.height),
-            rows.format, &start, &count, Int32(manner.subsampling.rawValue), manner.quality,
+            rows.format, &start, &count, Int32(settings.subsampling.rawValue), settings.quality,
             TJFLAG_ACCURATEDCT)
         guard result == 0, let start else {
             tjFree(start)
@@ -150,8 +150,7 @@ private struct JPEGCodec: ~Copyable {
         return EncodedJPEG(start: start, count: Int(count))
     }
 
-    /// By how much what one sees of the JPEG differs from the pixels, squared, on average of all channels. Nil when
-    /// there is no memory.
+    /// The mean square error of the decoded JPEG over all channels. Nil when memory is short.
     func meanSquareError(of jpeg: borrowing EncodedJPEG, _ rows: PixelRows) -> Double? {
         guard let seen = Pixels(size: rows.size, channels: rows.channels) else { return nil }
         let result = tjDecompress2(
@@ -177,7 +176,7 @@ private func grayError(_ one: UnsafePointer<UInt8>, _ other: UnsafePointer<UInt8
     return sum
 }
 
-/// Of the first three bytes of each four.
+/// The error in the first three bytes of every four.
 private func colorError(_ one: UnsafePointer<UInt8>, _ other: UnsafePointer<UInt8>, _ count: Int) -> UInt64 {
     var sum: UInt64 = 0
     var index = 0
@@ -205,6 +204,6 @@ struct EncodedJPEG: ~Copyable {
         tjFree(start)
     }
 
-    /// Valid as long as this value is.
+    /// Valid for the lifetime of this value.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 }

@@ -1,22 +1,22 @@
 internal import PhotoImaging
 
-/// What stands before a JPEG's pixels and is not for the decoder: orientation, colour profile, kind of inks
+/// The segments before a JPEG's pixels that the decoder ignores: orientation, colour profile, kind of inks
 /// (ITU-T T.81 annex B; ICC.1:2010 annex B.4; Adobe TN 5116).
 struct JPEGSegments {
-    /// From the first EXIF segment that has one.
+    /// The orientation in the first EXIF segment that has one.
     var orientation = Orientation.upright
     /// The segments that carry the ICC profile, whole (marker and length too), in order. Empty unless all are
     /// there.
     var colorProfile: [Range<Int>] = []
-    /// Adobe's programs store inks inverted, and say so by this segment.
+    /// Whether there is Adobe's segment: inks are then stored inverted.
     var hasAdobeMarker = false
 
-    /// Marker, length, signature, number and count: what stands before a part of the profile in its segment.
+    /// Bytes before a part of the profile in its segment: marker, length, signature, number and count.
     static let profileHeadBytes = 18
     private static let segmentBytesMax = 65533
 
-    /// Nil when `bytes` do not begin like a JPEG. Reads as far as the first scan, and as far as sense goes:
-    /// the decoder decides whether it is a picture.
+    /// Nil when `bytes` do not begin like a JPEG. Reads up to the first scan or the first
+    /// invalid segment; the decoder decides whether this is a picture.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 4, bytes[0] == 0xFF, bytes[1] == 0xD8 else { return nil }
         var hasOrientation = false
@@ -43,7 +43,7 @@ struct JPEGSegments {
         colorProfile = profile.inOrder
     }
 
-    /// Where the first segments of a JPEG that we have made end: behind its start and the JFIF segment.
+    /// Length of the start marker and the JFIF segment of a JPEG that this program encoded.
     static func lengthOfHead(_ bytes: UnsafeRawBufferPointer) -> Int? {
         var position = 2
         guard let segment = nextSegment(bytes, after: &position) else { return nil }

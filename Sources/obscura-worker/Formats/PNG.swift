@@ -2,7 +2,7 @@ internal import CPNG
 internal import Glibc
 internal import PhotoImaging
 
-/// A PNG, read by libpng's progressive reader, which takes what there is of a truncated one.
+/// A PNG, read by libpng's progressive reader, which decodes as much as a truncated file has.
 ///
 /// An error of libpng's ends the process: the other way out, longjmp, must not cross Swift's frames.
 final class PNGDecoder: PictureDecoder {
@@ -14,7 +14,7 @@ final class PNGDecoder: PictureDecoder {
     private(set) var colorProfile: [UInt8] = []
     private var channels = 0
     private var hasAlpha = false
-    /// An interlaced picture, which comes in seven passes; else nil.
+    /// All rows of an interlaced picture, which arrives in seven passes. Nil for other pictures.
     private var whole: UnsafeMutablePointer<UInt8>?
     private var rows: RowReducer?
     private var row: UnsafeMutablePointer<UInt8>?
@@ -23,11 +23,11 @@ final class PNGDecoder: PictureDecoder {
 
     /// Bytes given to libpng at a time.
     private static let stepBytes = 64 << 10
-    /// What a chunk of metadata may unpack to.
+    /// Size of a decompressed chunk of metadata, at most.
     private static let chunkBytesMax = 8 << 20
     private static let sideMax: UInt32 = 1_000_000
 
-    /// Reads as far as the pixels begin. Nil when they never do.
+    /// Reads as far as the first pixels. Nil when the file ends before.
     init?(_ bytes: UnsafeRawBufferPointer) {
         self.bytes = bytes
         orientation = Orientation(readFacts(MappedSource(bytes: bytes)))
@@ -61,7 +61,7 @@ final class PNGDecoder: PictureDecoder {
     private func feed() -> Bool {
         let count = min(Self.stepBytes, bytes.count - position)
         guard count > 0 else { return false }
-        // libpng takes a pointer to what it might change, and changes nothing.
+        // libpng takes a mutable pointer, but changes nothing.
         let part = UnsafeMutableRawPointer(mutating: bytes.baseAddress! + position)
         position += count
         png_process_data(png, info, part.assumingMemoryBound(to: UInt8.self), count)

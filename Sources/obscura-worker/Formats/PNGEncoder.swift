@@ -16,7 +16,7 @@ func encodePNG(_ pixels: borrowing Pixels, colorProfile: [UInt8]) -> [UInt8] {
             Unmanaged<Sink>.fromOpaque(png_get_io_ptr(png)).takeUnretainedValue().bytes
                 .append(contentsOf: UnsafeBufferPointer(start: bytes, count: count))
         }, { _ in })
-    // The checksum of a hostile profile's header, or an odd one, is no reason to have no thumbnail.
+    // An invalid profile is no reason for a missing thumbnail.
     png_set_benign_errors(png, 1)
     let type =
         pixels.channels == 1
@@ -35,13 +35,13 @@ func encodePNG(_ pixels: borrowing Pixels, colorProfile: [UInt8]) -> [UInt8] {
     return sink.bytes
 }
 
-/// Where libpng writes to.
+/// The buffer that libpng writes to.
 private final class Sink {
     var bytes: [UInt8] = []
 }
 
 extension Pixels {
-    /// Takes the opacity out of the colours again, as PNG stores them.
+    /// Divides the colours by the opacity again, as PNG stores them.
     fileprivate func divideByAlpha() {
         for pixel in stride(from: 0, to: rowBytes * size.height, by: 4) {
             let alpha = UInt32(start[pixel + 3])

@@ -1,24 +1,24 @@
 internal import Glibc
 internal import PhotoImaging
 
-/// One family of formats: reads a picture's header at once and its pixels when asked. To add a format, write
+/// A decoder for one family of formats: its initializer reads the header, `decode` the pixels. To add a format, write
 /// one file with a decoder and name it in ``openPicture(_:type:)``.
 ///
 /// Decoders run in a process that has the picture and nothing else, and that ends with it: where a library
 /// cannot go on it may end at once by ``refusePicture()``.
 protocol PictureDecoder: AnyObject {
-    /// As stored, not yet upright; as the file claims.
+    /// The stored size, not yet upright, as the file claims it.
     var size: PixelSize { get }
-    /// How the stored pixels are turned upright.
+    /// The turn that makes the stored pixels upright.
     var orientation: Orientation { get }
     /// The ICC profile of what `decode` returns, or nothing.
     var colorProfile: [UInt8] { get }
-    /// The whole picture, in grey or colour, made smaller by at most the placement's `reduction`. Nil when
+    /// The whole picture, in grey or colour, reduced by at most the placement's `reduction`. Nil when
     /// it is damaged or there is no memory. To be called once.
     func decode(for placement: Placement) -> Pixels?
 }
 
-/// The decoder for a picture of `type`. Nil where there is none, and when it cannot make sense of the bytes.
+/// The decoder for a picture of `type`. Nil for other types and for a header that cannot be read.
 func openPicture(_ picture: ArrivingPicture, type: MediaType) -> (any PictureDecoder)? {
     switch type {
     case .jpeg: JPEGDecoder(picture)
@@ -53,6 +53,38 @@ struct MappedSource: ByteSource {
         let part = bytes[Int(offset)...].prefix(buffer.count)
         buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
         return part.count
+    }
+}
+
+/// A mapped picture with a position, for libraries that call back to read a file.
+final class MappedFile {
+    let bytes: UnsafeRawBufferPointer
+    private var position = 0
+
+    init(_ bytes: UnsafeRawBufferPointer) {
+        self.bytes = bytes
+    }
+
+    /// The object behind the pointer that a library got as its file.
+    static func of(_ pointer: UnsafeMutableRawPointer?) -> MappedFile {
+        Unmanaged<MappedFile>.fromOpaque(pointer!).takeUnretainedValue()
+    }
+
+    /// As read(2).
+    func read(into target: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+        let part = bytes[min(position, bytes.count)...].prefix(count)
+        UnsafeMutableRawBufferPointer(start: target, count: count).copyBytes(from: part)
+        position += part.count
+        return part.count
+    }
+
+    /// As lseek(2). Libraries seek beyond the end too.
+    func seek(_ offset: UInt64, _ origin: Int32) -> UInt64 {
+        let base = origin == SEEK_CUR ? position : origin == SEEK_END ? bytes.count : 0
+        let (target, overflow) = base.addingReportingOverflow(Int(truncatingIfNeeded: offset))
+        guard !overflow, target >= 0 else { return .max }
+        position = target
+        return UInt64(target)
     }
 }
 

@@ -1,7 +1,7 @@
 internal import PhotoImaging
 
 /// A camera's raw file: its largest embedded JPEG, turned as the file says. Where that cannot be decoded, the
-/// file's first picture, which in formats based on TIFF is one for the eye.
+/// file's first picture, which is a preview in formats based on TIFF.
 func openRaw(_ bytes: UnsafeRawBufferPointer) -> (any PictureDecoder)? {
     let facts = readFacts(MappedSource(bytes: bytes))
     for range in [facts?.largestPreview, facts?.embeddedPreview] {
@@ -12,7 +12,7 @@ func openRaw(_ bytes: UnsafeRawBufferPointer) -> (any PictureDecoder)? {
     return TIFFDecoder(bytes)
 }
 
-/// An embedded JPEG with the orientation of the file around it: many carry none of their own.
+/// An embedded JPEG with the orientation of the surrounding file: many have none of their own.
 private final class RawPreview: PictureDecoder {
     private let preview: JPEGDecoder
     let orientation: Orientation

@@ -4,62 +4,32 @@ internal import PhotoImaging
 
 /// The first full picture of a TIFF, read by libtiff's converter to RGBA, a band at a time.
 final class TIFFDecoder: PictureDecoder {
-    private let file: File
+    private let file: MappedFile
     private let tiff: OpaquePointer
     private var image = TIFFRGBAImage()
     let size: PixelSize
     let orientation: Orientation
     let colorProfile: [UInt8]
 
-    /// What libtiff has instead of a file: the mapped picture.
-    private final class File {
-        let bytes: UnsafeRawBufferPointer
-        private var position = 0
-
-        init(_ bytes: UnsafeRawBufferPointer) {
-            self.bytes = bytes
-        }
-
-        /// As read(2).
-        func read(into target: UnsafeMutableRawPointer?, _ count: Int) -> Int {
-            let part = bytes[min(position, bytes.count)...].prefix(count)
-            UnsafeMutableRawBufferPointer(start: target, count: count).copyBytes(from: part)
-            position += part.count
-            return part.count
-        }
-
-        /// As lseek(2); libtiff asks for places beyond the end too.
-        func seek(_ offset: UInt64, _ origin: Int32) -> UInt64 {
-            let base = origin == SEEK_CUR ? position : origin == SEEK_END ? bytes.count : 0
-            let (target, overflow) = base.addingReportingOverflow(Int(truncatingIfNeeded: offset))
-            guard !overflow, target >= 0 else { return .max }
-            position = target
-            return UInt64(target)
-        }
-
-        static func of(_ handle: thandle_t?) -> File {
-            Unmanaged<File>.fromOpaque(handle!).takeUnretainedValue()
-        }
-    }
-
-    /// A band has at least so many rows, where the file lets it.
+    /// Rows in a band, at least, where the picture has as many.
     private static let bandRowsMin = 64
-    /// Directories looked at for the first that is no thumbnail or mask.
+    /// Directories that are searched for the first full picture.
     private static let directoriesMax = 16
 
-    /// Nil when libtiff cannot make sense of it, or cannot convert it.
+    /// Reads the header. Nil when libtiff cannot read or convert the picture.
     init?(_ bytes: UnsafeRawBufferPointer) {
         TIFFSetErrorHandler(nil)
         TIFFSetWarningHandler(nil)
-        file = File(bytes)
+        file = MappedFile(bytes)
         let handle = Unmanaged.passUnretained(file).toOpaque()
         // The header is read; the rest is mapped.
         let opened = TIFFClientOpen(
-            "picture", "r", handle, { tmsize_t(File.of($0).read(into: $1, Int($2))) }, { _, _, _ in -1 },
-            { File.of($0).seek($1, $2) }, { _ in 0 },
-            { UInt64(File.of($0).bytes.count) },
+            "picture", "r", handle, { tmsize_t(MappedFile.of($0).read(into: $1, Int($2))) },
+            { _, _, _ in -1 },
+            { MappedFile.of($0).seek($1, $2) }, { _ in 0 },
+            { UInt64(MappedFile.of($0).bytes.count) },
             { handle, base, size in
-                let bytes = File.of(handle).bytes
+                let bytes = MappedFile.of(handle).bytes
                 base?.pointee = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
                 size?.pointee = UInt64(bytes.count)
                 return 1
@@ -75,7 +45,7 @@ final class TIFFDecoder: PictureDecoder {
         size = PixelSize(width: Int(image.width), height: Int(image.height))
         orientation = Orientation(rawValue: image.orientation) ?? .upright
         colorProfile = Self.profile(opened)
-        // The rows as they are stored: the picture is turned upright when it is small.
+        // Rows stay as they are stored: the reduced picture is turned upright.
         image.req_orientation = image.orientation
     }
 
@@ -84,7 +54,7 @@ final class TIFFDecoder: PictureDecoder {
         TIFFClose(tiff)
     }
 
-    /// Goes to the first directory that is neither a smaller copy nor a mask; to the first where there is none.
+    /// Goes to the first directory that is neither a smaller copy nor a mask, else to the very first.
     private static func findPicture(_ tiff: OpaquePointer) {
         for _ in 0..<directoriesMax {
             if shim_tiff_number(tiff, UInt32(TIFFTAG_SUBFILETYPE))

@@ -2,7 +2,7 @@ internal import CWebP
 internal import Glibc
 internal import PhotoImaging
 
-/// A WebP, or the first frame of a moving one, read by libwebp.
+/// A WebP, or the first frame of an animation, read by libwebp.
 final class WebPDecoder: PictureDecoder {
     private let demuxer: OpaquePointer
     private var frame: WebPIterator
@@ -11,7 +11,7 @@ final class WebPDecoder: PictureDecoder {
     let orientation: Orientation
     let colorProfile: [UInt8]
 
-    /// Nil when it has no frame that libwebp can make sense of.
+    /// Reads the header. Nil when libwebp finds no frame.
     init?(_ bytes: UnsafeRawBufferPointer) {
         var data = WebPData(bytes: bytes.bindMemory(to: UInt8.self).baseAddress, size: bytes.count)
         guard let demuxer = WebPDemux(&data) else { return nil }
@@ -41,7 +41,7 @@ final class WebPDecoder: PictureDecoder {
         return Array(UnsafeBufferPointer(start: chunk.chunk.bytes, count: chunk.chunk.size))
     }
 
-    /// Made smaller by libwebp's own averaging, row by row.
+    /// libwebp itself averages pixels, row by row.
     func decode(for placement: Placement) -> Pixels? {
         let factor = placement.reduction(of: size)
         let scaled = PixelSize(width: max(size.width / factor, 1), height: max(size.height / factor, 1))
@@ -50,11 +50,11 @@ final class WebPDecoder: PictureDecoder {
         var config = WebPDecoderConfig()
         guard WebPInitDecoderConfig(&config) != 0 else { return nil }
         config.options.use_threads = 0
-        // Even to the same size, scaling would make colours coarser.
+        // Scaling to the same size would still make colours coarser.
         config.options.use_scaling = factor > 1 ? 1 : 0
         config.options.scaled_width = Int32(scaled.width)
         config.options.scaled_height = Int32(scaled.height)
-        // The small letters: multiplied by the opacity.
+        // Small letters: multiplied by the opacity.
         config.output.colorspace = MODE_rgbA
         config.output.is_external_memory = 1
         config.output.u.RGBA.rgba = pixels.start

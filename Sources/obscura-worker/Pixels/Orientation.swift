@@ -1,6 +1,6 @@
 internal import PhotoImaging
 
-/// How a stored picture must be turned to be upright: the values of the EXIF tag 0x0112 (CIPA DC-008,
+/// The turn that makes a stored picture upright: the values of the EXIF tag 0x0112 (CIPA DC-008,
 /// Orientation).
 enum Orientation: UInt16 {
     case upright = 1
@@ -9,7 +9,7 @@ enum Orientation: UInt16 {
     /// Whether width and height change places.
     var isTransposed: Bool { rawValue >= 5 }
 
-    /// What the picture's metadata say; upright where they say nothing.
+    /// The orientation in a picture's metadata; upright without one.
     init(_ facts: MediaFacts?) {
         self = facts.flatMap { Orientation(rawValue: UInt16(truncatingIfNeeded: $0.orientation)) } ?? .upright
     }

@@ -13,7 +13,7 @@ struct Pixels: ~Copyable {
     var covered: (width: Double, height: Double)
     let start: UnsafeMutablePointer<UInt8>
 
-    /// Pixels of no particular colour. Nil when there is no memory for them.
+    /// Pixels with undefined content. Nil when memory is short.
     init?(size: PixelSize, channels: Int, hasAlpha: Bool = false) {
         precondition(channels == 4 || channels == 1 && !hasAlpha)
         let byteCount = size.width * size.height * channels
@@ -33,7 +33,7 @@ struct Pixels: ~Copyable {
     /// Bytes from one row to the next.
     var rowBytes: Int { size.width * channels }
 
-    /// Lays what is transparent on white. The fourth byte means nothing from then on.
+    /// Blends transparent pixels with white. The fourth byte is unused from then on.
     func layOnWhite() {
         guard hasAlpha else { return }
         for pixel in stride(from: 0, to: rowBytes * size.height, by: 4) {
@@ -57,7 +57,7 @@ struct Pixels: ~Copyable {
         }
     }
 
-    /// These pixels as they are meant to be seen; all of them, whatever is covered. Nil when there is no memory.
+    /// These pixels, turned upright; all of them, beyond `covered` too. Nil when memory is short.
     consuming func turned(by orientation: Orientation) -> Pixels? {
         if orientation == .upright { return self }
         guard

@@ -1,6 +1,6 @@
 internal import PhotoImaging
 
-/// Which part of a stored picture becomes a thumbnail, and how large that is, before it is turned upright.
+/// The part of a stored picture that a thumbnail shows, and the thumbnail's size before it is turned upright.
 struct Placement {
     /// The thumbnail, as stored.
     let target: PixelSize
@@ -29,9 +29,9 @@ struct Placement {
     /// Whether nothing is cut off.
     var showsAll: Bool { part.width == 1 && part.height == 1 }
 
-    /// By how much a picture of `size` may be made smaller, evenly, before the filter makes the target of it:
-    /// at least 1. A little less than twice the target is left: 12-megapixel cameras are 4000 pixels wide,
-    /// and 500 are as good a beginning for 256 as 1000, and cheaper.
+    /// The divisor by which a picture of `size` may be reduced before the filter makes the target of it: at least 1.
+    /// A little less than twice the target is left: 12-megapixel cameras are 4000 pixels wide, and 500 are as good a
+    /// beginning for 256 as 1000, and cheaper.
     func reduction(of size: PixelSize) -> Int {
         let leftMin = 1.875
         let across = Double(size.width) * part.width / (Double(target.width) * leftMin)

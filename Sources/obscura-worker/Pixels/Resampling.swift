@@ -2,7 +2,7 @@ internal import Glibc
 internal import PhotoImaging
 
 extension Pixels {
-    /// The part of the picture that `placement` shows, made smaller by a filter as wide as the reduction asks
+    /// The part of the picture that `placement` shows, reduced by a filter as wide as the reduction asks
     /// for, so that nothing aliases. Nil when there is no memory.
     consuming func resized(for placement: Placement) -> Pixels? {
         let target = placement.target
@@ -31,16 +31,16 @@ extension Pixels {
 /// The rows of a picture of which the next row of a smaller one is made, each converted once.
 private struct RowBand: ~Copyable {
     private typealias Samples = SIMD16<Float>
-    /// Of a row, the last ones perhaps unused.
+    /// Vectors in a row; the last one may be partly unused.
     private let samplesPerRow: Int
     private let count: Int
     /// Row `y` stands at `y % rowsMax`.
     private let rows: UnsafeMutableBufferPointer<Samples>
     private let rowsMax: Int
     private let result: UnsafeMutableBufferPointer<Samples>
-    /// Where the rows stand that are to be added.
+    /// The rows to be added.
     private let starts: UnsafeMutableBufferPointer<UnsafeMutablePointer<Samples>>
-    /// Rows before this one have been converted, where they were needed.
+    /// The first row that is not yet converted.
     private var next = 0
 
     /// `count` samples in a row, never more than `rowsMax` rows at a time.

@@ -1,8 +1,8 @@
 internal import Glibc
 internal import PhotoImaging
 
-/// The first of the two steps of making a picture smaller: takes its rows as a decoder hands them over and
-/// makes one pixel of each square of so many, so that a large picture is never in memory as a whole.
+/// The first of two steps of reducing a picture: averages squares of `factor` by `factor` pixels as a decoder delivers
+/// rows, so that a large picture is never in memory as a whole.
 struct RowReducer: ~Copyable {
     private let factor: Int
     private let width: Int
@@ -29,7 +29,7 @@ struct RowReducer: ~Copyable {
         self.pixels = pixels
     }
 
-    /// Takes the next row, one byte a channel. Rows beyond the last are passed over.
+    /// Takes the next row, one byte a channel. Rows beyond the last are ignored.
     mutating func add(_ row: UnsafePointer<UInt8>) {
         guard rowCount < height else { return }
         defer { rowCount += 1 }

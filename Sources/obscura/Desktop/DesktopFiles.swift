@@ -2,20 +2,20 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// Files in which single programs note, each in its own way, the files and folders they showed.
+/// Files in which single programs record, each in its own format, the files and folders that they showed.
 struct DesktopFiles {
     private let config: String?
     private let data: String?
     private let home: String?
-    /// The mount point, as named and without symbolic links.
+    /// The mount point, as given and with symbolic links resolved.
     private let places: [[UInt8]]
 
     private static let textBytesMax = 1 << 20
-    /// Of a log, only its end is looked at.
+    /// Only the end of a log is searched.
     private static let logBytesMax = 16 << 20
     private static let newline = UInt8(ascii: "\n")
 
-    /// To be made before this process becomes the user, as `DesktopLists`.
+    /// Must be called before this process becomes the user, as with `DesktopLists`.
     init(of user: DesktopUser, mountPoint: String) {
         config = user.configDirectory
         data = user.dataDirectory
@@ -24,7 +24,7 @@ struct DesktopFiles {
             .filter { $0 != "/" }.map { Array($0.utf8) }
     }
 
-    /// Removes what they note of the mount.
+    /// Removes their records of the mount.
     ///
     /// - Parameter isGone: whether a path leads below the mount.
     func remove(_ isGone: ([UInt8]) -> Bool) {
@@ -40,8 +40,8 @@ struct DesktopFiles {
         }
     }
 
-    /// Windows that KDE's programs show again: Dolphin saves the folder and the current file of each tab whenever it is
-    /// closed. A file is removed as a whole: what is in it has no form that other programs know.
+    /// Windows that KDE's programs restore: Dolphin saves the folder and the current file of each tab whenever it is
+    /// closed. The file is removed as a whole: its format is private.
     private func removeSessions(in directory: HostPath, _ isGone: ([UInt8]) -> Bool) {
         for name in (try? directory.list()) ?? [] {
             let path = directory.appending(name)
@@ -50,17 +50,18 @@ struct DesktopFiles {
         }
     }
 
-    /// How Dolphin shows folders outside the home directory: a `.directory` file each, in a tree of the folders' paths.
+    /// Dolphin's view settings of folders outside the home directory: a `.directory` file each, in a tree of the
+    /// folders' paths.
     private func removeViews(in root: HostPath) {
         for place in places {
             var path = HostPath(root.bytes + place)
             guard (try? path.status())?.isDirectory == true, removeAll(path) else { continue }
-            // Directories above name the mount point.
+            // The directories above it name the mount point.
             repeat { path = path.parent } while path != root && path.withCString({ rmdir($0) }) == 0
         }
     }
 
-    /// How PCManFM shows folders: `[PATH]` and lines about it.
+    /// PCManFM's folder settings: `[PATH]` and lines about it.
     private func removeFolderSettings(in path: HostPath, _ isGone: ([UInt8]) -> Bool) {
         guard let (text, status) = read(path) else { return }
         var kept: [UInt8] = []
@@ -71,13 +72,13 @@ struct DesktopFiles {
             }
             if isKept { kept += line + [Self.newline] }
         }
-        // The last newline ends a line.
+        // The empty piece after the last newline is not a line.
         kept.removeLast(isKept ? 1 : 0)
         if kept.count < text.count { replace(path, with: kept, mode: status.st_mode) }
     }
 
-    /// Overwrites lines that name a file below the mount. Every program of an X session writes there what it complains
-    /// of, and has the file open all the while: it is neither replaced nor cut.
+    /// Overwrites lines that name a file below the mount. Every program of an X session writes its messages there and
+    /// keeps the file open, so it is neither replaced nor truncated.
     private func maskLines(in path: HostPath, _ isGone: ([UInt8]) -> Bool) {
         guard let file = try? path.open(O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY) else { return }
         defer { close(file) }
@@ -97,7 +98,7 @@ struct DesktopFiles {
 
     // MARK: Paths in a text
 
-    /// Whether a text has the path, or the `file:` URI, of something below the mount.
+    /// Whether a text contains the path, or the `file:` URI, of something below the mount.
     private func names(_ text: ArraySlice<UInt8>, _ isGone: ([UInt8]) -> Bool) -> Bool {
         places.contains { isIn(text, path: $0) } || fileURIs(in: text, home: home).contains(where: isGone)
     }
@@ -106,7 +107,7 @@ struct DesktopFiles {
         var rest = text
         while let found = rest.firstRange(of: path) {
             rest = rest[found.upperBound...]
-            // Not another path that begins so.
+            // A longer name that begins with this path is another path.
             if rest.first.map({ $0 == UInt8(ascii: "/") || isEndOfURI($0) }) ?? true { return true }
         }
         return false
@@ -125,9 +126,9 @@ struct DesktopFiles {
     }
 }
 
-/// The paths that `file:` URIs within a text mean.
+/// The paths of the `file:` URIs in a text.
 ///
-/// - Parameter home: in place of `$HOME`, as KDE writes it.
+/// - Parameter home: replaces `$HOME`, as KDE writes it.
 func fileURIs(in text: ArraySlice<UInt8>, home: String?) -> [[UInt8]] {
     let scheme = Array("file:".utf8)
     var found: [[UInt8]] = []
@@ -140,21 +141,21 @@ func fileURIs(in text: ArraySlice<UInt8>, home: String?) -> [[UInt8]] {
     return found
 }
 
-/// Whether a URI in a text ends before this byte. Spaces do not end it: some programs leave them as they are.
+/// Whether this byte ends a URI in a text. Spaces do not: some programs leave them unescaped.
 private func isEndOfURI(_ byte: UInt8) -> Bool { byte < 0x20 || "\"'\\&<>".utf8.contains(byte) }
 
-/// Removes a file, or a directory with all that is in it. True where nothing of that path is left.
+/// Removes a file, or a directory with its contents. Returns true if nothing is left at that path.
 func removeAll(_ path: HostPath) -> Bool {
     let status: stat
     do throws(Errno) { status = try path.status() } catch { return error == .noEntry }
     guard status.isDirectory else { return path.withCString { unlink($0) } == 0 }
-    // As it was copied, it may be read-only.
+    // A copied directory may be read-only.
     if status.st_mode & 0o700 != 0o700 { _ = path.withCString { chmod($0, 0o700) } }
     for name in (try? path.list()) ?? [] where !removeAll(path.appending(name)) { return false }
     return path.withCString { rmdir($0) } == 0
 }
 
-/// Replaces a file by another of the same name at once, or leaves it as it is.
+/// Replaces a file atomically by another of the same name, or leaves it as it is.
 func replace(_ path: HostPath, with text: [UInt8], mode: mode_t) {
     let draft = HostPath(path.bytes + Array(".obscura".utf8))
     guard

@@ -2,16 +2,17 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// Lists of the user's in which programs note files by their paths: those opened lately, and how folders are shown.
+/// The user's lists in which programs record files by their paths: recently opened files, and how folders are
+/// displayed.
 struct DesktopLists {
     /// The user's data directory.
     private let data: String
     private let home: String?
-    /// Of the user's session; nil: nobody can be asked.
+    /// The message bus of the user's session; nil if there is none.
     private let busAddress: String?
 
-    /// Nil for a user without a home. To be made before this process becomes the user: what the environment tells is of
-    /// the user that this process was started by.
+    /// Nil for a user without a home. Must be called before this process becomes the user: the environment is that of
+    /// the user who started this process.
     init?(of user: DesktopUser) {
         guard let data = user.dataDirectory else { return nil }
         self.data = data
@@ -19,9 +20,9 @@ struct DesktopLists {
         busAddress = user.busAddress
     }
 
-    /// Removes what is of a file that `isGone` names by its path.
+    /// Removes the entries of files for whose path `isGone` is true.
     func removeRecent(of isGone: (_ file: [UInt8]) -> Bool) {
-        // Where it is a link, to /dev/null say, the link stays.
+        // If it is a link, to /dev/null for example, the link stays.
         let list = realPath(data + "/recently-used.xbel")
         if isOwnFile(list), let answer = ask(["recent", list]) {
             let gone = answer.split(separator: 0).map { Array($0) }.filter { uri in
@@ -37,7 +38,7 @@ struct DesktopLists {
         return status.isRegular && status.st_uid == geteuid()
     }
 
-    /// KDE's list of documents: a `.desktop` file each, with `URL[$e]=file:/…`.
+    /// KDE's list of recent documents: a `.desktop` file each, with `URL[$e]=file:/…`.
     private func removeDocuments(_ isGone: ([UInt8]) -> Bool) {
         let directory = HostPath(data + "/RecentDocuments")
         for name in (try? directory.list()) ?? [] where name.bytes.suffix(8) == Array(".desktop".utf8)[...] {
@@ -58,23 +59,23 @@ struct DesktopLists {
         }
     }
 
-    /// The path of a file that KDE notes by its path or URI; nil for other URIs.
+    /// The path of a file that KDE records by its path or URI; nil for other URIs.
     private func path(ofResource resource: [UInt8]) -> [UInt8]? {
         resource.first == UInt8(ascii: "/") ? resource : localPath(ofURI: resource, home: home)
     }
 
-    // MARK: What was used in which activity
+    // MARK: Activities
 
-    /// Removes what Plasma's activity manager has noted of files and folders: those that any program of KDE's opened,
-    /// and those in the list of recent files.
+    /// Removes the records of Plasma's activity manager about files and folders: those that KDE's programs opened, and
+    /// those in the list of recent files.
     func removeActivities(of isGone: (_ file: [UInt8]) -> Bool) {
         let directory = data + "/kactivitymanagerd/resources/"
-        // Copies that it makes when it starts come after what they are made from.
+        // The copies that it makes at its start come after their originals.
         for name in ["database", "working-backup/database", "test-backup/database"] {
             let database = realPath(directory + name)
             guard isOwnFile(database), let answer = ask(["activities", database]) else { continue }
             let gone = answer.split(separator: 0).map { Array($0) }.filter { resource in
-                // URIs of searches contain others.
+                // URIs of searches contain other URIs.
                 path(ofResource: resource).map(isGone)
                     ?? fileURIs(in: resource[...], home: home).contains(where: isGone)
             }
@@ -82,13 +83,14 @@ struct DesktopLists {
         }
     }
 
-    /// For the environment of a program that asks others.
+    /// The environment of a program that uses the message bus.
     private var bus: [String] { busAddress.map { ["DBUS_SESSION_BUS_ADDRESS=\($0)"] } ?? [] }
 
-    // MARK: How folders are shown
+    // MARK: Display of folders
 
-    /// Has gvfs forget what it keeps of `directory`, where the mount is, and of all below: Nautilus, Nemo and Caja keep
-    /// there how each folder is shown. Without a message bus it stays: gvfs alone may write those files.
+    /// Has gvfs forget its metadata of `directory`, the mount point, and of everything below: Nautilus, Nemo and Caja
+    /// keep there how each folder is displayed. Without a message bus the metadata stays: only gvfs may write those
+    /// files.
     func removeMetadata(of directory: String) {
         guard busAddress != nil else { return }
         let place = realPath(directory)
@@ -108,7 +110,7 @@ struct DesktopLists {
         }
     }
 
-    /// Whether a tree, or its journal, has the last component of a path. Without it nobody need be asked.
+    /// Whether a tree, or its journal, contains the last component of a path. If not, gvfs need not be asked.
     private func knows(_ tree: String, _ path: String) -> Bool {
         let wanted = Array(lastComponent(path).utf8)
         let directory = HostPath(tree).parent
@@ -124,7 +126,7 @@ struct DesktopLists {
 
     // MARK: The program that uses GLib
 
-    /// Runs it to its end and returns what it printed; nil where it fails.
+    /// Runs it to its end. Returns its output, or nil if it fails.
     private func ask(_ words: [String], _ items: [[UInt8]] = [], environment: [String] = []) -> [UInt8]? {
         guard let input = try? makePipe() else { return nil }
         guard let output = try? makePipe() else {
@@ -151,7 +153,7 @@ struct DesktopLists {
     private static let answerBytesMax = 64 << 20
 }
 
-/// Writes all of it, unless nobody reads on.
+/// Writes all bytes, unless the reader goes away.
 func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
     bytes.withUnsafeBytes { all in
         var rest = all[...]

@@ -1,22 +1,22 @@
 import Glibc
 import LinuxIO
 
-/// Takes what desktop programs kept of a mount's photos outside of it away: soon after mounting what a mount before
-/// left, because its process was killed or the power went, and at unmounting what was added since.
+/// Removes the traces that desktop programs kept, outside a mount, of its photos: soon after mounting those that an
+/// earlier mount left, because its process was killed or the power went, and at unmounting those added since.
 ///
-/// Each is done by a process of its own, this program executed anew, which holds no key while it reads files that any
-/// program may have written, and which as root becomes the user. Its command line is
-/// `obscura --sweep USER SECONDS DIR`, the seconds of 1970 or `-` for everything. It prints the digests of thumbnails
-/// that do not say what they are of, 16 bytes each: only the library knows whether they are of its paths.
+/// Each sweep is done by a process of its own, this program executed anew. It holds no key while it reads files that
+/// any program may have written, and as root it becomes the user. Its command line is `obscura --sweep USER SECONDS
+/// DIR`, with seconds since 1970, or `-` for everything. It prints the digests of thumbnails without a URI, 16 bytes
+/// each: only the library knows whether they are of its paths.
 struct DesktopSweep: Equatable {
     /// The private first word of the command line.
     static let word = "--sweep"
     static let digestBytes = 16
 
     var user: uid_t
-    /// Nil: also what is older.
+    /// In seconds since 1970. Nil: older traces, too.
     var since: Int?
-    /// From the root, as the user named it.
+    /// An absolute path, as the user named it.
     var directory: String
 
     init(user: uid_t, since: Int?, directory: String) {
@@ -25,7 +25,7 @@ struct DesktopSweep: Equatable {
         self.directory = directory
     }
 
-    /// From the command line that `commandLine` makes, without the program's name.
+    /// Parses a command line made by `commandLine`, without the program's name.
     init(_ words: [String]) throws(Failure) {
         guard words.count == 4, let user = uid_t(words[1]) else {
             throw Failure(.usage, Self.word, "not for users: obscura mount runs it")
@@ -37,7 +37,7 @@ struct DesktopSweep: Equatable {
         ["obscura", Self.word, String(user), since.map { String($0) } ?? "-", directory]
     }
 
-    /// Starts the process; what it prints comes out of `output`. Nil where that cannot be: a mount is no worse for it.
+    /// Starts the process, whose output comes from `output`. Nil if that fails: the mount works without it.
     func start() -> (process: pid_t, output: Int32)? {
         guard let digests = try? makePipe() else { return nil }
         defer { close(digests.write) }
@@ -59,9 +59,9 @@ struct DesktopSweep: Equatable {
         return (process, digests.read)
     }
 
-    /// What the process does.
+    /// Body of the process.
     func run() throws(Failure) {
-        // Nobody waits for what is old.
+        // Nobody waits for a sweep of old traces.
         if since == nil { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19) }
         let owner = DesktopUser(user)
         let (cache, data) = (owner.cacheDirectory, owner.dataDirectory)
@@ -74,7 +74,7 @@ struct DesktopSweep: Equatable {
                 .removeEntries(changedSince: since) { gone.contains($0) }
             tell(nameless)
         }
-        // The mount is told that there are no more.
+        // Tells the mount that no more digests follow.
         close(STDOUT_FILENO)
         if let data, let lists {
             var gone = PathsBelow(directory, near: data)

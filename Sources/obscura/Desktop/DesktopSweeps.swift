@@ -10,7 +10,7 @@ final class DesktopSweeps: Sendable {
     private let directory: String
     /// False with sweep=off.
     private let isWanted: Bool
-    /// A second early: the clock of files is coarser than this one.
+    /// One second early: the clock of files is coarser than this one.
     private let begun = time(nil) - 1
     private let wasLive = Atomic<Bool>(false)
     private let isOver = Atomic<Bool>(false)
@@ -18,16 +18,16 @@ final class DesktopSweeps: Sendable {
 
     private let lock = Lock()
     private let changed = Condition()
-    // All under `lock`.
+    // `lock` guards the following.
     /// The first sweep's process, until it has been waited for.
     nonisolated(unsafe) private var early: pid_t?
     nonisolated(unsafe) private var isSweepingOld = false
     /// The process of the sweep at the end.
     nonisolated(unsafe) private var late: pid_t?
 
-    /// What the sweep at the end may take that the vault waits for, in milliseconds.
+    /// How long the vault may wait for the digests of the last sweep, in milliseconds.
     private static let digestMilliseconds: Int64 = 10_000
-    /// All together before the machine sleeps (logind waits 5 s): the next mount does the rest.
+    /// For everything before the machine sleeps (logind waits 5 s). The next mount does the rest.
     private static let sleepMilliseconds: Int64 = 1500
 
     init(_ daemon: Daemon) {
@@ -36,9 +36,9 @@ final class DesktopSweeps: Sendable {
         isWanted = daemon.words.sweeps
     }
 
-    // MARK: What an earlier mount left
+    // MARK: Traces of an earlier mount
 
-    /// To be called when the mount is live.
+    /// Call this when the mount is live.
     func sweepOld(_ library: Library) {
         wasLive.store(true, ordering: .relaxed)
         guard isWanted else { return }
@@ -74,7 +74,7 @@ final class DesktopSweeps: Sendable {
         }
     }
 
-    /// What it has not done the next mount's will.
+    /// Ends the first sweep. The next mount does the rest.
     private func endOldSweep() {
         isOver.store(true, ordering: .relaxed)
         lock.withLock {
@@ -83,16 +83,16 @@ final class DesktopSweeps: Sendable {
         }
     }
 
-    // MARK: What was added since
+    // MARK: Traces of this mount
 
-    /// To be called when the mount is gone and the library still open: moves what was deleted into the vault's trash,
-    /// and asks the library of what else it knows alone.
+    /// Call this when the mount is gone and the library still open. Moves deleted files into the vault's trash, and
+    /// removes thumbnails that only the library can identify.
     ///
-    /// - Parameter end: why the mount is gone; nil where that went wrong.
+    /// - Parameter end: why the mount ended; nil after an error.
     func sweepNew(_ library: Library, _ end: MountEnd?) {
         endOldSweep()
         guard isWanted, wasLive.load(ordering: .relaxed) else { return }
-        // What was written before is not to wait for what is moved.
+        // Earlier writes must not wait for the moved files.
         try? library.settle()
         let started = DesktopSweep(user: user.id, since: begun, directory: directory).start()
         late = started?.process
@@ -102,7 +102,7 @@ final class DesktopSweeps: Sendable {
             let limit = isBrief ? now + Self.sleepMilliseconds : .max
             let trash = TrashReturn(user: user, directory: directory)
             trash.returnNew(to: library, since: begun) { MonotonicClock.milliseconds >= limit }
-            // The mount was too short for it.
+            // The mount was too short to finish that.
             if !isOldTrashDone.load(ordering: .relaxed) {
                 trash.returnOld(to: library, before: begun) { MonotonicClock.milliseconds >= limit }
             }
@@ -113,7 +113,7 @@ final class DesktopSweeps: Sendable {
         removeNameless(readDigests(started.output, until: limit), library) { false }
     }
 
-    /// To be called when the vault is free again and this process holds no key any more; returns when all was swept.
+    /// Call this when the vault is free again and this process no longer holds a key. Returns when the sweep has ended.
     func finish() {
         endOldSweep()
         if let late { _ = waitForEnd(of: late) }
@@ -122,9 +122,9 @@ final class DesktopSweeps: Sendable {
         if left > 0 { logLine("\(directory): \(TrashReturn.leftLine(left))") }
     }
 
-    // MARK: Thumbnails that do not say what they are of
+    // MARK: Thumbnails without a URI
 
-    /// Closes `output`.
+    /// Reads until the end or `limit`, and closes `output`.
     private func readDigests(_ output: Int32, until limit: Int64) -> Set<[UInt8]> {
         defer { close(output) }
         var bytes: [UInt8] = []

@@ -3,11 +3,11 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// The user whose desktop keeps traces of a mount: the one who mounted it; where root mounts with uid=, that one.
+/// The user whose desktop keeps traces of a mount: the one who mounted it, or that of uid= if root mounts.
 struct DesktopUser: Equatable, Sendable {
     let id: uid_t
     let group: gid_t
-    /// From the system's list of users; nil where it has none.
+    /// From the system's list of users; nil if it has none.
     private let home: String?
 
     init(_ id: uid_t) {
@@ -26,7 +26,7 @@ struct DesktopUser: Equatable, Sendable {
     var configDirectory: String? { directory("XDG_CONFIG_HOME", below: "/.config") }
     var dataDirectory: String? { directory("XDG_DATA_HOME", below: "/.local/share") }
 
-    /// The message bus of the user's session; nil where there is none.
+    /// The message bus of the user's session; nil if there is none.
     var busAddress: String? {
         if !isOther, let address = getenv("DBUS_SESSION_BUS_ADDRESS") { return String(cString: address) }
         let runtime = isOther ? nil : Self.rooted(getenv("XDG_RUNTIME_DIR"))
@@ -36,7 +36,7 @@ struct DesktopUser: Equatable, Sendable {
 
     var homeDirectory: String? { isOther ? home : Self.rooted(getenv("HOME")) ?? home }
 
-    /// By the environment, unless that is another's; nil for a user without a home.
+    /// From the environment, unless that is another user's; nil for a user without a home.
     private func directory(_ variable: String, below path: String) -> String? {
         if isOther { return home.map { $0 + path } }
         return Self.rooted(getenv(variable)) ?? homeDirectory.map { $0 + path }
@@ -46,7 +46,7 @@ struct DesktopUser: Equatable, Sendable {
         text.map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// Gives this process the rights of the user, for good.
+    /// Gives this process the rights of the user, permanently.
     func become() throws(Failure) {
         guard isOther else { return }
         guard home != nil, setgroups(0, nil) == 0, setgid(group) == 0, setuid(id) == 0 else {
@@ -54,9 +54,9 @@ struct DesktopUser: Equatable, Sendable {
         }
     }
 
-    /// Runs `body` on this thread with the user's rights to files; nil where those cannot be had.
+    /// Runs `body` on this thread with the user's rights to files; nil if it cannot get them.
     ///
-    /// Groups of root's stay: who reads a file checks its owner.
+    /// Root's groups stay, so the caller checks the owner of a file that it reads.
     func acting<R>(_ body: () -> R) -> R? {
         guard isOther else { return body() }
         defer { _ = obscura_act_as(geteuid(), getegid()) }
@@ -64,6 +64,6 @@ struct DesktopUser: Equatable, Sendable {
         return body()
     }
 
-    /// Whether a file may be taken for the user's own.
+    /// Whether a file may count as the user's own.
     func owns(_ status: stat) -> Bool { !isOther || status.st_uid == id }
 }

@@ -2,12 +2,12 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// A trash of the user outside the vault (freedesktop trash specification 1.0). All of it is to be used with the
-/// user's rights.
+/// A trash of the user outside the vault (freedesktop trash specification 1.0). All access must be with the user's
+/// rights.
 struct OutsideTrash {
-    /// Has `files` and `info` in it.
+    /// Contains `files` and `info`.
     let directory: HostPath
-    /// Where its filesystem is mounted, which relative paths begin at; nil for the home's, which has none.
+    /// The mount point of its filesystem, where relative paths begin; nil for the home trash, which has none.
     let top: HostPath?
     let user: DesktopUser
 
@@ -17,9 +17,9 @@ struct OutsideTrash {
     var files: HostPath { directory.appending("files") }
     private var infos: HostPath { directory.appending("info") }
 
-    /// The home's, and those on every filesystem of this machine.
+    /// The home trash, and those on every local filesystem of this machine.
     ///
-    /// - Parameter place: where the vault is, or was, mounted: a real path.
+    /// - Parameter place: where the vault is, or was, mounted: a resolved path.
     static func all(
         of user: DesktopUser, besides place: String, mounts: [MountEntry] = mountTable()
     ) -> [OutsideTrash] {
@@ -29,7 +29,7 @@ struct OutsideTrash {
         }
         for mount in mounts where mount.isLocal && !isInside(mount.directory, place) {
             let top = HostPath(mount.directory)
-            // One for all users must be as the specification wants it: others may write there.
+            // A trash for all users must conform to the specification: others may write there.
             let shared = top.appending(".Trash")
             if let status = try? shared.status(), status.isDirectory, status.st_mode & S_ISVTX != 0 {
                 found.append(
@@ -42,7 +42,7 @@ struct OutsideTrash {
     }
 
     private var isThere: Bool {
-        // The home's may be a link to another disk.
+        // The home trash may be a link to another disk.
         guard top != nil else { return access(infos) }
         guard let status = try? directory.status() else { return false }
         return status.isDirectory && status.st_uid == user.id
@@ -50,9 +50,9 @@ struct OutsideTrash {
 
     private func access(_ path: HostPath) -> Bool { path.withCString { Glibc.access($0, R_OK | X_OK) } == 0 }
 
-    /// What lies in it.
+    /// Its entries.
     ///
-    /// - Parameter changed: when it came, in seconds of 1970.
+    /// - Parameter changed: when they arrived, in seconds since 1970.
     func entries(changed: Range<Int>) -> [TrashEntry] {
         let names = (try? infos.list()) ?? []
         return names.compactMap { name in
@@ -82,17 +82,17 @@ struct OutsideTrash {
         return (readAll(file, countMax: Self.textBytesMax), status)
     }
 
-    /// Removes entries, and what the trash remembers of their sizes.
+    /// Removes entries, and their lines in `directorysizes`.
     func remove(_ names: [Name]) {
         for name in names {
-            // Without its information a file would stay for ever.
+            // Without its information file, the rest would stay for ever.
             guard removeAll(files.appending(name)) else { continue }
             _ = infos.appending(Name(name.bytes + TrashInfoText.suffix)).withCString { unlink($0) }
         }
         forgetSizes(of: Set(names))
     }
 
-    /// `directorysizes` names directories that were deleted, a line each: size, time, name.
+    /// `directorysizes` has a line for each deleted directory: size, time, name.
     private func forgetSizes(of names: Set<Name>) {
         let path = directory.appending("directorysizes")
         guard let (bytes, status) = read(path) else { return }
@@ -108,20 +108,20 @@ struct OutsideTrash {
     }
 }
 
-/// Something in a trash outside the vault.
+/// An entry of a trash outside the vault.
 struct TrashEntry {
     let trash: OutsideTrash
     /// In `files`.
     let name: Name
     let info: TrashInfoText
-    /// Where it was deleted from, from the root of the machine.
+    /// Its path before it was deleted, from the root of the machine.
     let path: [UInt8]
 
     var file: HostPath { trash.files.appending(name) }
 }
 
 extension MountEntry {
-    /// Whether this machine alone answers for the filesystem, and at once: no server, and no program.
+    /// Whether this machine's kernel alone serves the filesystem, at once: no server, and no program.
     var isLocal: Bool {
         if !device.hasPrefix("0:") { return type != "fuse" && !type.hasPrefix("fuse.") }
         return ["btrfs", "bcachefs", "overlay", "tmpfs", "ubifs", "zfs"].contains(type)

@@ -1,21 +1,21 @@
 import Glibc
 import LinuxIO
 
-/// Tells whether paths lead into a directory, also where they lead there through symbolic links, as `~/Pictures` may.
+/// Tells whether paths lead into a directory, also through symbolic links, as `~/Pictures` may.
 struct PathsBelow {
     private let directories: [[UInt8]]
     private let barriers: Set<[UInt8]>
-    /// What the directories met are links to; empty for those that are none.
+    /// Link targets of the directories met so far; empty for a directory that is not a link.
     private var targets: [[UInt8]: [UInt8]] = [:]
 
-    /// As the kernel's own limit.
+    /// The kernel's own limit.
     private static let linksMax = 40
     private static let up = Array("..".utf8)
 
     /// - Parameters:
-    ///   - directory: what is looked for, by any of its names. It need not exist.
+    ///   - directory: the directory to find, by any of its names. It need not exist.
     ///   - near: a path whose filesystems answer.
-    ///   - mounts: every mount point. Links are followed on filesystems that hold `directory` or `near` alone: any
+    ///   - mounts: every mount point. Links are followed only on filesystems that hold `directory` or `near`: any
     ///     other may be a server that does not answer.
     init(_ directory: String, near: String, mounts: [String] = mountTable().map(\.directory)) {
         let places = [absolutePath(directory), realPath(directory)]
@@ -25,11 +25,11 @@ struct PathsBelow {
             mounts.filter { mount in !answering.contains { isInside($0, mount) } }.map { Array($0.utf8) })
     }
 
-    /// Whether `path`, from the root, is the directory or below it.
+    /// Whether the absolute `path` is the directory or below it.
     mutating func contains(_ path: [UInt8]) -> Bool { remainder(of: path) != nil }
 
-    /// What of `path`, from the root, leads on from the directory, without a slash in front: nothing for the
-    /// directory itself, nil for what is not below it.
+    /// The rest of the absolute `path` below the directory, without a leading slash; empty for the directory itself,
+    /// nil for a path that is not below it.
     mutating func remainder(of path: [UInt8]) -> [UInt8]? {
         var rest = Array(Self.components(path).reversed())
         var here: [[UInt8]] = []
@@ -64,7 +64,7 @@ struct PathsBelow {
         return found.map { Array(place.dropFirst($0.count)) }
     }
 
-    /// What is a link to what; nothing for what is none or does not exist. Directories are remembered.
+    /// The target of a link; empty if it is not a link or does not exist. Cached for directories.
     private mutating func target(of place: [UInt8], isLast: Bool) -> [UInt8] {
         if let known = targets[place] { return known }
         let target: [UInt8]

@@ -4,23 +4,24 @@ import LinuxIO
 import PhotoImaging
 import PhotoLibrary
 
-/// What a user's file managers keep of all that they have shown, in clear: `thumbnails` in the user's cache directory.
+/// The thumbnails that a user's file managers keep, in clear, of every file they have shown: `thumbnails` in the user's
+/// cache directory.
 ///
-/// In it are `normal`, `large` and other sizes, each with a PNG for every file, and `fail/PROGRAM` with one for every
+/// It contains `normal`, `large` and other sizes, each with a PNG for every file, and `fail/PROGRAM` with one for every
 /// file that could not be shown (Thumbnail Managing Standard 0.9).
 struct ThumbnailCache {
-    /// It may be a symbolic link; below it none is followed.
+    /// May be a symbolic link; below it none is followed.
     let path: String
-    /// Whose files may be removed.
+    /// The user whose files may be removed.
     let owner: uid_t
 
     /// Directories in directories: `fail/PROGRAM`.
     private static let depthMax = 2
 
-    /// Removes the entries that say they are of a file that `isGone` names by its path. Returns the digests that others
-    /// have for a name because they do not say what they are of.
+    /// Removes the entries whose URI or path is of a file for which `isGone` is true. Returns the digests in the names
+    /// of entries that have neither.
     ///
-    /// - Parameter since: seconds of 1970; what was last changed before is not looked at. Nil: everything is.
+    /// - Parameter since: in seconds since 1970; entries last changed before are skipped. Nil: none is.
     @discardableResult
     func removeEntries(
         changedSince since: Int?, of isGone: (_ file: [UInt8]) -> Bool
@@ -43,7 +44,7 @@ struct ThumbnailCache {
         return nameless
     }
 
-    /// Removes the entries with one of these digests for a name.
+    /// Removes the entries that have one of these digests as their name.
     func removeEntries(named digests: Set<[UInt8]>) {
         visit { found in
             if let digest = found.digest, digests.contains(digest) { found.remove() }
@@ -56,7 +57,7 @@ struct ThumbnailCache {
         let directory: Int32
         let status: stat
 
-        /// That its name tells; nil where it is none.
+        /// The digest in its name; nil if there is none.
         var digest: [UInt8]? {
             repositoryDigest(named: Array(UnsafeRawBufferPointer(start: name, count: strlen(name))))
         }
@@ -101,14 +102,14 @@ struct ThumbnailCache {
     }
 }
 
-/// A file of the cache, open. Only its beginning is read, as far as the readers of pictures go.
+/// An open file of the cache. Only its beginning is read, as far as the format readers go.
 private final class CacheEntry: ByteSource {
     let byteCount: UInt64
     private let descriptor: Int32
 
     init?(_ name: UnsafePointer<CChar>, in directory: Int32, _ status: stat) {
         byteCount = status.byteCount
-        // Replaced in between by a FIFO, it must not let us wait.
+        // If a FIFO has replaced it meanwhile, opening must not block.
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | obscura_no_access_time
         descriptor = obscura_openat(directory, name, flags, 0)
         if descriptor < 0 { return nil }
@@ -120,13 +121,13 @@ private final class CacheEntry: ByteSource {
         pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
     }
 
-    /// The URI of the file it says it is of.
+    /// The URI of the thumbnail's original, as the entry gives it.
     var uri: [UInt8]? { thumbnailURI(in: self) }
 }
 
-/// The path that a `file:` URI of this machine means (RFC 8089), percent signs decoded; nil for any other.
+/// The path of a `file:` URI of this machine (RFC 8089), percent-decoded; nil for any other URI.
 ///
-/// - Parameter hosts: names of this machine beside none and `localhost`.
+/// - Parameter hosts: names of this machine, in addition to none and `localhost`.
 func localPath(ofURI uri: [UInt8], hosts: [[UInt8]] = thisHost) -> [UInt8]? {
     let scheme = Array("file:".utf8)
     guard uri.count > scheme.count, uri.prefix(scheme.count).map({ $0 | 0x20 }) == scheme.map({ $0 | 0x20 })
@@ -141,7 +142,7 @@ func localPath(ofURI uri: [UInt8], hosts: [[UInt8]] = thisHost) -> [UInt8]? {
     return percentDecoded(rest)
 }
 
-/// As `localPath(ofURI:hosts:)`, of a URI that may begin with `$HOME` in place of the home directory, as KDE writes it.
+/// As `localPath(ofURI:hosts:)`, for a URI that may begin with `$HOME` instead of the home directory, as KDE writes it.
 func localPath(ofURI uri: [UInt8], home: String?) -> [UInt8]? {
     guard let home else { return localPath(ofURI: uri) }
     for scheme in ["file:", "file://"] where uri.starts(with: (scheme + "$HOME").utf8) {

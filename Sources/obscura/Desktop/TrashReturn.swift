@@ -2,22 +2,22 @@ import Glibc
 import LinuxIO
 import PhotoLibrary
 
-/// Moves what was deleted in a mount, but put in clear into a trash outside it, into the vault's own trash.
+/// Moves files that were deleted in a mount, but put in clear into a trash outside it, into the vault's own trash.
 ///
-/// Dolphin does so: for it a mount point in the home directory has no trash of its own. What is outside is removed
-/// when what is inside is on the disk; whatever goes wrong, it stays outside.
+/// Dolphin does so, because for it a mount point in the home directory has no trash of its own. The copy outside is
+/// removed when the one inside is on disk; after any failure it stays.
 struct TrashReturn {
     let user: DesktopUser
     /// Where the vault is, or was, mounted, as the user named it.
     let directory: String
 
-    /// How many files of a directory are looked at for a photo of the space.
-    private static let looksMax = 16
+    /// Maximum number of files of an entry that are compared with photos of the space.
+    private static let classificationsMax = 16
 
-    /// Something that was deleted below the mount.
+    /// An entry that was deleted below the mount.
     private struct Deleted {
         var entry: TrashEntry
-        /// From the root of the mount.
+        /// Relative to the root of the mount.
         var path: [UInt8]
     }
 
@@ -35,10 +35,10 @@ struct TrashReturn {
         return found ?? []
     }
 
-    /// How many entries outside were deleted below the mount.
+    /// Number of entries outside that were deleted below the mount.
     func count() -> Int { deleted(changed: Int.min..<Int.max).count }
 
-    /// What to tell of so many.
+    /// The message about that many remaining files.
     static func leftLine(_ count: Int) -> String {
         count == 1
             ? "1 deleted file is unencrypted in the desktop's trash: the vault is full, or has no record of it: "
@@ -47,17 +47,17 @@ struct TrashReturn {
                 + "them: restore or delete them there"
     }
 
-    /// Moves what was deleted in this session.
+    /// Moves the files that were deleted in this session.
     ///
-    /// - Parameter since: when it began, in seconds of 1970.
+    /// - Parameter since: start of the session, in seconds since 1970.
     func returnNew(to library: Library, since: Int, unless isStopped: () -> Bool) {
         move(deleted(changed: since..<Int.max), to: library, unless: isStopped) { _, _ in true }
     }
 
-    /// Moves what an earlier session left, because it was killed or there was no room. It may have been of another
-    /// space, or of an ordinary directory: only what this space knows is taken.
+    /// Moves files that an earlier session left, because it was killed or there was no room. That session may have been
+    /// of another space, or the directory an ordinary one: only files that this space knows are taken.
     ///
-    /// - Parameter before: when this session began, in seconds of 1970.
+    /// - Parameter before: start of this session, in seconds since 1970.
     func returnOld(to library: Library, before: Int, unless isStopped: () -> Bool) {
         move(deleted(changed: Int.min..<before), to: library, unless: isStopped) {
             isKnown($0, $1, to: library)
@@ -84,14 +84,14 @@ struct TrashReturn {
         }
     }
 
-    /// Whether all of it is inside.
+    /// Moves one entry. Returns true if all of it is inside.
     private func take(_ deleted: Deleted, _ intake: TrashIntake, _ isStopped: () -> Bool) -> Bool {
         let file = deleted.entry.file
         let found = user.acting { () -> Result<stat, Errno> in
             do throws(Errno) { return .success(try file.status()) } catch { return .failure(error) }
         }
         guard case .success(let status) = found else {
-            // Information about nothing names a path all the same.
+            // The information names a path even if its file is missing, so it is removed.
             if case .failure(.noEntry) = found { return true }
             return false
         }
@@ -108,7 +108,7 @@ struct TrashReturn {
         }
     }
 
-    /// False where it cannot be read, or is nothing that a vault keeps.
+    /// Copies a tree. Returns false if it cannot be read, or is of a kind that a vault does not keep.
     private func copy(
         _ path: HostPath, _ status: stat, to directory: UInt64, _ intake: TrashIntake, _ isStopped: () -> Bool
     ) throws(FileError) -> Bool {
@@ -154,12 +154,12 @@ struct TrashReturn {
         return source
     }
 
-    /// Nil where it fails.
+    /// Nil on failure.
     private func onHost<R>(_ body: () throws(Errno) -> R) -> R? {
         user.acting { try? body() }.flatMap { $0 }
     }
 
-    // MARK: What an earlier session left
+    // MARK: Entries of an earlier session
 
     private func isKnown(_ deleted: Deleted, _ intake: TrashIntake, to library: Library) -> Bool {
         let names = deleted.path.split(separator: UInt8(ascii: "/")).map { Name(Array($0)) }
@@ -168,7 +168,7 @@ struct TrashReturn {
         {
             return true
         }
-        var looks = Self.looksMax
+        var looks = Self.classificationsMax
         if holdsPhoto(of: deleted.entry.file, library, &looks) { return true }
         // Removing a photo from moments put it into the vault's own trash.
         guard let source = open(deleted.entry.file) else { return false }
@@ -179,7 +179,7 @@ struct TrashReturn {
         ((try? library.album(path, makes: false)) ?? nil) != nil
     }
 
-    /// Whether a file, or one of the first of a directory, has the bytes of a photo of this space.
+    /// Whether a file, or one of the first in a directory, has the bytes of a photo of this space.
     private func holdsPhoto(of path: HostPath, _ library: Library, _ looks: inout Int) -> Bool {
         guard looks > 0, let status = onHost({ () throws(Errno) in try path.status() }) else { return false }
         if status.isDirectory {

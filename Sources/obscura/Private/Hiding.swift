@@ -2,27 +2,28 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// What a private session does not show of the machine, and what it shows in its place.
+/// Hides parts of the machine from a private session, and shows other things in their place.
 ///
-/// Empty directories in memory lie over the places where programs leave traces. What file managers need to start is
-/// bound into them from the real ones, read-only; the vault as it is.
+/// Empty directories in memory cover the places where programs leave traces. The files that file managers need to start
+/// are bound into them from the real ones, read-only; the vault is bound as it is.
 struct Hiding {
-    /// Real paths.
+    /// Resolved paths.
     let home: String
     let vault: String
-    /// XDG_RUNTIME_DIR inside.
+    /// XDG_RUNTIME_DIR in the session.
     let runtime: String
 
     var photos: String { home + "/Photos" }
 
-    /// Where any program may write, beside the home directory, with the mode each has. Those that are missing stay so.
+    /// Directories, besides the home directory, that any program may write to, with their modes. Missing ones stay
+    /// missing.
     private static let directories: [(path: String, mode: String)] = [
         ("/tmp", "1777"), ("/var/tmp", "1777"), ("/dev/shm", "1777"), ("/run/user", "0755"),
-        // The journal's sockets: what a program logs inside goes nowhere.
+        // The journal's sockets: messages that a program logs inside go nowhere.
         ("/run/systemd/journal", "0755"),
     ]
 
-    /// Below the home directory, with what file managers show themselves by: read-only.
+    /// Below the home directory: the settings of file managers' appearance, shown read-only.
     private static let kept = [
         ".config/gtk-2.0", ".config/gtk-3.0", ".config/gtk-4.0", ".config/fontconfig", ".config/dconf",
         ".config/xfce4", ".config/Thunar", ".config/pcmanfm", ".config/libfm", ".config/kdeglobals",
@@ -32,7 +33,7 @@ struct Hiding {
         ".local/share/applications", ".Xauthority",
     ]
 
-    /// Something that lies at `path` inside too, though what is around it is hidden.
+    /// A file or directory that is at `path` in the session too, though its surroundings are hidden.
     private struct Kept {
         var path: String
         /// Opened with O_PATH before it was hidden.
@@ -58,7 +59,7 @@ struct Hiding {
         let kept = keep(below: hidden.map(\.path))
         defer { for item in kept { close(item.descriptor) } }
         for (path, mode) in hidden {
-            // The home directory may lie below one that is hidden by now.
+            // The home directory may lie below a directory that is hidden by now.
             try makeDirectories(path)
             try cover(path, mode: mode)
         }
@@ -69,7 +70,7 @@ struct Hiding {
         try makeDirectories(photos)
     }
 
-    /// Opens what is to be shown of what lies below `hidden`.
+    /// Opens the paths below `hidden` that are to be shown.
     private func keep(below hidden: [String]) -> [Kept] {
         let program = "/" + realPath("/proc/self/exe").split(separator: "/").dropLast().joined(separator: "/")
         var paths = Self.kept.map { home + "/" + $0 } + ["/tmp/.X11-unix", program]
@@ -84,7 +85,7 @@ struct Hiding {
         }
     }
 
-    /// The compositor's socket; nil where there is none.
+    /// The compositor's socket; nil if there is none.
     private var waylandSocket: String? {
         guard let name = variable("WAYLAND_DISPLAY") else { return nil }
         if name.hasPrefix("/") { return name }
@@ -93,7 +94,7 @@ struct Hiding {
 
     private func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// mkdir(2) for each directory of a path that is missing, for this user alone.
+    /// Makes each missing directory of a path, for this user only.
     private func makeDirectories(_ path: String) throws(Failure) {
         var parent = ""
         for name in path.split(separator: "/") {
@@ -104,7 +105,8 @@ struct Hiding {
         }
     }
 
-    /// An empty directory in memory; where that is permitted (root, Linux 6.4) in memory that is never swapped out.
+    /// Covers a directory by an empty one in memory. Where that is permitted (root, Linux 6.4) the memory is never
+    /// swapped out.
     private func cover(_ path: String, mode: String) throws(Failure) {
         let flags = UInt(MS_NOSUID | MS_NODEV)
         if mount("tmpfs", path, "tmpfs", flags, "mode=\(mode),noswap") == 0 { return }
@@ -131,7 +133,7 @@ struct Hiding {
     }
 
     private func makeReadOnly(_ path: String) throws(Failure) {
-        // Flags that the mount has already may not be taken away. statvfs(3) gives those of mount(2) their values.
+        // Flags that the mount already has may not be removed. statvfs(3) reports them with the values of mount(2).
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { throw Failure(path, "looking at it", .last) }
         let restrictions = UInt(MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
@@ -141,7 +143,7 @@ struct Hiding {
         }
     }
 
-    /// Where the system's log is a socket of its own, and not a link into the journal, nobody listens inside.
+    /// Covers the system log's socket if it is not a link into the journal: nobody listens inside.
     private func silenceLog() throws(Failure) {
         var status = stat()
         guard lstat("/dev/log", &status) == 0, status.type == mode_t(S_IFSOCK) else { return }

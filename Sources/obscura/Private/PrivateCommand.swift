@@ -4,13 +4,13 @@ import LinuxIO
 import VaultCrypto
 import VaultStore
 
-/// Runs a command, or a shell, in a session of its own that has the space at `Photos` in an empty home directory.
-/// Returns the exit status: the command's.
+/// Runs a command, or a shell, in a session of its own, with the space at `Photos` in an empty home directory. Returns
+/// the command's exit status.
 ///
-/// Three processes. This one enters namespaces of users and mounts while it holds no secret, asks for the password,
-/// hides what is to be hidden, and waits. The daemon, as for any mount, is in the same namespaces. The session's first
-/// process (`runPrivateSession`) is process 1 of a namespace of processes with all that COMMAND starts: when it ends
-/// the kernel has ended them all, and only then the space is unmounted, with nobody left to use it.
+/// There are three processes. This one enters user and mount namespaces while it holds no secret, asks for the
+/// password, hides parts of the machine, and waits. The daemon, as for any mount, is in the same namespaces. The
+/// session's first process (`runPrivateSession`) is process 1 of a PID namespace with everything that COMMAND starts:
+/// when it ends, the kernel has ended them all. Only then is the space unmounted, with no user left.
 func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
     let vault = arguments.operands[0]
     try requireVault(vault)
@@ -20,11 +20,11 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
     let command: [String]
     let daemon: pid_t
     do {
-        // Neither password nor key is left here when this is done.
+        // Neither password nor key is left here after this block.
         let space = try unlock(vault, arguments)
         try hiding.hide()
         command = try settings.commandWords()
-        // What is swept when the mount goes is the session's, in its home directory; the user's bus is none of its.
+        // The traces to sweep at the unmount are in the session's home directory. The user's bus does not belong to it.
         for name in [
             "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
             "DBUS_SESSION_BUS_ADDRESS",
@@ -53,7 +53,7 @@ private func unlock(_ vault: String, _ arguments: Arguments) throws(Failure) -> 
     }
 }
 
-/// $HOME, else what the system says.
+/// $HOME, else the home directory in the system's list of users.
 private func homeDirectory() throws(Failure) -> String {
     let named = getenv("HOME").map { String(cString: $0) } ?? ""
     let home =
@@ -67,9 +67,9 @@ private func homeDirectory() throws(Failure) -> String {
 
 // MARK: Namespaces
 
-/// Enters namespaces of users and of mounts, in which this process may mount; root needs the second alone.
+/// Enters user and mount namespaces, in which this process may mount. Root needs only the latter.
 ///
-/// Mounts made outside later are seen inside, never the other way round.
+/// Mounts made outside later are visible inside, never the other way round.
 private func enterNamespaces() throws(Failure) {
     let (user, group) = (geteuid(), getegid())
     let isDone = user == 0 && obscura_unshare(obscura_new_mounts) == 0
@@ -82,9 +82,9 @@ private func enterNamespaces() throws(Failure) {
     guard mount(nil, "/", nil, UInt(MS_SLAVE | MS_REC), nil) == 0 else { throw namespaceFailure(.last) }
 }
 
-/// In the new namespace this user is the one it was, and there is no other.
+/// Maps this user to itself in the new namespace, where there is no other user.
 ///
-/// The files that say so are this user's only while the process may be dumped. It has no secret yet.
+/// The mapping files belong to this user only while the process may be dumped. It has no secret yet.
 private func mapSelf(_ user: uid_t, _ group: gid_t) throws(Failure) {
     guard obscura_allow_dumps() == 0 else { throw Failure("private", "naming its user", .last) }
     defer { _ = obscura_forbid_dumps() }
@@ -109,7 +109,7 @@ private func namespaceFailure(_ error: Errno) -> Failure {
 
 // MARK: Waiting
 
-/// What the command waits for: the session, and the daemon that serves it.
+/// Waits for the session, and for the daemon that serves it.
 private struct PrivateSession {
     let daemon: pid_t
     /// Where the photos are.
@@ -146,7 +146,7 @@ private struct PrivateSession {
             }
             if sessionEnd != nil && daemonEnd != nil { break }
             var signal: Int32 = 0
-            // The session first: the daemon is told when nobody uses it any more.
+            // The session first: the daemon gets its signal when nothing uses it any more.
             if sigwait(&wanted, &signal) == 0, signal != SIGCHLD, sessionEnd == nil { kill(session, SIGTERM) }
         }
         guard daemonEnd == .exited(0) else {
@@ -157,7 +157,7 @@ private struct PrivateSession {
         return sessionEnd.map(exitStatus) ?? ExitStatus.failed.rawValue
     }
 
-    /// In a namespace of processes that it is the first of. This process stays in its own.
+    /// Starts the session as the first process of a new PID namespace. This process stays in its own.
     private func start(_ command: [String], _ environment: [String]) throws(Failure) -> pid_t {
         guard obscura_unshare(obscura_new_processes) == 0 else { throw namespaceFailure(.last) }
         let streams = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].filter { fcntl($0, F_GETFD) != -1 }
@@ -177,7 +177,7 @@ private struct PrivateSession {
         return process > 0 ? (process, ProcessEnd(status: status)) : nil
     }
 
-    /// The session's programs have had the terminal; whoever runs this command from a script wants it back.
+    /// Takes the terminal back from the session's programs, for a script that runs this command.
     private func takeTerminal() {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         if terminal < 0 { return }
@@ -187,7 +187,7 @@ private struct PrivateSession {
     }
 }
 
-/// As a shell gives it.
+/// The exit status as a shell reports it.
 func exitStatus(_ end: ProcessEnd) -> Int32 {
     switch end {
     case .exited(let code): code

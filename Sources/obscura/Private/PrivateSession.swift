@@ -2,21 +2,22 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// Private first word of the command line of a session's first process: then the directory to start in, and the
-/// command.
+/// Private first word of the command line of a session's first process. The directory to start in and the command
+/// follow.
 let privateSessionWord = "--private-session"
 
-/// Signals that the first process waits for; all ask it to end, but for the first.
+/// Signals that the first process waits for. All but the first ask it to end.
 private let sessionSignals = [SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT]
-/// What programs have to end in when they are asked to.
-private let endingSeconds = 3
+/// How long programs may take to end after being asked to.
+private let endingMilliseconds: Int64 = 3000
 
-/// Process 1 of a private session: runs the command, and ends all others when that has ended. Returns its exit status.
+/// Process 1 of a private session: runs the command, and ends all other processes when it has ended. Returns its exit
+/// status.
 ///
-/// It has no key. The space is unmounted by whoever started it, once it has ended and with it, by the kernel, all of
-/// the namespace.
+/// It has no key. Its parent unmounts the space once this process has ended, and with it, by the kernel, the whole
+/// namespace.
 func runPrivateSession(_ words: [String]) throws(Failure) -> Int32 {
-    // kill(-1) means every process of the namespace, or of the user.
+    // kill(-1) means every process of the namespace; outside one, of the user.
     guard words.count >= 2, getpid() == 1 else {
         throw Failure(.usage, privateSessionWord, "not for users: obscura private runs it")
     }
@@ -25,7 +26,7 @@ func runPrivateSession(_ words: [String]) throws(Failure) -> Int32 {
     for signal in sessionSignals { sigaddset(&wanted, signal) }
     sigprocmask(SIG_BLOCK, &wanted, nil)
     _ = obscura_signal_when_orphaned(SIGTERM)
-    // Refused where parts of /proc are masked, as in some containers: then the one from outside stays.
+    // Refused where parts of /proc are masked, as in some containers: then the outer one stays.
     _ = mount("proc", "/proc", "proc", UInt(MS_NOSUID | MS_NODEV | MS_NOEXEC), nil)
     _ = obscura_hand_on_nothing()
     guard chdir(words[0]) == 0 else { throw Failure(words[0], "entering it", .last) }
@@ -52,9 +53,9 @@ func runPrivateSession(_ words: [String]) throws(Failure) -> Int32 {
     return status
 }
 
-/// Starts a message bus for this session and returns its address; nil where there is none to be had.
+/// Starts a message bus for this session and returns its address; nil if it cannot be started.
 ///
-/// What it and the services that it starts complain of is not the user's business.
+/// Its messages, and those of the services that it starts, are not shown to the user.
 private func startBus(_ environment: [String]) -> String? {
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     guard null >= 0, let address = try? makePipe() else { return nil }
@@ -70,17 +71,17 @@ private func startBus(_ environment: [String]) -> String? {
     return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
 }
 
-/// The terminal, where this process is in its foreground.
+/// The terminal, if this process is in its foreground.
 private func foregroundTerminal() -> Int32? {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     if terminal < 0 { return nil }
-    // The group is led from outside: both are 0 here.
+    // The group's leader is outside the namespace: both are 0 here.
     if tcgetpgrp(terminal) == getpgrp() { return terminal }
     close(terminal)
     return nil
 }
 
-/// Waits for the command, and meanwhile for all that have lost their parents. Asked to end, it asks the others.
+/// Waits for the command, and meanwhile reaps orphaned processes. Returns early when a signal asks this process to end.
 private func waitForCommand(_ command: pid_t, _ wanted: inout sigset_t) -> Int32 {
     while true {
         var signal: Int32 = 0
@@ -89,7 +90,7 @@ private func waitForCommand(_ command: pid_t, _ wanted: inout sigset_t) -> Int32
         var status: Int32 = 0
         while case let process = waitpid(-1, &status, WNOHANG | WUNTRACED), process > 0 {
             if status & 0xFF == 0x7F {
-                // Nobody outside could make it go on.
+                // Nobody outside could continue it.
                 if process == command { kill(-command, SIGCONT) }
             } else if process == command {
                 return exitStatus(ProcessEnd(status: status))
@@ -98,23 +99,18 @@ private func waitForCommand(_ command: pid_t, _ wanted: inout sigset_t) -> Int32
     }
 }
 
-/// Asks every other process to end and waits for them a while. The kernel kills the rest when this one has ended.
+/// Asks every other process to end and waits for `endingMilliseconds`. The kernel kills the rest when this process has
+/// ended.
 private func endOthers(_ wanted: inout sigset_t) {
     kill(-1, SIGTERM)
     kill(-1, SIGHUP)
     kill(-1, SIGCONT)
-    let deadline = monotonicSeconds() + endingSeconds
-    while monotonicSeconds() < deadline {
+    let deadline = MonotonicClock.milliseconds + endingMilliseconds
+    while MonotonicClock.milliseconds < deadline {
         var status: Int32 = 0
         while waitpid(-1, &status, WNOHANG) > 0 {}
         if errno == ECHILD { return }
         var pause = timespec(tv_sec: 0, tv_nsec: 100_000_000)
         sigtimedwait(&wanted, nil, &pause)
     }
-}
-
-private func monotonicSeconds() -> Int {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec
 }

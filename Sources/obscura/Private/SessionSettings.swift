@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 
-/// What a private session runs, and in which environment.
+/// The command of a private session, and its environment.
 struct SessionSettings {
     private let hiding: Hiding
     /// As the user gave it; empty for a shell.
@@ -12,7 +12,7 @@ struct SessionSettings {
         self.command = command
     }
 
-    /// Names of variables that would lead out of the session, or tell of it: the user's bus and session manager, and
+    /// Names of variables that would lead out of the session, or reveal it: the user's bus and session manager, and
     /// directories and files that programs write to.
     private static let dropped: Set = [
         "DBUS_SESSION_BUS_ADDRESS", "SESSION_MANAGER", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
@@ -30,9 +30,9 @@ struct SessionSettings {
             + prompt
     }
 
-    /// The command, looked for as it will be seen inside.
+    /// The command, checked as it will be found inside.
     ///
-    /// To be called when all is hidden.
+    /// Call this when everything is hidden.
     func commandWords() throws(Failure) -> [String] {
         var words = command
         if words.isEmpty {
@@ -46,14 +46,14 @@ struct SessionSettings {
         return words
     }
 
-    /// As execvp(3) finds it.
+    /// Whether execvp(3) will find it.
     private func isProgram(_ name: String) -> Bool {
         if name.contains("/") { return access(absoluteInside(name), X_OK) == 0 }
         let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
         return path.split(separator: ":").contains { access("\($0)/\(name)", X_OK) == 0 }
     }
 
-    /// The command starts among the photos.
+    /// The command starts in the directory of the photos.
     private func absoluteInside(_ path: String) -> String {
         path.hasPrefix("/") ? path : hiding.photos + "/" + path
     }

@@ -23,7 +23,7 @@ func fuzzRecords(_ bytes: UnsafeRawBufferPointer) {
         finds.contents, damagedEnds: finds.damagedEnds, lostBytesMax: 16 << 20)
     for content in contents.numbers { _ = contents.newestBytes(of: content).lostBytes }
     for run in finds.contents { precondition(run.sectors.count == run.run.sectorCount) }
-    _ = Evidence(finds.records).deadBlocks
+    _ = Evidence(finds.records).retiredBlocks
 }
 
 private func use(_ record: IdentityRecord) {

@@ -20,9 +20,9 @@ func fuzzTexts(_ bytes: UnsafeRawBufferPointer) {
     _ = ThumbnailKind(named: Array(bytes.prefix(255)))
     let name = Array(bytes.prefix(255))
     _ = (numberedName(name, 17, bytesMax: 255), repositoryDigests(of: name), md5(Array(bytes)))
-    if let file = PrintFile(bytes) {
-        let again = file.bytes
-        precondition(again.withUnsafeBytes { PrintFile($0)?.prints.count } == file.prints.count)
+    if let composition = CompositionRequest(bytes) {
+        let again = composition.bytes
+        precondition(again.withUnsafeBytes { CompositionRequest($0)?.tiles.count } == composition.tiles.count)
     }
     let words = stride(from: 0, to: bytes.count / 8 * 8, by: 8).map {
         bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self)

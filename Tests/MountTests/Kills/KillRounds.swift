@@ -78,7 +78,7 @@ final class KillRounds {
             try place.unmount()
         }
         try awaitEnd()
-        try comeBack(isDead: kind == .atWork || kind == .atRest)
+        try comeBack(isRetired: kind == .atWork || kind == .atRest)
         try judge(isExact: kind == .atRest || kind == .workers)
     }
 
@@ -148,11 +148,11 @@ final class KillRounds {
     }
 
     /// Mounts again, with a check before or after it.
-    private func comeBack(isDead: Bool) throws {
+    private func comeBack(isRetired: Bool) throws {
         let isCheckedBefore = Bool.random(using: &random)
         if isCheckedBefore { try must(["check", place.vault, "--password-stdin"]) }
         let words = try must(["mount", place.vault, place.mountPoint, "--password-stdin"])
-        if isDead && !words.contains("a dead mount was left here; it has been unmounted") {
+        if isRetired && !words.contains("a dead mount was left here; it has been unmounted") {
             throw Failure(description: "the mount says nothing of the dead one: \(words)")
         }
         if !isCheckedBefore { try must(["check", place.mountPoint]) }

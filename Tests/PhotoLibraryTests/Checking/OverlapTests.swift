@@ -26,7 +26,7 @@ import VaultFormat
         /// As with an allocator that asks nobody whether somebody has what it gives out.
         func useUnguarded(_ body: (MemoryUser) throws -> Void) throws {
             try mount { user in
-                user.library.space.isNamed = nil
+                user.library.space.isReferenced = nil
                 try body(user)
             }
         }

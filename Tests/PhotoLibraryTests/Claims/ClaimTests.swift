@@ -284,9 +284,9 @@ import VaultFormat
         let next = try taken(from: new, by: here)
         let other = there.start()
         next.beforeWrite.withLock { hook in hook = { _ in Issue.record("it writes a root") } }
-        #expect(throws: Never.self) { try next.space.lookAtClaim() }
+        #expect(throws: Never.self) { try next.space.verifyClaim() }
         try stealClaim(for: other)
-        #expect(throws: StoreError.readOnly) { try next.space.lookAtClaim() }
+        #expect(throws: StoreError.readOnly) { try next.space.verifyClaim() }
     }
 
     private func taken(from old: ComputerProcess, by computer: Computer) throws -> ComputerProcess {
@@ -341,9 +341,9 @@ import VaultFormat
         for copy in [0, 1] {
             try damage(copy: copy)
             if copy == 0 { #expect(refusal { try there.start().mount() } == .claimed) }
-            if copy == 0 { #expect(throws: Never.self) { try process.space.lookAtClaim() } }
+            if copy == 0 { #expect(throws: Never.self) { try process.space.verifyClaim() } }
         }
-        #expect(throws: StoreError.readOnly) { try process.space.lookAtClaim() }
+        #expect(throws: StoreError.readOnly) { try process.space.verifyClaim() }
     }
 
     // MARK: Two at once

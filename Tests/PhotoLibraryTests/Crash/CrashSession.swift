@@ -120,7 +120,7 @@ final class CrashSession: LibraryUser {
         seenGeneration = space.generation
         // No commit is to come in the middle of an operation, with half a tree.
         library.context.makeRoom = { _ in false }
-        library.context.awaitReuse = {}
+        library.context.waitForReusableSectors = {}
         opened = library
         try press()
         library.didGoLive()

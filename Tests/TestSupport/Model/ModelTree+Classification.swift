@@ -22,18 +22,18 @@ extension ModelTree {
         if fileableName(of: node) != nil || node.isPhoto { file(node) }
     }
 
-    func fileIfNeeded(_ node: ModelNode) {
+    func classifyIfNeeded(_ node: ModelNode) {
         if let photo = trashedPhoto(behind: node) { return restore(photo) }
         guard node.isFile, !node.isPhoto, node.original == nil, fileableName(of: node) != nil else { return }
         file(node)
     }
 
     /// Files what lies below a directory that is no working one any more.
-    func fileBelow(_ directory: ModelNode) {
+    func classifyBelow(_ directory: ModelNode) {
         var waiting = [directory]
         while let next = waiting.popLast() {
             for (_, node) in next.listed {
-                if node.isDirectory { waiting.append(node) } else { fileIfNeeded(node) }
+                if node.isDirectory { waiting.append(node) } else { classifyIfNeeded(node) }
             }
         }
     }

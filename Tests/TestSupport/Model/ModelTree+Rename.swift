@@ -32,7 +32,7 @@ extension ModelTree {
         let failed = perform(renaming)
         guard failed == 0, wasWorking else { return failed }
         let isRestored = renaming.isFromTrash && !renaming.isIntoTrash
-        if isRestored || !isInWorkingDirectory(source) { fileBelow(source) }
+        if isRestored || !isInWorkingDirectory(source) { classifyBelow(source) }
         return 0
     }
 
@@ -85,8 +85,8 @@ extension ModelTree {
         }
         add(it.from, it.row.name, second, isMember: row.isMember)
         add(it.to, it.newName, it.source, isMember: it.row.isMember)
-        for node in [it.source, second] where !node.isDirectory { fileIfNeeded(node) }
-        for directory in wereWorking where !isInWorkingDirectory(directory) { fileBelow(directory) }
+        for node in [it.source, second] where !node.isDirectory { classifyIfNeeded(node) }
+        for directory in wereWorking where !isInWorkingDirectory(directory) { classifyBelow(directory) }
         return 0
     }
 

@@ -256,7 +256,7 @@ final class ModelTree {
         }
         add(directory, name, node, isMember: node.isPhoto && source.day != nil)
         if let photo = trashedPhoto(behind: node), !isInTrash(directory) { restore(photo) }
-        if isFileable(name, in: directory) { fileIfNeeded(node) }
+        if isFileable(name, in: directory) { classifyIfNeeded(node) }
         return 0
     }
 }

@@ -24,7 +24,7 @@ import VaultFormat
     private static let keptSeeds: [UInt64] = [
         // An index by sector that says something else than its table.
         50009, 50058, 50137, 50190, 51125, 51785, 52075, 52185,
-        // Numbers whose blocks of `dead` would be those of others.
+        // Numbers whose blocks of `retired` would be those of others.
         50073, 50105, 50506,
         // Extents that lie elsewhere in their file than their row says; with counts that are wrong, too.
         50083, 50325, 51169, 51319,
@@ -40,7 +40,7 @@ import VaultFormat
         50104, 50264, 50366, 50480, 50752, 51848, 52200,
         // A segment that is punched behind its end.
         52245,
-        // Blocks of `dead` that no number has; contents of what is no file; counts of stored bytes that cannot be.
+        // Blocks of `retired` that no number has; contents of what is no file; counts of stored bytes that cannot be.
         52324, 52411, 70082, 52626, 70056, 70152,
         // Files without bytes that have the same content.
         52416, 70671,

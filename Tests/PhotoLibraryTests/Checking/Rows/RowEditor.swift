@@ -255,20 +255,34 @@ struct RowEditor {
         guard count > 0 else { return }
         let cell = Int.random(in: 0..<count, using: &random)
         let start = Int(page[8 + 2 * cell]) << 8 | Int(page[9 + 2 * cell])
-        guard start > 8, start < TreePage.usableBytes else { return }
-        var bytes = StoredBytes(page[start..<TreePage.usableBytes])
-        guard bytes.variable() != nil, page[0] == 10 || bytes.variable() != nil else { return }
-        let header = bytes.place
-        guard let length = bytes.variable(), length > 1, length < 200 else { return }
+        let usableBytes = Geometry.pageBytes - Catalogue.reservedBytesPerPage
+        guard start > 8, start < usableBytes else { return }
+        var rest = page[start..<usableBytes]
+        // The payload's length, in tables the row's number, then the header, which begins with its own length.
+        guard Self.variable(&rest) != nil, page[0] == 10 || Self.variable(&rest) != nil else { return }
+        let header = rest.startIndex
+        guard let length = Self.variable(&rest), length > 1, length < 200 else { return }
         // A type, or a byte of the values behind them.
         let place =
             random.next() % 3 == 0
             ? header + 1 + Int(random.next() % UInt64(length - 1))
             : header + Int(length) + Int(random.next() % 40)
-        guard place < TreePage.usableBytes else { return }
+        guard place < usableBytes else { return }
         let byte = UInt8(truncatingIfNeeded: random.next())
         edits.append("page \(index), cell \(cell), byte \(place): \(page[place]) becomes \(byte)")
         page[place] = byte
         page.withUnsafeBytes { space.stagePage(index, $0) }
+    }
+
+    /// SQLite's number of one to nine bytes (sqlite.org/fileformat2.html, *varint*), taken from the front of `bytes`.
+    private static func variable(_ bytes: inout ArraySlice<UInt8>) -> Int64? {
+        var value: UInt64 = 0
+        for count in 1...9 {
+            guard let byte = bytes.popFirst() else { return nil }
+            if count == 9 { return Int64(bitPattern: value << 8 | UInt64(byte)) }
+            value = value << 7 | UInt64(byte & 0x7F)
+            if byte & 0x80 == 0 { break }
+        }
+        return Int64(bitPattern: value)
     }
 }

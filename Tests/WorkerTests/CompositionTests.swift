@@ -4,8 +4,8 @@ import Testing
 @testable import PhotoImaging
 
 extension WorkerTests {
-    /// Piles and contact sheets.
-    @Suite struct Prints {
+    /// Stacks and contact sheets.
+    @Suite struct Compositions {
         let workers = makeWorkers()
 
         private func thumbnails(_ count: Int) -> [[UInt8]] {
@@ -23,25 +23,25 @@ extension WorkerTests {
         /// Nothing is clipped: the outermost pixels stay white, but for what JPEG makes of edges near them.
         @Test(arguments: [(256, 256, 5), (256, 256, 1), (128, 96, 4), (300, 512, 7), (64, 64, 5)])
         func stackLeavesAMargin(width: Int, height: Int, count: Int) throws {
-            let pile = try stack(thumbnails(count), width, height)
-            #expect(pile.size == PixelSize(width: width, height: height))
+            let found = try stack(thumbnails(count), width, height)
+            #expect(found.size == PixelSize(width: width, height: height))
             let rim =
-                (0..<width).flatMap { [pile.pixel($0, 0), pile.pixel($0, height - 1)] }
-                + (0..<height).flatMap { [pile.pixel(0, $0), pile.pixel(width - 1, $0)] }
+                (0..<width).flatMap { [found.pixel($0, 0), found.pixel($0, height - 1)] }
+                + (0..<height).flatMap { [found.pixel(0, $0), found.pixel(width - 1, $0)] }
             #expect(rim.allSatisfy { $0.allSatisfy { $0 >= 240 } })
         }
 
         /// The first picture lies on top, straight, its colours where they were, with a white border and a
         /// shadow.
         @Test func stackShowsTheFirst() throws {
-            let pile = try stack(thumbnails(1), 256, 256)
-            #expect(pile.corners == Corner.stored)
+            let found = try stack(thumbnails(1), 256, 256)
+            #expect(found.corners == Corner.stored)
             // Going left from the middle of red's edge: red, border, shadow, white.
             let y = 100
-            let red = try #require((0..<128).first { pile.pixel($0, y)[1] < 60 })
-            #expect(pile.pixel(red - 3, y).allSatisfy { $0 > 235 })
-            #expect((0..<red).contains { pile.pixel($0, y)[0] < 225 })
-            let below = try #require((0..<128).last { pile.pixel(128 - 20, 255 - $0)[1] > 250 })
+            let red = try #require((0..<128).first { found.pixel($0, y)[1] < 60 })
+            #expect(found.pixel(red - 3, y).allSatisfy { $0 > 235 })
+            #expect((0..<red).contains { found.pixel($0, y)[0] < 225 })
+            let below = try #require((0..<128).last { found.pixel(128 - 20, 255 - $0)[1] > 250 })
             #expect(below > 0)
         }
 
@@ -73,49 +73,11 @@ extension WorkerTests {
         }
 
         @Test func sheetsFitTheLimits() {
-            for count in 0...PrintFile.sheetCountMax {
+            for count in 0...CompositionRequest.sheetTilesMax {
                 let layout = SheetLayout(count: count)
                 #expect(layout.columns * layout.rows >= count)
                 #expect(max(layout.size.width, layout.size.height) <= WorkerProtocol.boxPixelsMax)
             }
-        }
-
-        /// Ink under the picture: more for a longer label, some for letters that the font lacks, none for none.
-        @Test func labelsAreDrawn() throws {
-            let labels = [
-                "", "I.jpg", "IMG_20240501_123456.jpg", "été", "写真", String(repeating: "ab", count: 500),
-            ]
-            let found = try sheet(
-                labels, title: "Über den Wolken – 写真 – \(String(repeating: "x", count: 900))")
-            let layout = SheetLayout(count: labels.count)
-            let ink = labels.indices.map { index in
-                let (x, y) = layout.origin(of: index)
-                return (0..<SheetLayout.labelHeight).reduce(0) { sum, row in
-                    sum
-                        + (0..<SheetLayout.pictureSide).filter {
-                            found.pixel(x + $0, y + SheetLayout.pictureSide + row)[1] < 128
-                        }.count
-                }
-            }
-            #expect(
-                ink[0] == 0 && ink[1] > 50 && ink[2] > ink[1] && ink[3] > 50 && ink[4] > 100
-                    && ink[5] > ink[2])
-            // Nothing runs into the margin.
-            #expect((0..<found.size.height).allSatisfy { found.pixel(found.size.width - 3, $0)[1] > 240 })
-        }
-
-        /// The first line of a label that is too long for one ends where a word does.
-        @Test func labelsArePartedBetweenWords() throws {
-            let sheets = try ["PXL_20240505_113857.jpg", "PXL_20240505_"].map { try sheet([$0]) }
-            let (x, y) = SheetLayout(count: 1).origin(of: 0)
-            let lines = sheets.map { sheet in
-                (0..<SheetLayout.labelHeight / 2).map { row in
-                    (0..<SheetLayout.pictureSide).filter {
-                        sheet.pixel(x + $0, y + SheetLayout.pictureSide + row)[1] < 128
-                    }
-                }
-            }
-            #expect(lines[0] == lines[1] && lines[0].contains { !$0.isEmpty })
         }
 
         @Test func sheetOfNothing() {

@@ -1,26 +1,24 @@
 internal import Glibc
 internal import PhotoImaging
 
-/// A pile of prints on white, the first one straight on top, the others turned a little. Prints that cannot
-/// be decoded are left out. Nil when none is left, or no memory.
-func drawStack(_ prints: PrintFile, size: PixelSize) -> Pixels? {
+/// A stack of tiles on white, the first one straight on top, the others turned a little. Tiles that cannot be decoded
+/// are left out. Nil when none is left and when memory is short.
+func drawStack(_ composition: CompositionRequest, size: PixelSize) -> Pixels? {
     let layout = StackLayout(size)
     var pictures: [Picture] = []
-    for print in prints.prints.prefix(PrintFile.stackCountMax) {
-        guard let pixels = decodePrint(print.jpeg, fitting: layout.pictureBox) else { continue }
+    for tile in composition.tiles.prefix(CompositionRequest.stackTilesMax) {
+        guard let pixels = decodeTile(tile.jpeg, fitting: layout.pictureBox) else { continue }
         pictures.append(Picture(pixels))
     }
-    guard !pictures.isEmpty, let pile = Pixels(size: size, channels: 4) else { return nil }
-    pile.fillWithWhite()
+    guard !pictures.isEmpty, let stack = Pixels(size: size, channels: 4) else { return nil }
+    stack.fillWithWhite()
     for index in pictures.indices.reversed() {
-        let picture = pictures[index]
-        let print = PlacedPrint(picture, layout, index)
-        pile.draw(print)
+        stack.draw(PlacedTile(pictures[index], layout, index))
     }
-    return pile
+    return stack
 }
 
-/// Decoded pixels that can be kept in an array.
+/// Decoded pixels in an object, so that an array can hold them.
 private final class Picture {
     let pixels: Pixels
 
@@ -29,24 +27,24 @@ private final class Picture {
     }
 }
 
-/// Lengths of a pile, in pixels.
+/// The layout of a stack. Lengths are in pixels.
 private struct StackLayout {
-    /// The pile.
+    /// The whole stack.
     let size: PixelSize
-    /// Of white around each picture.
+    /// Width of the white frame around each picture.
     let border: Int
-    /// How far a shadow reaches.
+    /// Reach of a shadow.
     let shadow: Double
-    /// How far a print lies from the middle at most, across and down.
+    /// Distance of a tile from the middle at most, across and down.
     let scatter: Double
-    /// What each picture fits in, so that nothing of its print and shadow is cut off.
+    /// The box that each picture fits in, so that nothing of its tile and shadow is cut off.
     let pictureBox: PixelSize
 
-    /// Left white all around.
+    /// White room all around.
     private static let margin = 2.0
-    /// Of the front one first; degrees, clockwise.
+    /// Degrees clockwise, for the front tile first.
     static let angles = [0, -3.4, 2.6, -1.6, 4]
-    /// Of the front one first; parts of `scatter`.
+    /// Multiples of `scatter`, for the front tile first.
     static let offsets: [(x: Double, y: Double)] = [(0, 0), (-1, 0.4), (1, -0.6), (0.5, -1), (-0.6, 1)]
 
     init(_ size: PixelSize) {
@@ -55,7 +53,7 @@ private struct StackLayout {
         border = max(Int((side * 0.022).rounded()), 1)
         shadow = side * 0.035
         scatter = side * 0.014
-        // A print turned by the largest angle needs, beside its width, this much of its height.
+        // A tile turned by the largest angle needs, beside its width, this much of its height.
         let slant = sin(4 * Double.pi / 180)
         let taken = 2 * (shadow + scatter + Self.margin) + 2 * Double(border) * (1 + slant)
         func room(_ length: Int, _ other: Int) -> Double {
@@ -67,15 +65,15 @@ private struct StackLayout {
     }
 }
 
-/// One print in its place. Points are given from its middle, along its own sides.
-private struct PlacedPrint {
+/// A tile in its place. Points are relative to its middle, along its own sides.
+private struct PlacedTile {
     private typealias Vector = SIMD2<Double>
 
     private let picture: Picture
     private let layout: StackLayout
     private let center: Vector
     private let direction: Vector
-    /// Half of the picture, and of the print with its border.
+    /// Half of the picture, and of the tile with its border.
     private let inner: Vector
     private let outer: Vector
 
@@ -99,14 +97,14 @@ private struct PlacedPrint {
         center = corner + outer + layout.scatter * Vector(offset.x, offset.y)
     }
 
-    /// Rows that the print and its shadow touch.
+    /// Rows that the tile and its shadow touch.
     var rows: Range<Int> {
         let half = abs(direction.y) * outer.x + abs(direction.x) * outer.y + layout.shadow + 1
         let lower = max(Int(center.y - half), 0)
         return lower..<max(min(Int(center.y + half) + 1, layout.size.height), lower)
     }
 
-    /// What is seen at the middle of a pixel where `below` was seen before.
+    /// The colour at the middle of a pixel, over the colour `below`.
     func color(x: Int, y: Int, over below: SIMD4<Double>) -> SIMD4<Double> {
         let point = local(Vector(Double(x) + 0.5, Double(y) + 0.5) - center)
         let paperCover = Self.cover(point, outer)
@@ -122,7 +120,7 @@ private struct PlacedPrint {
             vector.x * direction.x + vector.y * direction.y, vector.y * direction.x - vector.x * direction.y)
     }
 
-    /// The print itself: the picture, the white around it, and an edge against the white behind it.
+    /// The tile itself: the picture, its white frame, and a grey edge against the white behind it.
     private func surface(_ point: Vector) -> SIMD4<Double> {
         let pictureCover = Self.cover(point, inner)
         if pictureCover == 1 { return sample(point + inner) }
@@ -132,7 +130,7 @@ private struct PlacedPrint {
         return paper * (1 - pictureCover) + sample(point + inner) * pictureCover
     }
 
-    /// How much of a pixel at `point` a rectangle of half size `half` covers.
+    /// The share of a pixel at `point` that a rectangle of half size `half` covers.
     private static func cover(_ point: Vector, _ half: Vector) -> Double {
         min(max(half.x - abs(point.x) + 0.5, 0), 1) * min(max(half.y - abs(point.y) + 0.5, 0), 1)
     }
@@ -146,7 +144,7 @@ private struct PlacedPrint {
         return soft(half.x - abs(point.x)) * soft(half.y - abs(point.y))
     }
 
-    /// The picture between its four nearest pixels; `point` from its upper left corner.
+    /// The colour between the four nearest pixels of the picture; `point` is relative to its upper left corner.
     private func sample(_ point: Vector) -> SIMD4<Double> {
         let size = picture.pixels.size
         let x = min(max(point.x - 0.5, 0), Double(size.width - 1))
@@ -166,13 +164,13 @@ private struct PlacedPrint {
 }
 
 extension Pixels {
-    /// Lays a print and its shadow on this picture.
-    fileprivate func draw(_ print: PlacedPrint) {
-        for y in print.rows {
+    /// Draws a tile and its shadow.
+    fileprivate func draw(_ tile: PlacedTile) {
+        for y in tile.rows {
             for x in 0..<size.width {
                 let pixel = start + y * rowBytes + x * 4
                 let below = SIMD4(Double(pixel[0]), Double(pixel[1]), Double(pixel[2]), 255)
-                let color = print.color(x: x, y: y, over: below)
+                let color = tile.color(x: x, y: y, over: below)
                 for channel in 0..<3 { pixel[channel] = UInt8(min(max(color[channel], 0), 255).rounded()) }
             }
         }

@@ -1,0 +1,162 @@
+/// The state that follows from the names (dentries) the kernel caches: which inodes it may reach by an outdated name,
+/// which threads received ESTALE, which thread looked up what, and the notices that it must get. See the article.
+///
+/// Guarded by the lock of the tree that owns it. Inodes are numbers here; threads are numbered as by gettid(2).
+public struct KernelNames: Sendable {
+    private let threadsMax: Int
+    private var retries: [Int32: Retry] = [:]
+    private var lookups: MarkedLookups
+    /// Notices for the kernel, oldest first: sent, and removed, when the lock is released.
+    public private(set) var notices: [Notice] = []
+
+    /// - Parameters:
+    ///   - threadsMax: the number of threads that received ESTALE and are remembered at most.
+    ///   - lookupsMax: the number of threads whose last lookup is remembered at least.
+    public init(threadsMax: Int, lookupsMax: Int) {
+        self.threadsMax = threadsMax
+        lookups = MarkedLookups(threadsMax: lookupsMax)
+    }
+
+    /// The state of a thread that received ESTALE.
+    private enum Retry: Equatable {
+        /// It is expected to look the name up again.
+        case refused
+        /// It did: the name resolved to this inode.
+        case found(UInt64)
+    }
+
+    /// A message that makes the kernel drop what it caches.
+    public enum Notice: Sendable, Equatable {
+        /// The name may resolve to another inode: the kernel looks it up again when it is next used.
+        case entry(parent: UInt64, name: [UInt8])
+        /// The name resolves to another inode or to none: the kernel drops it at once.
+        case lostEntry(parent: UInt64, name: [UInt8])
+        /// The attributes of an inode changed.
+        case attributes(UInt64)
+        /// The bytes of an inode changed.
+        case inode(UInt64)
+    }
+
+    // MARK: Requests
+
+    /// Whether a request by a thread must fail with ESTALE, because it may have reached the inode by an outdated name.
+    /// Even after a lookup of the right name, by this thread or another, the kernel may still use the outdated one.
+    ///
+    /// - Parameter isNotified: whether the kernel has received all notices.
+    public mutating func mustRetry(
+        _ ino: UInt64, _ dentries: inout DentryState, by thread: Int32, isNotified: Bool
+    ) -> Bool {
+        let retry = retries.isEmpty ? nil : retries.removeValue(forKey: thread)
+        if dentries.isUnconfirmed && isNotified { dentries.isUnconfirmed = false }
+        return dentries.mayBeStale || dentries.isUnconfirmed && retry != .found(ino)
+    }
+
+    /// Notes that a thread received ESTALE: the kernel makes it look the name up again, once.
+    public mutating func noteRefused(_ thread: Int32) {
+        // Entries of threads that ended meanwhile would never be removed.
+        if retries.count >= threadsMax { retries = [:] }
+        retries[thread] = .refused
+    }
+
+    /// Notes a lookup of one of an inode's names.
+    ///
+    /// - Parameters:
+    ///   - continuesPath: whether the kernel goes on from the inode: a directory or a symbolic link.
+    ///   - isNotified: whether the kernel has received all notices.
+    public mutating func noteLookup(
+        of ino: UInt64, _ dentries: inout DentryState, continuesPath: Bool, by thread: Int32,
+        isNotified: @autoclosure () -> Bool
+    ) {
+        if !retries.isEmpty { noteRetry(ino, dentries, continuesPath, thread) }
+        guard dentries.mayBeStale || dentries.isUnconfirmed else { return }
+        dentries.isUnconfirmed = !isNotified()
+        dentries.mayBeStale = false
+    }
+
+    private mutating func noteRetry(
+        _ ino: UInt64, _ dentries: DentryState, _ continuesPath: Bool, _ thread: Int32
+    ) {
+        let found = Retry.found(ino)
+        // Threads that found it before may have used a name that it has lost.
+        if dentries.mayBeStale { retries = retries.filter { $0.value != found } }
+        guard !continuesPath, let retry = retries[thread] else { return }
+        // The kernel may look the name up twice; then it uses the result, or never does.
+        retries[thread] = retry == .refused || retry == found ? found : nil
+    }
+
+    /// Notes by which kind of directory a thread found an inode: `isMarked` if its links are to be told apart.
+    public mutating func noteLookup(of ino: UInt64, inMarked isMarked: Bool, by thread: Int32) {
+        lookups.note(ino, isMarked: isMarked, by: thread)
+    }
+
+    /// Whether the thread's last lookup of the inode was in a marked directory. link(2) tells only the inode; the
+    /// kernel looks its name up just before, in the same thread.
+    public func foundInMarked(_ ino: UInt64, by thread: Int32) -> Bool { lookups[thread] == ino }
+
+    // MARK: Changes
+
+    /// Notes a new name of an inode that the kernel did not make itself, or would cache for too long.
+    public mutating func noteArrival(
+        of dentries: inout DentryState, as name: [UInt8], in directory: UInt64
+    ) {
+        notices.append(.entry(parent: directory, name: name))
+        dentries.mayBeStale = true
+    }
+
+    /// Notes a name that resolves to another inode or to none now, by other means than a request for that name.
+    public mutating func noteLoss(of name: [UInt8], in directory: UInt64) {
+        notices.append(.lostEntry(parent: directory, name: name))
+    }
+
+    /// Notes changed attributes.
+    public mutating func noteChange(of ino: UInt64) { notices.append(.attributes(ino)) }
+
+    /// Notes changed bytes.
+    public mutating func noteNewBytes(of ino: UInt64) { notices.append(.inode(ino)) }
+
+    /// Returns all notices and forgets them.
+    public mutating func takeNotices() -> [Notice] {
+        defer { notices = [] }
+        return notices
+    }
+}
+
+/// How an inode's names in the kernel's cache relate to its real ones.
+public struct DentryState: Sendable {
+    /// A name went, or resolves to another inode now, by more than its own removal or renaming: the kernel may still
+    /// cache it. Until the next lookup of the inode.
+    public var mayBeStale = false
+    /// Looked up since, but before the kernel had received all notices.
+    public internal(set) var isUnconfirmed = false
+
+    public init() {}
+
+    /// Whether requests for the inode may come by an outdated name.
+    public var isDoubtful: Bool { mayBeStale || isUnconfirmed }
+}
+
+/// For each thread the inode that it looked up last in a marked directory. Remembers between `threadsMax` and twice as
+/// many of the newest threads.
+struct MarkedLookups: Sendable {
+    private let threadsMax: Int
+    private var newer: [Int32: UInt64] = [:]
+    private var older: [Int32: UInt64] = [:]
+
+    init(threadsMax: Int) { self.threadsMax = threadsMax }
+
+    /// The inode that the thread last looked up in a marked directory, unless it has looked it up elsewhere since.
+    subscript(thread: Int32) -> UInt64? { newer[thread] ?? older[thread] }
+
+    mutating func note(_ ino: UInt64, isMarked: Bool, by thread: Int32) {
+        if isMarked {
+            if newer.count >= threadsMax && newer[thread] == nil {
+                older = newer
+                newer = [:]
+            }
+            newer[thread] = ino
+        } else if self[thread] == ino {
+            newer[thread] = nil
+            older[thread] = nil
+        }
+    }
+}

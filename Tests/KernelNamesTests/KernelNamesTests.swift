@@ -1,0 +1,85 @@
+import Testing
+
+@testable import KernelNames
+
+@Suite struct KernelNamesTests {
+    private var names = KernelNames(threadsMax: 4, lookupsMax: 3)
+    private var dentries = DentryState()
+
+    @Test mutating func `an inode that lost a name is refused until it is looked up`() {
+        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2)
+        #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
+        names.noteRefused(1)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        // The thread that was refused looked the name up: what it found is right.
+        #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
+        // Another thread may still use the outdated name.
+        #expect(names.mustRetry(7, &dentries, by: 2, isNotified: false))
+    }
+
+    @Test mutating func `after the kernel is notified nothing is refused`() {
+        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: true)
+        #expect(!dentries.isDoubtful)
+        #expect(!names.mustRetry(7, &dentries, by: 2, isNotified: true))
+    }
+
+    @Test mutating func `a lookup before the notices is confirmed by them`() {
+        dentries.mayBeStale = true
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        #expect(dentries.isUnconfirmed)
+        #expect(!names.mustRetry(7, &dentries, by: 2, isNotified: true))
+        #expect(!dentries.isUnconfirmed)
+    }
+
+    @Test mutating func `a thread is refused once for one lookup`() {
+        dentries.mayBeStale = true
+        names.noteRefused(1)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        // What another request of the thread found counts no more than once.
+        #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
+        #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
+    }
+
+    @Test mutating func `a directory on the way is not what the thread looks for`() {
+        var directory = DentryState()
+        dentries.mayBeStale = true
+        names.noteRefused(1)
+        names.noteLookup(of: 3, &directory, continuesPath: true, by: 1, isNotified: false)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
+    }
+
+    @Test mutating func `notices leave in the order of the changes`() {
+        names.noteChange(of: 5)
+        names.noteLoss(of: [97], in: 2)
+        names.noteArrival(of: &dentries, as: [98], in: 3)
+        names.noteNewBytes(of: 6)
+        #expect(
+            names.takeNotices() == [
+                .attributes(5), .lostEntry(parent: 2, name: [97]), .entry(parent: 3, name: [98]), .inode(6),
+            ])
+        #expect(names.notices.isEmpty)
+    }
+
+    @Test mutating func `threads that were refused are bounded`() {
+        dentries.mayBeStale = true
+        for thread in Int32(1)...5 { names.noteRefused(thread) }
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 5, isNotified: false)
+        #expect(!names.mustRetry(7, &dentries, by: 5, isNotified: false))
+    }
+
+    @Test func `of many threads' lookups the newest are remembered`() {
+        let countMax = 3
+        var lookups = MarkedLookups(threadsMax: countMax)
+        for thread in Int32(1)...20 {
+            lookups.note(UInt64(thread) + 100, isMarked: true, by: thread)
+            for older in max(1, thread - 2)...thread { #expect(lookups[older] == UInt64(older) + 100) }
+            #expect((1...20).filter { lookups[$0] != nil }.count <= 2 * countMax)
+        }
+        lookups.note(120, isMarked: false, by: 19)
+        #expect(lookups[19] == 119)
+        lookups.note(119, isMarked: false, by: 19)
+        #expect(lookups[19] == nil)
+    }
+}
