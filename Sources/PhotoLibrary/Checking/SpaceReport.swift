@@ -62,7 +62,7 @@ public struct RepairPlan: Sendable {
             return exchange.texts.map { "rename segment files: \($0)" } + ["check all of it again"]
         }
         if mustSalvage {
-            return ["rebuild the catalogue from what is left of it and from the photos themselves"]
+            return ["rebuild the catalogue from the photos and their identity records"]
         }
         var lines: [String] = []
         func add(_ count: Int, _ one: String, _ many: String) {
