@@ -68,7 +68,7 @@ private struct FuzzInput {
     }
 
     private static func bytes(seed: UInt64, _ bases: [[UInt8]]) -> [UInt8] {
-        var random = Dice(seed)
+        var random = RandomSource(seed)
         let isMutation = Int.random(in: 0..<4, using: &random) > 0
         if isMutation, let base = bases.randomElement(using: &random) { return mutated(base, &random) }
         return (0..<Int.random(in: 0...randomBytesMax, using: &random)).map { _ in
