@@ -18,6 +18,12 @@ func tests(_ name: String, uses: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: uses, swiftSettings: settings)
 }
 
+/// What the targets of `scripts/fuzz` look into.
+let fuzzed: [Target.Dependency] = [
+    "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto",
+    "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
+]
+
 let package = Package(
     name: "obscura",
     targets: [
@@ -95,7 +101,7 @@ let package = Package(
                 "CShims", "TestSupport",
                 "CTurboJPEG", "CSystemd",
             ]),
-        tests("PhotoImagingTests", uses: ["PhotoImaging"]),
+        tests("PhotoImagingTests", uses: ["PhotoImaging", "TestFixtures"]),
         tests("KernelNamesTests", uses: ["KernelNames"]),
         tests(
             "VaultCatalogueTests",
@@ -105,6 +111,17 @@ let package = Package(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
             path: "Tests/TestSupport",
             swiftSettings: settings),
+        // What several tests share that looks inside of modules: a test target, as only builds for tests allow that.
+        .testTarget(
+            name: "TestFixtures",
+            dependencies: [
+                "PhotoImaging", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
+            ],
+            swiftSettings: settings),
+        // The functions that `scripts/fuzz` feeds, with inputs that are the same every time.
+        .testTarget(
+            name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
+            exclude: ["Corpus", "Driver", "metadata.dict"], swiftSettings: settings),
         // The distinguisher of deniability. Its loops over bytes are optimised in tests as well.
         .target(name: "CDistinguisher", path: "Tests/CDistinguisher"),
         .target(
@@ -123,7 +140,7 @@ let package = Package(
             "PhotoLibraryTests",
             uses: [
                 "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
-                "LinuxIO", "TestSupport", "obscura-worker",
+                "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
             ]),
         tests(
             "FuseBridgeTests",
@@ -143,23 +160,18 @@ let package = Package(
 // `scripts/fuzz` builds one program more, with libFuzzer's main, the command as a library, and none of the tests.
 if Context.environment["OBSCURA_FUZZ"] != nil {
     let command = package.targets.first { $0.name == "obscura" }
+    let fixtures = package.targets.first { $0.name == "TestFixtures" }
     package.targets.removeAll { $0.type == .test || $0.name == "obscura" }
     package.targets += [
         .target(
             name: "obscura", dependencies: command?.dependencies ?? [],
             exclude: (command?.exclude ?? []) + ["main.swift"], swiftSettings: settings),
+        .target(
+            name: "TestFixtures", dependencies: fixtures?.dependencies ?? [], path: "Tests/TestFixtures",
+            swiftSettings: settings),
         .executableTarget(
-            name: "obscura-fuzz",
-            dependencies: [
-                "obscura", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto",
-                "VaultFormat", "LinuxIO", "TestSupport",
-            ],
-            path: "Tests",
-            sources: [
-                "Fuzz/Targets", "PhotoLibraryTests/Crash/MemoryVault.swift",
-                "PhotoImagingTests/PictureBuilder.swift", "PhotoImagingTests/TIFFBuilder.swift",
-                "PhotoImagingTests/Samples.swift", "PhotoImagingTests/Support.swift",
-            ],
+            name: "obscura-fuzz", dependencies: fuzzed, path: "Tests/Fuzz",
+            exclude: ["Corpus", "FuzzTests.swift", "metadata.dict"],
             swiftSettings: settings + [.unsafeFlags(["-parse-as-library"])],
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]),
     ]

@@ -1,6 +1,8 @@
 import PhotoImaging
 import Testing
 
+@testable import TestFixtures
+
 @Suite struct CivilTests {
     @Test func daysAreRealDays() {
         #expect(CivilDay(parsing: "2024-02-29")?.description == "2024-02-29")

@@ -1,6 +1,8 @@
 import PhotoImaging
 import Testing
 
+@testable import TestFixtures
+
 /// Sizes, cameras and places where formats keep them in ways of their own.
 @Suite struct FactsTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {
@@ -10,8 +12,8 @@ import Testing
     // MARK: The full picture's size
 
     @Test func panasonicGivesTheSensorsBorders() throws {
-        let borders: [Tag] = [.short(4, 8), .short(5, 16), .short(6, 2744), .short(7, 3664)]
-        let preview = Tag.raw(0x002E, type: 7, Picture.jpeg([], width: 1920, height: 1440))
+        let borders: [TIFFTag] = [.short(4, 8), .short(5, 16), .short(6, 2744), .short(7, 3664)]
+        let preview = TIFFTag.raw(0x002E, type: 7, Picture.jpeg([], width: 1920, height: 1440))
         let facts = try read(TIFFBuilder(magic: 0x55, main: borders + [preview]).bytes)
         #expect(facts.type == .rw2)
         #expect((facts.width, facts.height) == (3648, 2736))

@@ -2,6 +2,8 @@ import Foundation
 import PhotoImaging
 import Testing
 
+@testable import TestFixtures
+
 /// Generated pictures of every format, whose truth is known.
 @Suite struct FormatTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {

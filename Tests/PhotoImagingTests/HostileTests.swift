@@ -2,6 +2,8 @@ import Foundation
 import PhotoImaging
 import Testing
 
+@testable import TestFixtures
+
 /// Bytes that were made to hurt: nothing may trap, hang, or read without end.
 @Suite struct HostileTests {
     /// Everything the package does with one input, within its bounds.
@@ -32,29 +34,6 @@ import Testing
         }
     }
 
-    private func mutate(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
-        var bytes = bytes
-        for _ in 0..<Int.random(in: 1...6, using: &random) {
-            guard !bytes.isEmpty else { return bytes }
-            let at = Int.random(in: 0..<bytes.count, using: &random)
-            switch Int.random(in: 0..<7, using: &random) {
-            case 0: bytes[at] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-            case 1: bytes[at] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &random) ?? 0
-            case 2:
-                let value: UInt8 = Bool.random(using: &random) ? 0xFF : 0
-                for index in at..<min(at + 4, bytes.count) { bytes[index] = value }
-            case 3: bytes.removeSubrange(at..<min(at + Int.random(in: 1...64, using: &random), bytes.count))
-            case 4:
-                let from = Int.random(in: 0..<bytes.count, using: &random)
-                let length = min(Int.random(in: 1...64, using: &random), bytes.count - max(at, from))
-                for index in 0..<length { bytes[at + index] = bytes[from + index] }
-            case 5: bytes.removeLast(Int.random(in: 0..<bytes.count, using: &random) / 2)
-            default: bytes[at] = UInt8.random(in: .min ... .max, using: &random)
-            }
-        }
-        return bytes
-    }
-
     /// `OBSCURA_FUZZ_SEED` repeats a run, `OBSCURA_FUZZ_COUNT` lengthens it.
     @Test func mutatedPicturesAreSurvived() throws {
         let environment = ProcessInfo.processInfo.environment
@@ -67,14 +46,14 @@ import Testing
         for round in 0..<count {
             let sample = Samples.all[round % Samples.all.count]
             inputs += 1
-            exercise(mutate(sample.bytes, &random), "seed \(seed), round \(round), \(sample.name)")
+            exercise(mutated(sample.bytes, &random), "seed \(seed), round \(round), \(sample.name)")
         }
         for row in Shared.rows {
             let bytes = Array(row.bytes.prefix(200_000))
             for round in 0..<max(1, count / 1000) {
                 // Headers are where readers look, so that is where most of the damage goes.
                 inputs += 1
-                let head = mutate(Array(bytes.prefix(2048)), &random)
+                let head = mutated(Array(bytes.prefix(2048)), &random)
                 exercise(head + bytes.dropFirst(2048), "seed \(seed), \(row.path), round \(round)")
             }
         }

@@ -1,6 +1,8 @@
 import PhotoImaging
 import Testing
 
+@testable import TestFixtures
+
 @Suite struct VideoTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {
         let source = MemoryByteSource(bytes)

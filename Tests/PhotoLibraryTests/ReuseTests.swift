@@ -4,6 +4,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Sectors are given out once, and come back: to other photos, and in a vault of one space to the host.

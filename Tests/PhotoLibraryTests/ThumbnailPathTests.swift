@@ -29,6 +29,20 @@ import Testing
         #expect(try fixture.get("albums/.thumbs/256x256/a.jpg") == standard)
     }
 
+    @Test func `a copy's thumbnail has that copy's mtime`() throws {
+        let (fixture, _) = try Fixture.withStandIn()
+        try fixture.put("albums/a.jpg", jpeg())
+        try fixture.put("albums/copy.jpg", jpeg())
+        try fixture.utimes("albums/a.jpg", modified: 1_500_000_000)
+        try fixture.setModified("albums/copy.jpg", Timestamp(seconds: 1_400_000_000, nanoseconds: 999))
+        for size in ["", "512/"] {
+            let (first, copy) = ("albums/.thumbs/\(size)a.jpg", "albums/.thumbs/\(size)copy.jpg")
+            #expect(try fixture.get(first) == fixture.get(copy))
+            #expect(try fixture.stat(first).modified == Timestamp(seconds: 1_500_000_000))
+            #expect(try fixture.stat(copy).modified == Timestamp(seconds: 1_400_000_000))
+        }
+    }
+
     @Test func oddNamesMeanNothing() throws {
         let (fixture, _) = try Fixture.withStandIn()
         try fixture.put("albums/a.jpg", jpeg())

@@ -123,6 +123,20 @@ def delta(vector: dict) -> dict:
     return {"generation": found.generation, "previous": shown(found.previous), "entries": entries}
 
 
+def claim(vector: dict) -> dict:
+    page_key, boot_key, claim_key = (
+        vault_format.derive(data_of(vector["key"]), "obscura 1 " + name) for name in ("page", "boot", "claim"))
+    found = vault_format.standing_claim([vector["bytes"][:4096], vector["bytes"][4096:]], page_key)
+    if found is None:
+        raise Damaged
+    boot = vault_format.boot_mark(data_of(vector["boot_id"]), boot_key)
+    machine = vault_format.machine_mark(data_of(vector["machine_id"]), data_of(vector["hostname"]), claim_key)
+    free = {
+        f"free_if_{word}": int(vault_format.is_free(found, boot, machine, is_gone))
+        for word, is_gone in (("running", False), ("gone", True))}
+    return found._asdict() | free
+
+
 def words(*values) -> str:
     return " ".join(
         value.hex() if isinstance(value, bytes) else "none" if value is None else str(value) for value in values)
@@ -144,7 +158,7 @@ def record(vector: dict) -> dict:
 
 CHECKS = {
     check.__name__: check for check in (
-        stretch, header, slot, seal, descriptor, extent, page, node, root, delta, record)}
+        stretch, header, slot, seal, descriptor, extent, page, node, root, claim, delta, record)}
 
 
 def is_equal(expected: str, found) -> bool:

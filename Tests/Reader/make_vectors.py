@@ -323,6 +323,96 @@ def root() -> None:
     file.write()
 
 
+BOOT_ID = b"6f2a9c1e-0b3d-4e58-9a77-1c2d3e4f5a6b\n"
+MACHINE_ID = b"0123456789abcdef0123456789abcdef\n"
+HOSTNAME = b"example\n"
+
+
+def claim_bytes(
+    owner=bytes(range(16)), machine=MACHINE_ID[:32] + b"\0" + HOSTNAME, boot=BOOT_ID, namespace=0xEFFF_FFFC,
+    start=123_456, process=4_321
+) -> bytes:
+    """The plaintext. `machine` and `boot` are what is hashed."""
+    data = owner + blake2b(machine, derive(SPACE_KEY, "obscura 1 claim"))
+    data += blake2b(boot.ljust(64, b"\0"), derive(SPACE_KEY, "obscura 1 boot"))
+    return (data + u64(namespace) + u64(start) + u32(process)).ljust(4056, b"\0")
+
+
+def claim_copy(name: str, copy: int, plain: bytes, version=1, role=24, index=12) -> bytes:
+    once, associated = nonce(f"{name} {copy}"), u16(version) + bytes([role, copy]) + bytes(4) + u32(index)
+    return once + seal(derive(SPACE_KEY, "obscura 1 page"), once, associated, plain)
+
+
+def claim() -> None:
+    file = File(
+        "claim", "Slot 12 of the first pair, copy A and then copy B, 8192 bytes, with the space's key, and what the",
+        "computer that reads has in boot_id, machine-id and hostname: no bytes where a file is not there. `damaged`:",
+        "nobody writes to the space. free_if_running, free_if_gone: 1 where that computer may put its claim in this",
+        "one's place without the user's word, if it finds a process of its own boot running, or gone.")
+    inputs = {"key": SPACE_KEY, "boot_id": BOOT_ID, "machine_id": MACHINE_ID, "hostname": HOSTNAME}
+    plain, other = claim_bytes(), claim_bytes(bytes([0xEE] * 16), process=4_322)
+    (a, b), late = (claim_copy("claim", copy, plain) for copy in (0, 1)), claim_copy("other claim", 1, other)
+    own = {
+        "owner": plain[:16], "machine": plain[16:48], "boot": plain[48:80], "namespace": 0xEFFF_FFFC,
+        "start": 123_456, "process": 4_321}
+    here = own | free(0, 1)
+    file.add("usual", "valid", a + b, here, **inputs)
+    another_boot = {"boot_id": BOOT_ID.replace(b"6f2a", b"6f2b")}
+    for name, expect, files in (
+            ("read in another boot", (1, 1), another_boot),
+            ("read where there is no boot id", (0, 0), {"boot_id": b""}),
+            ("read in another boot, on another computer", (0, 0), another_boot | {
+                "machine_id": MACHINE_ID.replace(b"01", b"02", 1)}),
+            ("read in this boot, under another name", (0, 1), {"hostname": b"example.org\n"}),
+            ("read in another boot, under another name", (0, 0), another_boot | {"hostname": b"example.org\n"}),
+            ("the line feed behind a name counts", (0, 0), another_boot | {"hostname": b"example"}),
+            ("read in another boot, without a name", (0, 0), another_boot | {"hostname": b""}),
+            ("read in this boot, without a machine id", (0, 1), {"machine_id": b""}),
+            ("read in another boot, without a machine id", (0, 0), another_boot | {"machine_id": b""}),
+            ("a machine id too short is none", (0, 0), another_boot | {"machine_id": MACHINE_ID[:31]}),
+            ("behind 32 bytes a machine id means nothing", (1, 1), another_boot | {
+                "machine_id": MACHINE_ID[:32] + b"0123"})):
+        file.change(name, "valid", "usual", expect=own | free(*expect), **files)
+    file.change("copy A alone", "valid", "usual", (4096, bytes(4096)), expect=here)
+    file.change("copy A alone, up to where the file ends", "valid", "usual", 4096, expect=here)
+    file.change("copy B alone", "valid", "usual", (0, bytes(4096)), expect=here)
+    for name, at in (("nonce", 23), ("ciphertext", 24), ("unused bytes", 4079), ("tag", 4095)):
+        bit = bytes([a[at] ^ 4])
+        file.change(f"a bit of the {name} of copy A", "valid", "usual", (at, bit), expect=here)
+        file.change(f"a bit of the {name} of the only copy", "damaged", "copy A alone", (at, bit))
+    file.change("copy A counts where another is in copy B", "valid", "usual", (4096, late), expect=here)
+    file.change(
+        "copy B is another's, copy A is damaged", "valid", "copy A counts where another is in copy B",
+        (4080, bytes(16)), expect=here | {"owner": bytes([0xEE] * 16), "process": 4_322})
+    file.change("zeros", "damaged", "usual", (0, bytes(8192)))
+    file.change("without its first byte", "damaged", "copy A alone", (0, a[1:]))
+    file.change("copy A too short", "damaged", "usual", 4095)
+    file.change("no bytes", "damaged", "usual", 0)
+    file.change("the copies swapped", "damaged", "usual", (0, b + a))
+    file.change("copy A in the place of copy B", "damaged", "usual", (0, bytes(4096) + a))
+    file.change("another key", "damaged", "usual", key=bytes(32))
+    for name, values in (
+            ("format version 2", {"version": 2}), ("sealed as a root", {"role": 23}),
+            ("sealed as a delta", {"role": 22}), ("of slot 13", {"index": 13})):
+        file.add(name, "damaged", claim_copy(name, 0, plain, **values) + bytes(4096), **inputs)
+    high = {"namespace": (1 << 64) - 1, "start": (1 << 64) - 1, "process": (1 << 32) - 1}
+    file.add(
+        "the highest numbers", "valid", claim_copy("highest", 0, claim_bytes(**high)) + bytes(4096), here | high,
+        **inputs)
+    file.add(
+        "a plaintext of zeros", "valid", claim_copy("zeros", 0, bytes(4056)) + bytes(4096),
+        {"owner": bytes(16), "machine": bytes(32), "boot": bytes(32), "namespace": 0, "start": 0, "process": 0}
+        | free(0, 0), **inputs)
+    file.add(
+        "behind the last field nothing means anything", "valid",
+        claim_copy("behind", 0, plain[:100] + b"\x55" * 3956) + bytes(4096), here, **inputs)
+    file.write()
+
+
+def free(if_running: int, if_gone: int) -> dict:
+    return {"free_if_running": if_running, "free_if_gone": if_gone}
+
+
 def delta_bytes(entries=((1, 10, 100),), generation=900, previous=None, count=None) -> bytes:
     data = u64(generation) + u32(len(entries) if count is None else count) + bytes(4)
     data += (ABSENT if previous is None else reference(previous)) + bytes(4)
@@ -435,5 +525,5 @@ def record() -> None:
 
 
 if __name__ == "__main__":
-    for make in (stretch, header, slot, descriptor, extent, page, node, root, delta, record):
+    for make in (stretch, header, slot, descriptor, extent, page, node, root, claim, delta, record):
         make()

@@ -24,8 +24,8 @@ ABSENT = 0xFFFF_FFFF
 
 CONTENT, THUMBNAIL, IDENTITY = 1, 2, 3  # roles of extents
 CATALOGUE, SECTOR_BITMAP, SLOT_BITMAP, USAGE = range(4)  # objects; their pages' role is 17 more
-NODE_ROLE, DELTA_ROLE, ROOT_ROLE = 21, 22, 23
-DURABLE_SLOTS, SOFT_SLOTS = range(0, 4), range(4, 12)
+NODE_ROLE, DELTA_ROLE, ROOT_ROLE, CLAIM_ROLE = 21, 22, 23, 24
+DURABLE_SLOTS, SOFT_SLOTS, CLAIM_SLOT = range(0, 4), range(4, 12), 12
 
 
 class Damaged(Exception):
@@ -230,6 +230,52 @@ def decode_root(plain: bytes) -> Root:
             and root.objects[USAGE].pages <= (1 << 22) // 1000 + 1):
         raise Damaged("a root is impossible")
     return root
+
+
+class Claim(NamedTuple):
+    """What a mount that writes says of itself. Reading needs none; here for the vectors."""
+    owner: bytes
+    machine: bytes
+    boot: bytes
+    namespace: int
+    start: int
+    process: int
+
+
+def decode_claim(plain: bytes) -> Claim:
+    """Every plaintext is one."""
+    return Claim(
+        plain[:16], plain[16:48], plain[48:80], number(plain, 80, 8), number(plain, 88, 8), number(plain, 96, 4))
+
+
+def standing_claim(copies: list[bytes], key: bytes) -> Claim | None:
+    """The claim that counts, of both sealed copies; None where nobody writes."""
+    for copy, sealed in enumerate(copies):
+        plain = open_page(sealed, key, Kind(CLAIM_ROLE, 0, 0, CLAIM_SLOT), copy, None)
+        if plain is not None:
+            return decode_claim(plain)
+    return None
+
+
+def boot_mark(boot_id: bytes, key: bytes) -> bytes | None:
+    """Of a boot, in soft roots and claims, by the boot key; None of one that cannot be told from others."""
+    return blake2b(boot_id[:64].ljust(64, b"\0"), key) if boot_id else None
+
+
+def machine_mark(machine_id: bytes, hostname: bytes, key: bytes) -> bytes | None:
+    """Of a computer, in claims, by the claim key; None of one that cannot be told from others."""
+    return blake2b(machine_id[:32] + b"\0" + hostname, key) if len(machine_id) >= 32 else None
+
+
+def is_free(claim: Claim, boot: bytes | None, machine: bytes | None, is_gone: bool) -> bool:
+    """Whether a mount of that boot and computer may claim the space in place of this claim, by itself.
+
+    `is_gone`: what it finds where the claim is of its own boot, of the process.
+    """
+    if boot is not None and claim.boot == boot:
+        return is_gone
+    # Who cannot tell one boot from another cannot tell who has ended.
+    return boot is not None and machine is not None and claim.machine == machine
 
 
 class Delta(NamedTuple):

@@ -13,8 +13,8 @@ import nacl.bindings
 from vault_format import (
     CATALOGUE, CHUNK_SECTORS, DELTA_ROLE, DURABLE_SLOTS, FANOUT, NODE_ROLE, PAGE_BYTES, PAGE_PLAIN_BYTES, ROOT_ROLE,
     SECTOR_BITMAP, SECTOR_BYTES, SLOT_BITMAP, SOFT_SLOTS, USAGE, Damaged, Delta, Descriptor, Header, Kind, Reference,
-    Root, UnknownVersion, blake2b, decode_delta, decode_header, decode_node, decode_root, derive, open_extent,
-    open_page, open_slot, sectors_of)
+    Root, UnknownVersion, blake2b, boot_mark, decode_delta, decode_header, decode_node, decode_root, derive,
+    open_extent, open_page, open_slot, sectors_of)
 
 
 class WrongPassword(Exception):
@@ -177,7 +177,7 @@ class Space:
     def boot_mark(self) -> bytes | None:
         try:
             with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-                return blake2b(file.read(64).ljust(64, b"\0"), self.boot)
+                return boot_mark(file.read(64), self.boot)
         except OSError:
             return None
 

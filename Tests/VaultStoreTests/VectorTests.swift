@@ -1,3 +1,4 @@
+import LinuxIO
 import TestSupport
 import Testing
 import VaultCrypto
@@ -35,9 +36,10 @@ import VaultFormat
     }
 
     @Test func `every structure has vectors`() {
-        for name in ["stretch", "header", "slot", "descriptor", "extent", "page", "node", "root", "delta"] {
-            #expect(!Vector.all(name).isEmpty, "\(name)")
-        }
+        let names = [
+            "stretch", "header", "slot", "descriptor", "extent", "page", "node", "root", "claim", "delta",
+        ]
+        for name in names { #expect(!Vector.all(name).isEmpty, "\(name)") }
     }
 
     // MARK: Header
@@ -190,6 +192,64 @@ import VaultFormat
         }
         compare(vector, found)
     }
+
+    // MARK: Claims
+
+    /// As a mount judges the claim that it finds, on a computer with the files that the vector gives.
+    @Test(arguments: Vector.all("claim")) func `claims are judged`(vector: Vector) throws {
+        let (keys, boot) = (try keys(vector), try #require(vector.input("boot_id")))
+        let disk = MemoryDisk(DiskState(DiskImage()))
+        if !boot.isEmpty { try disk.plant("/proc/sys/kernel/random/boot_id", boot) }
+        guard case .claim(let claim) = try standingClaim(vector.bytes, keys, disk) else {
+            return compare(vector, nil)
+        }
+        var host = ClaimHost(
+            machine: nil, process: ProcessIdentity(namespace: 1, id: 1, start: 1), life: { _ in .running },
+            now: { 0 }, sleep: { _ in })
+        // As `UnlockedSpace.claimKeeper`.
+        if !boot.isEmpty {
+            host.machine = ClaimHost.machineBytes(
+                id: vector.input("machine_id"), name: vector.input("hostname"))
+        }
+        let own = Claim(of: host, key: keys.claim, bootHash: UnlockedSpace.bootHash(keys.boot, disk))
+        let ifRunning = own.fate(of: claim, host)
+        host.life = { _ in .ended }
+        let ifGone = own.fate(of: claim, host)
+        compare(
+            vector,
+            [
+                "namespace": "\(claim.process.namespace)", "start": "\(claim.process.start)",
+                "process": "\(claim.process.id)",
+                "free_if_running": ifRunning == .dead ? "1" : "0",
+                "free_if_gone": ifGone == .dead ? "1" : "0",
+            ])
+        for (name, bytes) in [("owner", claim.owner), ("machine", claim.machine), ("boot", claim.boot)] {
+            #expect(bytes == vector.expected(name).map { Vector.bytes($0) }, "\(name)")
+        }
+    }
+
+    /// What stands in slot 12 of a space on that disk.
+    ///
+    /// - Parameter slot: both copies, of which the second one may be cut or not there.
+    private func standingClaim(
+        _ slot: [UInt8], _ keys: SpaceKeys, _ disk: MemoryDisk
+    ) throws -> ClaimSlot.Standing {
+        let layout = SegmentLayout(spaceCount: 1, segmentBytes: Geometry.segmentBytesMin)
+        let before = [UInt8](repeating: 0, count: RootLayout.claimSlot * Geometry.pageBytes)
+        let copies = [slot.prefix(Geometry.pageBytes), slot.dropFirst(Geometry.pageBytes)]
+        for (copy, bytes) in copies.enumerated() {
+            let path = layout.path(SegmentPlace(space: 0, number: copy))
+            try disk.plant("/vault/" + path, before + bytes)
+        }
+        try disk.plant("/vault/" + VaultDirectory.headerName, [])
+        let directory = try VaultDirectory.open("/vault", calls: disk)
+        return try ClaimSlot(
+            directory: try directory.openSegments(layout), layout: layout, space: 0,
+            codec: PageCodec(key: keys.page), calls: disk
+        ).standing()
+    }
+
+    // MARK: Deltas
 
     /// As `Space.readDelta` reads one.
     @Test(arguments: Vector.all("delta")) func `deltas are judged`(vector: Vector) throws {

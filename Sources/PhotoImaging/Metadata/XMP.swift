@@ -1,5 +1,5 @@
 /// Extracts a few properties from an XMP packet without parsing XML. ISO 16684-1 lets each be an attribute
-/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…</…>`); prefixes are in practice always the
+/// (`exif:DateTimeOriginal="…"`) or an element (`<exif:DateTimeOriginal>…`); prefixes are in practice always the
 /// customary ones. The first of each counts: later ones are in descriptions of ingredients.
 struct XMPScanner {
     private let packet: ByteView

@@ -118,11 +118,15 @@ struct ClaimHost: Sendable {
 
     /// machine-id(5) and hostname(5); nil without the first. Computers with copies of one disk have the same machine
     /// id, but often different names.
-    private static let machineBytes: [UInt8]? = {
-        let id = contents(ofFile: "/etc/machine-id") ?? contents(ofFile: "/var/lib/dbus/machine-id")
+    private static let machineBytes = machineBytes(
+        id: contents(ofFile: "/etc/machine-id") ?? contents(ofFile: "/var/lib/dbus/machine-id"),
+        name: contents(ofFile: "/etc/hostname"))
+
+    /// Made of the contents of these files; nil for a missing one.
+    static func machineBytes(id: [UInt8]?, name: [UInt8]?) -> [UInt8]? {
         guard let id, id.count >= 32 else { return nil }
-        return id.prefix(32) + [0] + (contents(ofFile: "/etc/hostname") ?? [])
-    }()
+        return id.prefix(32) + [0] + (name ?? [])
+    }
 }
 
 /// Times of the protocol, in milliseconds. All mounts that write to a space must use the same.

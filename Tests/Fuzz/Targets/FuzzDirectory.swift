@@ -23,6 +23,8 @@ func fuzzDirectory(_ bytes: UnsafeRawBufferPointer) {
         others += change(&input, place)
         count += 1
     }
+    // A later change may have removed or moved what an earlier one made.
+    others.removeAll { type(of: $0.path) != $0.type }
     use(place, &input)
     for other in others where type(of: other.path) != other.type {
         // The log of a backup is taken away, whatever it is.

@@ -1,6 +1,8 @@
 import Foundation
 import PhotoImaging
 
+@testable import TestFixtures
+
 /// Writes the tests' generated pictures, as seeds, into the directory that `OBSCURA_FUZZ_SEEDS` names.
 func seedMetadata() {
     guard let directory = ProcessInfo.processInfo.environment["OBSCURA_FUZZ_SEEDS"] else { return }

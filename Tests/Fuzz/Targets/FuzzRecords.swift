@@ -10,29 +10,31 @@ func fuzzRecords(_ bytes: UnsafeRawBufferPointer) {
         let again = content.encoded(history)
         let known = again.withUnsafeBytes { Recorded.decode($0) }
         precondition(known?.history == history && known?.content == content, "a record that reads otherwise")
-        if case .inode(let record) = content { use(record) }
+        if case .inode(let record) = content { use(record, history) }
     }
     guard bytes.count >= Geometry.descriptorBytes else { return }
     let head = bytes.slice(0, Geometry.descriptorBytes)
     guard let descriptor = Descriptor(decoding: head) else { return }
-    var finds = Finds()
+    var scan = ScanResult()
     for (sector, plain) in [(UInt64(0), bytes), (300, bytes), (1, nil)] {
-        finds.add(FoundExtent(descriptor: descriptor, sector: sector), plain)
+        scan.add(FoundExtent(descriptor: descriptor, sector: sector), plain)
     }
     let contents = FoundContents(
-        finds.contents, damagedEnds: finds.damagedEnds, lostBytesMax: 16 << 20)
+        scan.contents, damagedEnds: scan.damagedEnds, lostBytesMax: 16 << 20)
     for content in contents.numbers { _ = contents.newestBytes(of: content).lostBytes }
-    for run in finds.contents { precondition(run.sectors.count == run.run.sectorCount) }
-    _ = Evidence(finds.records).retiredBlocks
+    for run in scan.contents { precondition(run.sectors.count == run.run.sectorCount) }
+    _ = RecordSelector(scan.records).retiredBlocks
 }
 
-private func use(_ record: IdentityRecord) {
+private func use(_ record: IdentityRecord, _ history: RecordedHistory) {
     for run in record.runs ?? [] {
         precondition(run.sectorCount > 0 && run.end > run.offset)
     }
     let contents = FoundContents([], damagedEnds: [:], lostBytesMax: 16 << 20)
     // More than a file of 16 GiB has no place in a test.
     guard record.runs?.allSatisfy({ $0.length < 1 << 34 }) ?? true else { return }
-    let bytes = contents.bytes(of: Salvage.Survivor(record: record, generation: 1))
+    let run = ExtentRun(offset: 0, length: 1, sector: 0, generation: 1, epoch: 1)
+    let found = FoundRecord(id: record.row.ino, run: run, history: history)
+    let bytes = contents.bytes(of: Salvage.RecoveredInode(record: record, found: found))
     precondition(bytes.lostBytes == bytes.allocated)
 }

@@ -2,6 +2,7 @@ import LinuxIO
 import TestSupport
 import VaultFormat
 
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Roots, map nodes, deltas, bitmaps and counts by somebody who knows the key: the input says what of a sound space is

@@ -6,6 +6,7 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// A repair of descriptors on storage that answers twice differently: nothing that it answers destroys an extent.

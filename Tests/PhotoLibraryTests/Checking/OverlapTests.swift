@@ -5,6 +5,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

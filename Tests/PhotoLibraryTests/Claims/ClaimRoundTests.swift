@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Two and three computers over storage whose locks do nothing: I11. A test plays some hundred mounts in each vault,

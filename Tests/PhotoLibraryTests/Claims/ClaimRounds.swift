@@ -5,6 +5,7 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Computers that work in one space at once, each stopped at any system call for any time, each taking the space over

@@ -6,6 +6,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// What a claim does, case by case. Nothing waits: the clock is the tests'.

@@ -5,6 +5,7 @@ import TestSupport
 import VaultCatalogue
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// A computer that has the disk of a vault in common with others, by a host whose locks stay where they are.

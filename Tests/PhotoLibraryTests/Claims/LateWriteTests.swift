@@ -5,6 +5,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// A computer is cut off from the storage while it writes, and another takes its space over. When the first one comes

@@ -3,6 +3,7 @@ import TestSupport
 import VaultCrypto
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Builds the vault as it may be after a crash at any moment of a session, and judges each state: it opens without

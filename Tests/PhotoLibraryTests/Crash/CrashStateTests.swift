@@ -3,6 +3,7 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Every crash a vault may suffer: I3 and I4.

@@ -1,5 +1,7 @@
 import TestSupport
 
+@testable import TestFixtures
+
 /// A session's events once more, one after the other, and what a crash after each may leave.
 struct CrashTour {
     /// A disk, and what a mount of it may find.

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Each system call of each operation fails once, in every way it can.

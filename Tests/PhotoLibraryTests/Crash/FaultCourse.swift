@@ -2,6 +2,7 @@ import LinuxIO
 import TestSupport
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// One long piece of work, of several sessions, whose system calls are numbered through, so that each can fail once

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 
 /// Of one long piece of work each system call fails once, in every way; a test tries some, `scripts/faults` all.
 @Suite struct FaultCourseTests {

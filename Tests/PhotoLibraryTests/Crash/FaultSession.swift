@@ -5,6 +5,7 @@ import Testing
 import VaultCatalogue
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// A library on a disk in memory whose calls can be made to fail. Commits are made by hand.

@@ -3,6 +3,7 @@ import LinuxIO
 import TestSupport
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// The steps of `FaultCourse`.

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Crashes that once lost something, one by one.

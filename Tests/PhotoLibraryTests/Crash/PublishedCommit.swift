@@ -2,6 +2,7 @@ import LinuxIO
 import TestSupport
 import VaultFormat
 
+@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultStore
 
 /// Spaces, and disks of hosts, that are filled, half emptied at random and filled again, a hundred times.

@@ -4,6 +4,7 @@ import TestSupport
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
 

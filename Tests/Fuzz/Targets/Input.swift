@@ -1,9 +1,5 @@
-import Foundation
-
-// Built by `scripts/fuzz` alone, with libFuzzer's main and all modules of the package instrumented.
-
-/// One kind of untrusted bytes: its name, as `scripts/fuzz` takes it, and what reads them.
-private let targets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
+/// What reads each kind of untrusted bytes, by the name that `scripts/fuzz` takes.
+let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "header": { fuzzHeader($0) },
     "structure": { fuzzStructure($0) },
     "catalogue": { fuzzCatalogue($0) },
@@ -14,37 +10,6 @@ private let targets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "directory": { fuzzDirectory($0) },
     "numbers": { fuzzNumbers($0) },
 ]
-
-private let name = ProcessInfo.processInfo.environment["OBSCURA_FUZZ"] ?? ""
-
-private let target: @Sendable (UnsafeRawBufferPointer) -> Void = {
-    guard let found = targets[name] else {
-        preconditionFailure("OBSCURA_FUZZ is one of \(targets.keys.sorted().joined(separator: " "))")
-    }
-    return found
-}()
-
-private typealias Arguments = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
-
-/// libFuzzer's own main, for programs that have another (llvm.org/docs/LibFuzzer.html, "Using libFuzzer as a library").
-@_silgen_name("LLVMFuzzerRunDriver")
-private func runDriver(
-    _ count: UnsafeMutablePointer<CInt>, _ words: UnsafeMutablePointer<Arguments?>,
-    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
-) -> CInt
-
-/// What SwiftPM links as `main`.
-@_cdecl("obscura_fuzz_main")
-public func main(
-    _ count: CInt, _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
-) -> CInt {
-    if name == "metadata" { seedMetadata() }
-    var (count, words) = (count, words)
-    return runDriver(&count, &words) { start, count in
-        target(UnsafeRawBufferPointer(start: start, count: count))
-        return 0
-    }
-}
 
 /// Takes an input apart. Past its end all is zero.
 struct Input {

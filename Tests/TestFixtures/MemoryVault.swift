@@ -1,11 +1,9 @@
 import Glibc
 import LinuxIO
 import TestSupport
-import VaultCatalogue
 import VaultCrypto
 import VaultFormat
 
-@testable import PhotoLibrary
 @testable import VaultStore
 
 /// A vault on a disk in memory, whose space opens without a password: its key is known.

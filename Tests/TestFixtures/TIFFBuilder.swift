@@ -21,7 +21,7 @@ struct ByteBuilder {
 }
 
 /// One entry of a TIFF directory.
-enum Tag {
+enum TIFFTag {
     case ascii(Int, String)
     case short(Int, Int)
     case long(Int, Int)
@@ -51,11 +51,11 @@ struct TIFFBuilder {
     var isBig = false
     var magic = 42
     var header: [UInt8] = []
-    var main: [Tag] = []
-    var exif: [Tag] = []
-    var gps: [Tag] = []
-    var next: [Tag] = []
-    var subs: [[Tag]] = []
+    var main: [TIFFTag] = []
+    var exif: [TIFFTag] = []
+    var gps: [TIFFTag] = []
+    var next: [TIFFTag] = []
+    var subs: [[TIFFTag]] = []
     /// Blobs behind the directories: thumbnails and strips.
     var data: [[UInt8]] = []
 
@@ -98,7 +98,7 @@ struct TIFFBuilder {
         return (out.bytes, layout)
     }
 
-    private func directory(_ tags: [Tag], _ known: Layout, at offset: Int, next: Int) -> [UInt8] {
+    private func directory(_ tags: [TIFFTag], _ known: Layout, at offset: Int, next: Int) -> [UInt8] {
         var entries = ByteBuilder(isBig: isBig)
         var values = ByteBuilder(isBig: isBig)
         let valuesAt = offset + 2 + 12 * tags.count + 4
@@ -119,7 +119,7 @@ struct TIFFBuilder {
         return entries.bytes + values.bytes
     }
 
-    private func encode(_ tag: Tag, _ known: Layout) -> (type: Int, count: Int, value: [UInt8]) {
+    private func encode(_ tag: TIFFTag, _ known: Layout) -> (type: Int, count: Int, value: [UInt8]) {
         let numbers = ByteBuilder(isBig: isBig)
         switch tag {
         case .ascii(_, let text):
