@@ -18,8 +18,8 @@ func runHeaderExport(_ arguments: Arguments) throws(Failure) {
 func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
     let (vault, path) = (arguments.operands[0], arguments.operands[1])
     let image = try readImage(path)
-    let reimport = try judge(image, path, vault)
-    switch reimport.present {
+    let restoration = try judge(image, path, vault)
+    switch restoration.present {
     case .same: return say("\(vault): it already has the header of \(path): nothing to do")
     case .other:
         try confirm(
@@ -32,7 +32,7 @@ func runHeaderRestore(_ arguments: Arguments) throws(Failure) {
             "The vault has no intact header. The passwords of when \(path) was made will open it again.",
             vault)
     }
-    try onVault(vault) { () throws(VaultError) in try reimport.write() }
+    try onVault(vault) { () throws(VaultError) in try restoration.write() }
     say(
         "\(vault): the header of \(path) is restored: the passwords of its time open again, those set since do not"
     )
