@@ -4,21 +4,21 @@ internal import Synchronization
 
 // A picture on its way into a worker, in a memory file that both have mapped:
 //
-//     word   bytes that are there (UInt32), only ever more, or `givenUp`; waited for by futex(2)
+//     word   number of bytes that have arrived (UInt32), never decreasing, or `givenUp`; futex(2) waits on it
 //     bytes  from `WorkerProtocol.pictureHeaderBytes` on: the picture
 //
-// The client writes while the worker decodes: reading a photo and opening what is sealed takes a sixth of the time that
-// decoding it does, and the one need not wait for the other.
+// The client writes while the worker decodes. Reading and decrypting a photo takes a sixth of the time of decoding it,
+// and the two overlap.
 
-/// Instead of a number of bytes: no more will come.
+/// Replaces the number of bytes when no more will arrive.
 private let givenUp = UInt32.max
 
-/// The client's side: a picture that only this process can write, and of which nobody can change the size.
+/// The client's side: only this process can write the picture, and its size is sealed.
 struct PictureFile: ~Copyable {
     private let file: MemoryFile
     private let mapping: UnsafeMutableRawBufferPointer
 
-    /// Room for a picture, nothing of which is there yet. Nil when there is no memory or no descriptor left.
+    /// A file for a picture of which nothing has arrived yet. Nil if memory or descriptors are short.
     static func make(byteCount: Int) -> PictureFile? {
         guard let file = MemoryFile.empty(byteCount: WorkerProtocol.pictureHeaderBytes + byteCount) else {
             return nil
@@ -26,7 +26,7 @@ struct PictureFile: ~Copyable {
         let start = mmap(nil, file.byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor, 0)
         guard let start, start != MAP_FAILED else { return nil }
         let picture = PictureFile(file: file, start: start)
-        // The mapping was there before the seal and stays writable; no other can be had.
+        // The existing mapping stays writable after F_SEAL_FUTURE_WRITE; new writable ones are refused.
         let seals = shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_FUTURE_WRITE | shim_F_SEAL_SEAL
         guard picture.file.seal(seals) else { return nil }
         return picture
@@ -41,7 +41,7 @@ struct PictureFile: ~Copyable {
         munmap(mapping.baseAddress, mapping.count)
     }
 
-    /// Shared with a worker by sending it.
+    /// Sent to a worker, which maps it.
     var descriptor: Int32 { file.descriptor }
 
     private var byteCount: Int { mapping.count - WorkerProtocol.pictureHeaderBytes }
@@ -50,8 +50,8 @@ struct PictureFile: ~Copyable {
         mapping.baseAddress!.assumingMemoryBound(to: Atomic<UInt32>.self)
     }
 
-    /// Copies all of `source`, and lets the worker know as it comes. False when it cannot be read in full, or is no
-    /// longer wanted: the worker then gives it up.
+    /// Copies all of `source` and wakes the worker after each piece. Returns false if the source cannot be read in
+    /// full or `isWanted` returns false; the worker then gives the picture up.
     func fill(from source: some ByteSource, while isWanted: () -> Bool) -> Bool {
         var done = 0
         while done < byteCount {
@@ -67,35 +67,35 @@ struct PictureFile: ~Copyable {
         return true
     }
 
-    /// Large enough to be read quickly, and soon there.
+    /// Large enough for fast reads, small enough for the first piece to arrive soon.
     private static let pieceBytesMax = 256 << 10
 }
 
-/// The worker's side. What has not arrived yet must not be looked at: it is zeros, and then no more.
+/// The worker's side. Bytes that have not arrived yet must not be read: they are zeros now and change later.
 package final class ArrivingPicture {
-    /// All that will be there.
+    /// The whole picture, whether arrived or not.
     private let bytes: UnsafeRawBufferPointer
-    /// Nil: all is there.
+    /// Nil if the whole picture is already in memory.
     private let coming: (arrived: UnsafePointer<Atomic<UInt32>>, giveUp: () -> Never)?
 
-    /// One that is in memory already, for as long as this is.
+    /// A picture that is already in memory. `bytes` must outlive this object.
     package init(whole bytes: UnsafeRawBufferPointer) {
         (self.bytes, coming) = (bytes, nil)
     }
 
-    /// One in a mapped memory file of the client's. `giveUp` is called when the rest of it will not come.
+    /// A picture in a mapped memory file of the client. `giveUp` is called if the rest will not arrive.
     package init(file: UnsafeRawBufferPointer, giveUp: @escaping () -> Never) {
         coming = (file.baseAddress!.assumingMemoryBound(to: Atomic<UInt32>.self), giveUp)
         bytes = UnsafeRawBufferPointer(rebasing: file[WorkerProtocol.pictureHeaderBytes...])
     }
 
-    /// Length of the whole picture.
+    /// Length of the whole picture, in bytes.
     package var byteCount: Int { bytes.count }
 
-    /// Where it begins.
+    /// The first byte of the picture.
     package var start: UnsafePointer<UInt8>? { bytes.bindMemory(to: UInt8.self).baseAddress }
 
-    /// Blocks until at least `count` bytes are there, or all. Returns how many are.
+    /// Blocks until at least `count` bytes or the whole picture have arrived. Returns the number of arrived bytes.
     package func wait(for count: Int) -> Int {
         guard let coming else { return bytes.count }
         while true {
@@ -106,11 +106,11 @@ package final class ArrivingPicture {
         }
     }
 
-    /// The first `count` bytes, or all where there are fewer.
+    /// The first `count` bytes, or all if there are fewer. Blocks until they have arrived.
     package func prefix(_ count: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: bytes[..<min(wait(for: count), count)])
     }
 
-    /// All of it.
+    /// The whole picture. Blocks until it has arrived.
     package var whole: UnsafeRawBufferPointer { prefix(bytes.count) }
 }

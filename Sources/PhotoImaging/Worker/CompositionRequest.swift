@@ -5,7 +5,7 @@
 package struct CompositionRequest: Sendable, Equatable {
     /// One picture of a composition.
     package struct Tile: Sendable, Equatable {
-        /// A JPEG, made before.
+        /// An existing JPEG.
         package var jpeg: [UInt8]
         /// The text under it on a contact sheet.
         package var label: String
@@ -24,7 +24,7 @@ package struct CompositionRequest: Sendable, Equatable {
 
     /// The text above a contact sheet.
     package var title: String
-    /// The newest first.
+    /// Newest first.
     package var tiles: [Tile]
 
     /// A request to compose `tiles`.
@@ -33,7 +33,7 @@ package struct CompositionRequest: Sendable, Equatable {
         self.tiles = tiles
     }
 
-    /// The file.
+    /// The content of the file.
     package var bytes: [UInt8] {
         var words = [UInt64(tiles.count), UInt64(title.utf8.count)]
         var body = Array(title.utf8)
@@ -45,7 +45,7 @@ package struct CompositionRequest: Sendable, Equatable {
         return words.withUnsafeBytes { Array($0) } + body
     }
 
-    /// Reads a file. Nil when its lengths do not fit.
+    /// Parses a file. Nil if its lengths exceed the file or the count exceeds ``sheetTilesMax``.
     package init?(_ file: UnsafeRawBufferPointer) {
         func word(_ index: Int) -> Int? {
             guard (index + 1) * 8 <= file.count else { return nil }

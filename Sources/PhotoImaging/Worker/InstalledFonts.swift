@@ -2,14 +2,14 @@ internal import Glibc
 
 /// Fonts of this system that label contact sheets.
 ///
-/// They are opened here, because a worker that has confined itself opens nothing. The paths are those of Debian's
-/// packages: fontconfig would be one library more, and read its caches, for a choice that is nearly always the same.
+/// They are opened here because a confined worker cannot open files. The paths are those of Debian's packages:
+/// fontconfig would add a library and its caches for a choice that is nearly always the same.
 struct InstalledFonts: Sendable {
-    /// Paths in groups: the first font of each group that can be opened is used, and draws the characters that those
-    /// before it lack.
+    /// Paths in groups. The first font of each group that can be opened is used; it draws the characters that the
+    /// fonts of earlier groups lack.
     let paths: [[String]]
 
-    /// The packages are named beside them.
+    /// The paths in Debian, each with its package's name.
     static let debian = InstalledFonts(paths: [
         [
             "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",  // fonts-dejavu-core
@@ -24,13 +24,13 @@ struct InstalledFonts: Sendable {
             "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",  // fonts-wqy-microhei
             "/usr/share/fonts/truetype/wqy/wqy-zenhei.ttc",  // fonts-wqy-zenhei
         ],
-        // Scripts of India and others.
+        // Indian and other scripts.
         ["/usr/share/fonts/truetype/freefont/FreeSans.ttf"],  // fonts-freefont-ttf
-        // A little of everything.
+        // Broad coverage of Unicode.
         ["/usr/share/fonts/opentype/unifont/unifont.otf"],  // fonts-unifont
     ])
 
-    /// Calls `body` with the descriptors of the fonts, none where none is installed, and closes them.
+    /// Calls `body` with the descriptors of the installed fonts (possibly none), then closes them.
     func withDescriptors<Result, Failure: Error>(
         _ body: ([Int32]) throws(Failure) -> Result
     ) throws(Failure) -> Result {

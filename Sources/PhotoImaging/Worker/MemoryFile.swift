@@ -1,15 +1,14 @@
 internal import CShims
 internal import Glibc
 
-/// A nameless file in memory (memfd_create(2)) through which a picture or a thumbnail passes. Its size never
-/// changes.
+/// An anonymous file in memory (memfd_create(2)) that carries a picture or a thumbnail. Its size never changes.
 struct MemoryFile: ~Copyable {
-    /// Shared with a worker by sending it.
+    /// Sent to a worker, which maps it.
     let descriptor: Int32
     /// Size in bytes.
     let byteCount: Int
 
-    /// An empty (zeroed) file for a worker to write into. Nil when there is no memory or no descriptor left.
+    /// A zeroed file for a worker to write into. Nil if memory or descriptors are short.
     static func forResult(byteCount: Int) -> MemoryFile? {
         guard let file = empty(byteCount: byteCount),
             file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_SEAL)
@@ -17,10 +16,11 @@ struct MemoryFile: ~Copyable {
         return file
     }
 
-    /// All of `source`, which nobody can change any more; of the parts that are given, only those, with holes between
-    /// them. Nil when it cannot be read in full, there is no room, or it is no longer wanted.
+    /// A read-only copy of `source`, sealed. Nil if the source cannot be read in full, memory or descriptors are
+    /// short, or `isWanted` returns false.
     ///
-    /// - Parameter parts: begin at multiples of the page size.
+    /// - Parameter parts: the ranges to copy, with holes between them; nil for all. They begin at multiples of the
+    ///   page size.
     static func copy(
         of source: some ByteSource, byteCount: Int, parts: [Range<Int>]? = nil,
         while isWanted: () -> Bool = { true }
@@ -41,7 +41,7 @@ struct MemoryFile: ~Copyable {
         close(descriptor)
     }
 
-    /// Reads exactly `buffer.count` bytes at `offset`; false when they are not there.
+    /// Reads exactly `buffer.count` bytes at `offset`. False if the file is shorter, or on an error.
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
         var done = 0
         while done < buffer.count {
@@ -54,11 +54,11 @@ struct MemoryFile: ~Copyable {
         return true
     }
 
-    /// One that can still be written and resized.
+    /// A zeroed file that can still be written and resized. Nil if memory or descriptors are short.
     static func empty(byteCount: Int) -> MemoryFile? {
         let flags = shim_MFD_CLOEXEC | shim_MFD_ALLOW_SEALING
         var descriptor = shim_memfd_create("obscura", flags | shim_MFD_NOEXEC_SEAL)
-        // Before Linux 6.3 that flag is unknown.
+        // Linux before 6.3 does not know MFD_NOEXEC_SEAL.
         if descriptor < 0 && errno == EINVAL { descriptor = shim_memfd_create("obscura", flags) }
         guard descriptor >= 0 else { return nil }
         let file = MemoryFile(owning: descriptor, byteCount: byteCount)
@@ -66,7 +66,7 @@ struct MemoryFile: ~Copyable {
         return file
     }
 
-    /// F_SEAL_WRITE is granted only while no writable mapping exists: `fill` has taken its own away.
+    /// Adds `seals`. F_SEAL_WRITE is granted only while no writable mapping exists; `fill` has unmapped its own.
     func seal(_ seals: Int32) -> Bool {
         fcntl(descriptor, shim_F_ADD_SEALS, seals) == 0
     }
@@ -90,6 +90,6 @@ struct MemoryFile: ~Copyable {
         return true
     }
 
-    /// Read between two questions whether it is still wanted.
+    /// Bytes read between two calls of `isWanted`, at most.
     private static let pieceBytesMax = 8 << 20
 }

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Packets of words, with descriptors attached, on a connected SOCK_SEQPACKET socket (unix(7), cmsg(3)).
 package struct PacketSocket: Sendable {
-    /// The descriptor. Who made it closes it.
+    /// The descriptor. Its creator closes it.
     package var descriptor: Int32
 
     package init(descriptor: Int32) {
@@ -13,8 +13,7 @@ package struct PacketSocket: Sendable {
     private static let wordsMax = 8
     private static let descriptorsMax = WorkerProtocol.descriptorsMax
 
-    /// Sends one packet and copies of `descriptors`. False when the other side is gone, or on any other
-    /// error.
+    /// Sends one packet with copies of `descriptors`. False if the other side is gone, and on any other error.
     package func send(_ words: [UInt64], descriptors: [Int32] = []) -> Bool {
         precondition(words.count <= Self.wordsMax && descriptors.count <= Self.descriptorsMax)
         let sent = withMessage(words: words, descriptorRoom: descriptors.count) { message in
@@ -32,8 +31,8 @@ package struct PacketSocket: Sendable {
         return sent.result == words.count * MemoryLayout<UInt64>.size
     }
 
-    /// Receives one packet and the descriptors that came with it, which the caller closes (they are closed on
-    /// exec). Nil when the other side is gone, on any error, and for packets that were cut.
+    /// Receives one packet and its descriptors, which are close-on-exec and owned by the caller. Nil if the other side
+    /// is gone, on any error, and for a truncated packet.
     package func receive() -> (words: [UInt64], descriptors: [Int32])? {
         var descriptors: [Int32] = []
         let room = [UInt64](repeating: 0, count: Self.wordsMax)
@@ -56,8 +55,7 @@ package struct PacketSocket: Sendable {
         return (Array(received.words.prefix(received.result / MemoryLayout<UInt64>.size)), descriptors)
     }
 
-    /// Calls `body` with a message over a copy of `words` and room for descriptors, again after each
-    /// interruption.
+    /// Calls `body` with a message over a copy of `words` and room for descriptors, and repeats it after EINTR.
     private func withMessage(
         words: [UInt64], descriptorRoom: Int, _ body: (inout msghdr) -> Int
     ) -> (result: Int, words: [UInt64]) {
@@ -86,7 +84,7 @@ package struct PacketSocket: Sendable {
     }
 }
 
-/// CMSG_FIRSTHDR: the first control message of `message`, nil where it has room for none.
+/// CMSG_FIRSTHDR: the first control message of `message`, nil if it has no room for one.
 private func firstControl(_ message: inout msghdr) -> UnsafeMutablePointer<cmsghdr>? {
     shim_CMSG_FIRSTHDR(&message)?.assumingMemoryBound(to: cmsghdr.self)
 }

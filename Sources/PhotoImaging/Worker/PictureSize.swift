@@ -1,10 +1,10 @@
-/// What a thumbnail is to be like. It is never larger than the picture.
+/// The box of a thumbnail and how the thumbnail is placed in it. A thumbnail is never larger than the picture.
 public struct PictureSize: Hashable, Sendable {
     /// Pixels across, at most.
     public var width: Int
     /// Pixels down, at most.
     public var height: Int
-    /// Whether the picture fills the box, its edges cut off evenly; else all of it fits inside.
+    /// Whether the picture fills the box and is cropped evenly; otherwise the whole picture fits inside.
     public var isFilled: Bool
 
     /// A box of `width` by `height` pixels.
@@ -19,14 +19,14 @@ public struct PictureSize: Hashable, Sendable {
         self.init(width: side, height: side)
     }
 
-    /// The box without its manner.
+    /// The box without `isFilled`.
     package var box: PixelSize { PixelSize(width: width, height: height) }
 }
 
-/// How a thumbnail is written.
+/// The file format of a thumbnail.
 public enum PictureFormat: Sendable {
-    /// On white where the picture is transparent.
+    /// Transparent pixels are blended with white.
     case jpeg
-    /// What the freedesktop repositories hold. Transparency is kept.
+    /// The format of the freedesktop thumbnail repositories. Transparency is kept.
     case png
 }

@@ -11,11 +11,11 @@ public struct PixelSize: Hashable, Sendable {
         self.height = height
     }
 
-    /// Width and height exchanged, as by a quarter turn.
+    /// Width and height exchanged, as after a quarter turn.
     public var transposed: PixelSize { PixelSize(width: height, height: width) }
 
-    /// The largest size of this ratio that fits inside `box`: rounded to the nearest pixel, at least one
-    /// pixel each way, never larger than the size itself. Both sizes are at least 1 by 1 and below 2^31.
+    /// The largest size of this aspect ratio that fits inside `box`: rounded to the nearest pixel, at least one pixel
+    /// each way, never larger than this size. Both sizes must be at least 1 by 1 and below 2^31.
     public func fitted(in box: PixelSize) -> PixelSize {
         precondition(width > 0 && height > 0 && box.width > 0 && box.height > 0)
         if width <= box.width && height <= box.height { return self }
@@ -26,11 +26,11 @@ public struct PixelSize: Hashable, Sendable {
         return transposed.fitted(in: box.transposed).transposed
     }
 
-    /// The size of a picture of this size that fits inside `size` or fills it. Where it fills it, the part of
-    /// the picture that is seen has this ratio.
+    /// The thumbnail's size for a picture of this size, fitted inside the box or filling it. If it fills the box, the
+    /// visible part of the picture has the thumbnail's aspect ratio.
     package func placed(in size: PictureSize) -> PixelSize {
         guard size.isFilled else { return fitted(in: size.box) }
-        // As large as covers the box, but not larger than the picture.
+        // The scale that covers the box, but never enlarges.
         let scale = min(1, max(Double(size.width) / Double(width), Double(size.height) / Double(height)))
         return PixelSize(
             width: min(size.width, max(Int((Double(width) * scale).rounded()), 1)),

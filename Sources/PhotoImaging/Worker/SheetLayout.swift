@@ -1,6 +1,6 @@
 /// The layout of a contact sheet. Lengths are in pixels.
 package struct SheetLayout: Sendable {
-    /// Side of the square that each tile fits in.
+    /// Side of the square around each tile.
     package static let tileSide = 200
     /// Room below a tile for its label.
     package static let labelHeight = 52
@@ -11,12 +11,12 @@ package struct SheetLayout: Sendable {
 
     private static let columnsMax = 10
 
-    /// Tiles side by side.
+    /// Tiles per row.
     package let columns: Int
-    /// Tiles one below another.
+    /// Number of rows.
     package let rows: Int
 
-    /// A sheet for `count` tiles, about as wide as high.
+    /// A sheet for `count` tiles, roughly square up to 100 tiles.
     package init(count: Int) {
         let count = max(count, 1)
         columns = (1...Self.columnsMax).first { $0 * $0 >= count } ?? Self.columnsMax
@@ -30,7 +30,7 @@ package struct SheetLayout: Sendable {
             height: Self.titleHeight + Self.gap + rows * (Self.tileSide + Self.labelHeight + Self.gap))
     }
 
-    /// The upper left corner of a tile.
+    /// The upper left corner of the tile at `index`.
     package func origin(of index: Int) -> (x: Int, y: Int) {
         (
             Self.gap + index % columns * (Self.tileSide + Self.gap),

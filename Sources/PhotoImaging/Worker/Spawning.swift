@@ -2,15 +2,15 @@ internal import CShims
 internal import Glibc
 internal import LinuxIO
 
-/// Starts a program that is given nothing of this process: no environment but `environment`, no signal blocked or
-/// ignored, no descriptor but `descriptor` as number 3, `output` as standard output where there is one, and /dev/null.
+/// Starts a program that inherits nothing from this process: no environment but `environment`, no blocked or ignored
+/// signals, no descriptors but `descriptor` as number 3, `output` (if any) as standard output, and /dev/null.
 ///
-/// It leads a session of its own: the terminal's ^C does not reach it, and one kill of its group ends it with what it
-/// has forked. Nil when it cannot be started.
+/// The program leads its own session: the terminal's ^C does not reach it, and killing its process group also ends its
+/// forks. Nil if it cannot be started.
 ///
 /// - Parameters:
 ///   - command: the program's path, then its arguments.
-///   - isInBackground: it only gets the time that nobody else wants.
+///   - isInBackground: runs only on idle processor time (SCHED_IDLE).
 func spawnAlone(
     _ command: [String], environment: [String], output: Int32? = nil, descriptor: Int32,
     isInBackground: Bool = false
@@ -27,11 +27,11 @@ func spawnAlone(
     return processID
 }
 
-/// Lets a process, and what it forks, have only the time that nobody else wants (sched(7)).
+/// Restricts a process and its forks to idle processor time (SCHED_IDLE, sched(7)), which posix_spawn(3) cannot do.
 ///
-/// posix_spawn(3) knows nothing of SCHED_IDLE. Where the kernel divides its time among sessions first, that counts only
-/// within one: the session of its own that the process has must come last too (*The autogroup feature*). Where there
-/// is no such file it need not.
+/// With autogrouping the kernel divides time among sessions first, and SCHED_IDLE counts only within the session. So the
+/// process's own session gets the lowest priority too (sched(7), *The autogroup feature*). Without the autogroup file
+/// this is not needed.
 private func moveToBackground(_ processID: pid_t) {
     var parameters = sched_param()
     _ = sched_setscheduler(processID, shim_SCHED_IDLE, &parameters)

@@ -3,72 +3,74 @@ internal import Synchronization
 
 /// Why there is no thumbnail.
 public enum ThumbnailError: Error, Sendable, Equatable {
-    /// This picture has none and never will: not of a kind that is decoded, damaged, beyond the limits, or
-    /// the worker died of it or did not finish in time.
+    /// Permanent for this picture: its type is not supported, it is damaged or exceeds the limits, or decoding it
+    /// crashed the worker or took too long.
     case undecodable
-    /// There is no worker: its executable is missing or it cannot confine itself here.
+    /// No worker can run: the executable is missing, or the sandbox does not work on this machine.
     case unavailable
-    /// `shutDown()` was called, or nobody wants it any more.
+    /// `shutDown()` was called, or the request was cancelled.
     case cancelled
-    /// Says nothing about the picture: it could not be read from its source, there was no memory or
-    /// descriptor left, or somebody ended the worker.
+    /// Not the picture's fault: its source could not be read, memory or descriptors were short, or the worker was
+    /// killed.
     case workerFailed
 }
 
 /// Worker processes that decode pictures, so that no pixel is decoded in this one (DESIGN.md, I9).
 ///
-/// A worker forks for each picture: what decodes has seen no other picture, has no descriptor and no system
-/// call left but those for memory, and is gone when the thumbnail is there.
+/// A worker forks for each picture. The fork has seen no other picture, can use no descriptor, has few system calls
+/// besides those for memory, and ends when the thumbnail is done.
 public final class ThumbnailWorkers: Sendable {
     private let executable: String
     private let arguments: [String]
     private let deadlineMilliseconds: Int
-    /// For what the workers do not decode.
+    /// Draws the types that the workers do not decode.
     private let installed: InstalledThumbnailers?
     private let isInBackground: Bool
-    /// For labels.
+    /// Fonts for labels.
     private let fonts: InstalledFonts
-    /// What is said of a picture that was not done in time.
+    /// The error for a picture that missed the deadline.
     private let stallError: ThumbnailError
     private let slots: [WorkerSlot]
     private let isShutDown = Atomic(false)
     private let pool: Mutex<Pool>
 
     private struct Pool {
-        /// Free slots; the last one was used last, so that few workers do the work of a few callers.
+        /// Free slots, most recently used last. Reusing that one keeps the number of workers low for a few callers.
         var idle: [WorkerSlot]
-        /// First come, first served. Empty while a slot is idle.
+        /// A FIFO queue. Empty while a slot is idle.
         var waiting: [Waiter] = []
         /// Callers of `shutDown()`, woken when all slots are idle.
         var closing: [Waiter] = []
     }
 
-    /// Largest box that can be asked for, in pixels a side.
+    /// Largest side of a requested box, in pixels.
     public static let boxPixelsMax = WorkerProtocol.boxPixelsMax
 
-    /// Time for one picture that uses none of the processor's: what computes without end is stopped by the worker's
-    /// own limit, long before.
+    /// Wall-clock time for one picture. An endless computation is stopped long before, by the worker's own limit of
+    /// processor time.
     private static let deadlineMilliseconds = 60_000
-    /// The same where everybody else comes first. The limit of processor time is what stops a picture there.
+    /// The same for background workers, which may wait for the processor; their CPU limit is what stops a picture.
     private static let backgroundDeadlineMilliseconds = 120_000
 
-    /// Up to `count` workers, started when first needed. `executable` is the path of obscura-worker.
-    /// `installed`: who draws what workers do not decode.
+    /// Up to `count` workers, started on demand.
     ///
-    /// - Parameter isInBackground: they only get the time that nobody else wants (SCHED_IDLE, sched(7)).
+    /// - Parameters:
+    ///   - executable: the path of obscura-worker.
+    ///   - isInBackground: the workers run only on idle processor time (SCHED_IDLE, sched(7)).
+    ///   - installed: draws the types that workers do not decode.
     public convenience init(
         executable: String, count: Int, isInBackground: Bool = false, installed: InstalledThumbnailers? = nil
     ) {
         let deadline = isInBackground ? Self.backgroundDeadlineMilliseconds : Self.deadlineMilliseconds
         self.init(
             executable: executable, count: count, deadlineMilliseconds: deadline, arguments: [],
-            // Who gives way to all others may just not have had its turn.
+            // A background worker may simply not have been scheduled.
             isInBackground: isInBackground, stallError: isInBackground ? .workerFailed : .undecodable,
             installed: installed)
     }
 
-    /// As the public one. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's trials. `fonts`:
-    /// those that draw labels.
+    /// The same with test parameters. `deadlineMilliseconds`: time for one picture. `arguments`: see the worker's
+    /// trials. `fonts`: fonts for labels.
     init(
         executable: String, count: Int, deadlineMilliseconds: Int, arguments: [String],
         isInBackground: Bool = false, stallError: ThumbnailError = .undecodable,
@@ -90,8 +92,7 @@ public final class ThumbnailWorkers: Sendable {
         shutDown()
     }
 
-    /// Whether pictures of this type are decoded by the workers themselves. Answers without reading or
-    /// decoding anything.
+    /// Whether the workers themselves decode pictures of this type. Does no I/O.
     public static func decodes(_ type: MediaType) -> Bool {
         switch type {
         case .jpeg, .heic, .avif, .png, .webp, .tiff, .gif: true
@@ -99,24 +100,23 @@ public final class ThumbnailWorkers: Sendable {
         }
     }
 
-    /// What workers decode.
+    /// The types that workers decode.
     public static let decodedTypes = Set(MediaType.allCases.filter(decodes))
 
-    /// What can have a thumbnail now: what workers decode, and what something is installed for. May look into
-    /// directories of the system.
+    /// The types that can have a thumbnail now: those that workers decode and those of installed thumbnailers. May
+    /// read system directories.
     public var decodableTypes: Set<MediaType> { Self.decodedTypes.union(installed?.types ?? []) }
 
-    /// A picture of the picture, upright, its ratio kept, fitting inside `size` or filling it, never
-    /// enlarged, with the picture's colour profile. Blocks while all workers are busy (callers are served in
-    /// order) and until it is made. Once `cancellation` is called off it throws `.cancelled`, and the worker is
-    /// free for the next.
+    /// Makes a thumbnail: upright, aspect ratio kept, fitting inside `size` or filling it, never enlarged, with the
+    /// picture's colour profile. Blocks until it is made, also while all workers are busy (callers are served in
+    /// order). Throws `.cancelled` once `cancellation` is cancelled; the worker slot is then free for the next caller.
     public func makeThumbnail(
         of source: some ByteSource, type: MediaType, size: PictureSize, format: PictureFormat = .jpeg,
         unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
         guard Self.decodes(type) else {
             guard let installed else { throw .undecodable }
-            // Many programs enlarge what is smaller than the size they are given.
+            // Many programs enlarge a picture that is smaller than the given size.
             let side = min(size.drawnSide, readFacts(source).flatMap(\.longestSide) ?? .max)
             let drawn = try installed.draw(source, type: type, side: side, unless: cancellation)
             return try serve(
@@ -127,16 +127,15 @@ public final class ThumbnailWorkers: Sendable {
             .thumbnail, source, size: size, format: format, type: type, unless: cancellation)
     }
 
-    /// As above: a JPEG that fits inside `box` by `box` pixels.
+    /// Makes a JPEG thumbnail that fits inside `box` by `box` pixels.
     public func makeThumbnail(
         of source: some ByteSource, type: MediaType, box: Int
     ) throws(ThumbnailError) -> [UInt8] {
         try makeThumbnail(of: source, type: type, size: PictureSize(fitting: box))
     }
 
-    /// A JPEG of a stack of up to ``CompositionRequest/stackTilesMax`` tiles, newest first, on white, of exactly
-    /// `size`. `pictures` are JPEGs made before, of 256 pixels and more; those that cannot be decoded are
-    /// left out.
+    /// Makes a JPEG of a stack of up to ``CompositionRequest/stackTilesMax`` tiles, newest first, on white, of exactly
+    /// `size`. `pictures` are existing JPEGs of 256 pixels or more; undecodable ones are left out.
     public func composeStack(
         _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation = Cancellation()
     ) throws(ThumbnailError) -> [UInt8] {
@@ -148,9 +147,9 @@ public final class ThumbnailWorkers: Sendable {
         return try serve(.stack, MemoryByteSource(composition.bytes), size: size, unless: cancellation)
     }
 
-    /// A JPEG of up to ``CompositionRequest/sheetTilesMax`` pictures in an even grid, each with its label under it,
-    /// below a title; without labels and title where no font is installed. `pictures` are JPEGs made before, of 256
-    /// pixels and more.
+    /// Makes a JPEG of up to ``CompositionRequest/sheetTilesMax`` pictures in an even grid, each above its label, below
+    /// a title. If no font is installed, labels and title are left out. `pictures` are existing JPEGs of 256 pixels or
+    /// more.
     public func composeSheet(
         _ pictures: [(jpeg: [UInt8], label: String)], title: String,
         unless cancellation: Cancellation = Cancellation()
@@ -187,8 +186,8 @@ public final class ThumbnailWorkers: Sendable {
         return try Self.thumbnail(in: result, format)
     }
 
-    /// Ends all workers, waits until they are gone, and makes every call of `makeThumbnail`, running or to
-    /// come, throw `.cancelled`. May be called more than once and from any thread.
+    /// Ends all workers and waits until they are gone. Running and future requests throw `.cancelled`. May be called
+    /// more than once and from any thread.
     public func shutDown() {
         isShutDown.store(true, ordering: .sequentiallyConsistent)
         installed?.shutDown()
@@ -205,7 +204,7 @@ public final class ThumbnailWorkers: Sendable {
         for slot in slots { slot.retire() }
     }
 
-    /// Ends the workers that have nothing to do. The next picture starts one anew.
+    /// Ends idle workers. The next picture starts a new one.
     public func rest() {
         let idle = pool.withLock { pool in
             defer { pool.idle = [] }
@@ -243,7 +242,7 @@ public final class ThumbnailWorkers: Sendable {
         }
     }
 
-    /// Takes a waiter whom nobody waits for out of the queue. Its turn may have come already.
+    /// Removes the waiter of a cancelled request from the queue. It may have received a slot already.
     private func leave(_ waiter: Waiter) {
         let isWaiting = pool.withLock { pool in
             let index = pool.waiting.firstIndex { $0 === waiter }
@@ -269,8 +268,8 @@ public final class ThumbnailWorkers: Sendable {
         pool.closing = []
     }
 
-    /// Has the slot's worker write `result`, and reads `source` for it meanwhile. A worker that is found dead says
-    /// nothing about the picture (it decodes nothing itself, its fork does), so another one gets a second try.
+    /// Lets the slot's worker write `result` while this thread reads `source` for it. A dead worker is not the
+    /// picture's fault (only its fork decodes), so a new worker gets a second try.
     private func decode(
         _ request: WorkerRequest, _ source: some ByteSource, _ fonts: [Int32],
         into result: borrowing MemoryFile,
@@ -299,8 +298,7 @@ public final class ThumbnailWorkers: Sendable {
             case .words([WorkerOutcome.refused.rawValue]):
                 throw .undecodable
             case .words([WorkerOutcome.crashed.rawValue]):
-                // The next fork would have the same addresses as the one that crashed: nobody is to learn
-                // them.
+                // The next fork would have the address layout of the crashed one, which an attacker could learn.
                 slot.retire()
                 throw failure(otherwise: .undecodable)
             case .stalled:
@@ -320,11 +318,11 @@ public final class ThumbnailWorkers: Sendable {
         case sent
         /// The worker is gone.
         case lost
-        /// The picture cannot be read or is no longer wanted. The worker's answer says nothing about it.
+        /// The picture cannot be read or is no longer wanted. The worker's answer is meaningless.
         case givenUp
     }
 
-    /// Sends the request and then the picture. What that took is given back at once: the worker has its own.
+    /// Sends the request and then the picture. Frees the mapping and descriptor on return: the worker has its own.
     private static func send(
         _ request: WorkerRequest, _ source: some ByteSource, _ fonts: [Int32],
         into result: borrowing MemoryFile,
@@ -336,7 +334,7 @@ public final class ThumbnailWorkers: Sendable {
         return picture.fill(from: source, while: isWanted) ? .sent : .givenUp
     }
 
-    /// Copies the picture out. Whoever wrote it is gone; but it may have written anything.
+    /// Copies and checks the thumbnail in `result`. Its writer has ended, but may have written anything.
     private static func thumbnail(
         in result: borrowing MemoryFile, _ format: PictureFormat
     ) throws(ThumbnailError) -> [UInt8] {
@@ -358,7 +356,7 @@ public final class ThumbnailWorkers: Sendable {
 }
 
 extension MediaFacts {
-    /// Of the stored picture, in pixels. Nil where it is unknown.
+    /// The longest side of the stored picture, in pixels. Nil if unknown.
     fileprivate var longestSide: Int? {
         let side = max(width, height)
         return side > 0 ? side : nil
@@ -366,8 +364,8 @@ extension MediaFacts {
 }
 
 extension PictureSize {
-    /// The square, in pixels a side, that a picture must fit to be large enough for this size, whatever its
-    /// ratio may reasonably be.
+    /// Side, in pixels, of the square in which a picture must be drawn to be large enough for this size, for any
+    /// reasonable aspect ratio.
     var drawnSide: Int {
         let side = max(width, height, 128)
         return isFilled ? min(side * 3, WorkerProtocol.boxPixelsMax) : side
@@ -375,7 +373,7 @@ extension PictureSize {
 }
 
 extension PictureFormat {
-    /// How every picture of this format begins.
+    /// The first bytes of every file of this format.
     fileprivate var firstBytes: [UInt8] {
         switch self {
         case .jpeg: [0xFF, 0xD8, 0xFF]
@@ -383,7 +381,7 @@ extension PictureFormat {
         }
     }
 
-    /// How every picture of this format ends: EOI; the IEND chunk's name and checksum.
+    /// The last bytes of every file of this format: EOI; the IEND chunk's name and checksum.
     fileprivate var lastBytes: ArraySlice<UInt8> {
         switch self {
         case .jpeg: [0xFF, 0xD9]

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import LinuxIO
 
-/// One running worker: a process group of its own, and the socket to it. Who starts it must `end` it, once.
+/// One running worker: the leader of its own process group, and the socket to it. Its owner must call `end` once.
 struct WorkerProcess: Sendable {
     let processID: pid_t
     let socket: PacketSocket
@@ -15,14 +15,14 @@ struct WorkerProcess: Sendable {
         case lost
     }
 
-    /// Starts `executable` with one socket as its only descriptor but /dev/null, and no environment but the
-    /// word that keeps Swift's crash reporter from printing memory. Nil when it cannot be started.
+    /// Starts `executable` with no descriptors but one socket and /dev/null, and no environment but the variable that
+    /// keeps Swift's crash reporter from printing memory. Nil if it cannot be started.
     ///
-    /// - Parameter isInBackground: it only gets the time that nobody else wants.
+    /// - Parameter isInBackground: runs only on idle processor time.
     static func spawn(
         executable: String, arguments: [String], isInBackground: Bool = false
     ) -> WorkerProcess? {
-        // Above 2, so that giving the worker its /dev/null cannot hit them.
+        // Above 2, so that the worker's /dev/null on 0 to 2 cannot replace them.
         guard let pair = try? makeSocketPair(SOCK_SEQPACKET, above: STDERR_FILENO) else { return nil }
         defer { close(pair.theirs) }
         let processID = spawnAlone(
@@ -35,7 +35,7 @@ struct WorkerProcess: Sendable {
         return WorkerProcess(processID: processID, socket: PacketSocket(descriptor: pair.ours))
     }
 
-    /// The next packet of the worker, waited for at most `milliseconds`.
+    /// Receives the next packet of the worker. Blocks for at most `milliseconds`.
     func receive(within milliseconds: Int) -> Answer {
         let deadline = MonotonicClock.milliseconds + Int64(milliseconds)
         while true {
@@ -49,7 +49,7 @@ struct WorkerProcess: Sendable {
         }
     }
 
-    /// Kills the worker and whatever it has forked. It is not reaped: `end` must follow.
+    /// Kills the worker and its forks without reaping it: `end` must follow.
     func kill() {
         Glibc.kill(-processID, SIGKILL)
         Glibc.kill(processID, SIGKILL)

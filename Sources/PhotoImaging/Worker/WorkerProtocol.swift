@@ -1,29 +1,29 @@
-// The messages between client and worker. Both are of one build, on one machine: a message is a few words
-// in the machine's byte order in one packet of a SOCK_SEQPACKET socket. Pictures and thumbnails do not pass
-// through the socket but through memory files that travel with the request:
+// The messages between client and worker. Both are of one build, on one machine: a message is a few words in native
+// byte order, in one packet of a SOCK_SEQPACKET socket. Pictures and thumbnails are not in the packets but in memory
+// files whose descriptors come with the request:
 //
-//     worker → client   hello    [greeting]    once, when its sandbox has been tried
+//     worker → client   hello    [greeting]    once, after a test of its sandbox
 //     client → worker   request  [job, picture bytes, result bytes, width, height, flags, type]
-//                                + picture: memory file, sealed: only the client can write it, and nobody change its
-//                                           size. It may still be filling; see ArrivingPicture.
+//                                + picture: memory file, sealed: only the client can write it, its size is fixed.
+//                                           It may still be filling; see ArrivingPicture.
 //                                + result:  memory file, its size sealed
-//                                + fonts:   for a sheet, those that draw its labels; may be none
+//                                + fonts:   for the labels of a sheet; may be none
 //     worker → client   reply    [outcome]
 //
-// The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. One request at a time;
-// a side that finds the socket closed ends. There is no other message: a worker that stalls is killed.
+// The result file begins with the thumbnail's length in one word; the JPEG or PNG follows. There is one request at a
+// time. A worker exits when its socket is closed. There is no other message: a stalled worker is killed.
 
 /// Constants both sides must agree on.
 package enum WorkerProtocol {
-    /// "OBSWORK" and the protocol's version: a worker of another build is not talked to.
+    /// "OBSWORK" and the protocol's version. A worker with another greeting is not used.
     package static let greeting: UInt64 = 0x4F42_5357_4F52_4B04
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
-    /// Fonts that can come with a request.
+    /// Fonts in a request, at most.
     package static let fontsMax = 4
-    /// Descriptors that can come with a request: the picture, the result, and fonts.
+    /// Descriptors in a request, at most: the picture, the result, and fonts.
     package static let descriptorsMax = 2 + fontsMax
-    /// Bytes before the picture in its file: one word says how much of it is there.
+    /// Bytes before the picture in its file; the first word counts the bytes that have arrived.
     package static let pictureHeaderBytes = 64
     /// Bytes before the picture in the result file: its length.
     package static let resultHeaderBytes = 8
@@ -32,7 +32,7 @@ package enum WorkerProtocol {
     package static let pictureBytesMax = 256 << 20
     /// Pictures that claim more pixels than this are not decoded.
     package static let pixelsMax = 400_000_000
-    /// Longest side of a box.
+    /// Longest side of a box, in pixels.
     package static let boxPixelsMax = 4096
     /// Profiles larger than this are not copied into the thumbnail.
     package static let colorProfileBytesMax = 4 << 20
@@ -42,25 +42,25 @@ package enum WorkerProtocol {
 package struct WorkerRequest: Equatable, Sendable {
     /// The content of the picture file and the result.
     package enum Job: UInt64, Sendable {
-        /// A picture, to be reduced.
+        /// A picture to reduce.
         case thumbnail = 0
-        /// A ``CompositionRequest``, to be drawn as a stack.
+        /// A ``CompositionRequest`` to draw as a stack.
         case stack = 1
-        /// A ``CompositionRequest``, to be drawn as a contact sheet.
+        /// A ``CompositionRequest`` to draw as a contact sheet.
         case sheet = 2
     }
 
-    /// What is to be done.
+    /// The kind of work.
     package var job: Job
-    /// Length of the picture.
+    /// Length of the picture, in bytes.
     package var pictureBytes: Int
-    /// Length of the result file.
+    /// Length of the result file, in bytes.
     package var resultBytes: Int
-    /// The upright result fits in here, or fills it.
+    /// The box that the upright result fits in or fills.
     package var size: PictureSize
-    /// How the result is written.
+    /// The file format of the result.
     package var format: PictureFormat
-    /// The type of the picture, or of each of several.
+    /// The type of the picture, or of each tile.
     package var type: MediaType
 
     package init(
@@ -69,7 +69,7 @@ package struct WorkerRequest: Equatable, Sendable {
     ) {
         self.job = job
         self.pictureBytes = pictureBytes
-        // 4:4:4 at its very worst (tjBufSize) takes 6 bytes a pixel, sides padded to 16, and 2048 bytes of
+        // 4:4:4 takes at most (tjBufSize) 6 bytes a pixel, sides padded to 16, and 2048 bytes of
         // headers. PNG stays below that: at most 4 bytes a pixel, 1 a row, and 0.1 % of them (zlib).
         let padded = PixelSize(width: (size.width + 15) & ~15, height: (size.height + 15) & ~15)
         resultBytes =
@@ -92,7 +92,7 @@ package struct WorkerRequest: Equatable, Sendable {
         ]
     }
 
-    /// The request in a packet, or nil where it is none.
+    /// Parses a packet. Nil if it is not a valid request.
     package init?(words: [UInt64]) {
         let sides = 1...UInt64(WorkerProtocol.boxPixelsMax)
         guard words.count == 7, let job = Job(rawValue: words[0]),
@@ -114,7 +114,7 @@ package struct WorkerRequest: Equatable, Sendable {
 package enum WorkerOutcome: UInt64, Sendable {
     /// The result file holds a picture.
     case done = 0
-    /// The picture cannot be decoded, or is more than the limits allow.
+    /// The picture cannot be decoded or exceeds the limits.
     case refused = 1
     /// The decoding process died.
     case crashed = 2

@@ -1,15 +1,15 @@
 internal import Glibc
 internal import Synchronization
 
-/// Room for one worker. Whoever has taken the slot from the pool may use its worker; nobody else may, except
-/// to `interrupt` it.
+/// A slot for one worker. Only the thread that has taken the slot from the pool may use the worker; others may only
+/// `interrupt` it.
 final class WorkerSlot: Sendable {
-    /// Set and cleared only by the slot's holder. The lock is what makes `interrupt` safe: a process that is
-    /// in here has not been reaped, so its number is still its own.
+    /// Set and cleared only by the slot's holder. The lock makes `interrupt` safe: a process in here has not been
+    /// reaped, so its PID has not been reused.
     private let process = Mutex<WorkerProcess?>(nil)
 
-    /// The slot's worker, started now if there is none. `mayStart` is asked under the lock. Nil: may not be
-    /// started, could not be, or did not say hello within `milliseconds`.
+    /// The slot's worker, started now if there is none. `mayStart` is called under the lock. Nil if it returns false,
+    /// the worker cannot be started, or no greeting arrives within `milliseconds`.
     func worker(
         executable: String, arguments: [String], isInBackground: Bool, helloWithin milliseconds: Int,
         mayStart: () -> Bool
@@ -36,7 +36,7 @@ final class WorkerSlot: Sendable {
         worker?.end()
     }
 
-    /// Kills the worker under its holder's hands, from another thread. The holder finds the socket closed.
+    /// Kills the worker from another thread while the holder uses it. The holder finds the socket closed.
     func interrupt() {
         process.withLock { $0?.kill() }
     }
@@ -57,7 +57,7 @@ final class Waiter: @unchecked Sendable {
         semaphore.deallocate()
     }
 
-    /// Lets `wait` return `slot`. To be called once.
+    /// Makes `wait` return `slot`. Call once.
     func wake(with slot: WorkerSlot?) {
         self.slot = slot
         sem_post(semaphore)
