@@ -3,31 +3,32 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// Whose turn it is to wait for the kernel's next request: one worker at a time.
+/// The turn to wait for the kernel's next request, held by one worker at a time (leader/follower pattern: the holder
+/// is the leader, the deputy the first follower).
 ///
 /// If all workers waited in read(2), each request would wake another thread, on another core, with cold caches: for
-/// small requests that costs more than serving them. So a worker keeps the turn while it serves a request that is
-/// quick, and gives it up before one that may wait, or when more requests are waiting already. Whoever keeps it for
-/// longer than expected loses it to the deputy, the first of those that wait for the turn.
-/// Unchecked Sendable: `lock` guards what is not atomic.
+/// small requests that costs more than serving them. So a worker keeps the turn while it serves a quick request, and
+/// passes it on before a request that may block, or when more requests are waiting already. A worker that keeps the
+/// turn too long loses it to the deputy, the first worker that waits for the turn.
+/// Unchecked Sendable: `lock` guards the fields that are not atomic.
 final class ReadTurn: @unchecked Sendable {
-    /// How long a worker may keep the turn without reading.
+    /// Longest time that a worker may keep the turn without reading.
     private static let keptMillisecondsMax: Int64 = 2
-    /// After so long without a request the deputy sleeps until it is woken.
+    /// Time without a request after which the deputy stops polling and sleeps until it is woken.
     private static let idleMilliseconds: Int64 = 100
 
     private let lock = Lock()
     private let change = Condition()
     private var isTaken = false
     private var hasDeputy = false
-    /// Number of the turn that counts; another's holder has lost it.
+    /// Number of the current turn. The holder of another number has lost its turn.
     private let current = Atomic<UInt64>(0)
-    /// When the holder began to serve a request, in monotonic milliseconds; 0 while it reads.
+    /// Start of the request that the holder serves, in monotonic milliseconds; 0 while it reads.
     private let busySince = Atomic<Int64>(0)
     private let lastRequest = Atomic<Int64>(0)
     private let isDeputyAsleep = Atomic<Bool>(false)
 
-    /// Waits for the turn; returns its number.
+    /// Waits for the turn and returns its number.
     func take() -> UInt64 {
         lock.lock()
         defer { lock.unlock() }
@@ -43,7 +44,7 @@ final class ReadTurn: @unchecked Sendable {
         return current.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     }
 
-    /// The deputy's wait: true when the turn is to be taken from its holder. `lock` is held.
+    /// The deputy's wait. Returns true if the turn must be taken from its holder. The caller holds `lock`.
     private func awaitAsDeputy() -> Bool {
         hasDeputy = true
         defer { hasDeputy = false }
@@ -55,7 +56,7 @@ final class ReadTurn: @unchecked Sendable {
                 change.wait(lock, untilMilliseconds: now + Self.keptMillisecondsMax)
             } else {
                 isDeputyAsleep.store(true, ordering: .sequentiallyConsistent)
-                // Looked at once more, as the holder may just not have seen that we sleep.
+                // Checked again: the holder may have become busy before it could see that the deputy sleeps.
                 if busySince.load(ordering: .sequentiallyConsistent) == 0 { change.wait(lock) }
                 isDeputyAsleep.store(false, ordering: .relaxed)
             }
@@ -63,13 +64,13 @@ final class ReadTurn: @unchecked Sendable {
         return false
     }
 
-    /// Whether the turn of that number has not been taken away.
+    /// Whether turn `number` is still current, neither taken away nor passed on.
     func isHeld(_ number: UInt64) -> Bool { current.load(ordering: .acquiring) == number }
 
-    /// The holder goes back to reading.
+    /// Records that the holder goes back to reading.
     func willRead() { busySince.store(0, ordering: .releasing) }
 
-    /// The holder keeps the turn while it serves a request.
+    /// Records that the holder keeps the turn while it serves a request.
     func keep() {
         let now = MonotonicClock.milliseconds
         lastRequest.store(now, ordering: .relaxed)
@@ -77,23 +78,23 @@ final class ReadTurn: @unchecked Sendable {
         if isDeputyAsleep.load(ordering: .sequentiallyConsistent) { lock.withLock { change.signalAll() } }
     }
 
-    /// The holder gives the turn to whoever waits for it.
+    /// Passes the turn on to the waiting workers.
     func pass() {
         lock.withLock {
             lastRequest.store(MonotonicClock.milliseconds, ordering: .relaxed)
             isTaken = false
-            // Whoever gave it up has to take it like anybody else.
+            // The former holder must take a new turn like any other worker.
             current.wrappingAdd(1, ordering: .releasing)
             change.signalAll()
         }
     }
 }
 
-/// How much work a request is, as far as its header tells.
+/// The cost of a request, estimated from its header.
 enum RequestWeight {
-    /// Served sooner than another worker would be awake.
+    /// Served faster than another worker wakes up.
     case light
-    /// Worth another worker when more requests wait.
+    /// Worth waking another worker if more requests wait.
     case heavy
     /// May wait for the disk, or is worth a core of its own.
     case slow
@@ -107,8 +108,8 @@ enum RequestWeight {
         }
         let operation = bytes.load(fromByteOffset: Header.operationOffset, as: UInt32.self)
         let node = bytes.load(fromByteOffset: Header.nodeOffset, as: UInt64.self)
-        // Virtual inodes have high numbers: what is asked of them may have to be made first. Attributes of the root are
-        // how `obscura check` and `obscura unmount` ask for their work.
+        // Virtual inodes have high numbers; their content may have to be made first. `obscura check` and
+        // `obscura unmount` request their work by GETXATTR on the root.
         if node >= 1 << 60 || node == Header.rootNode && operation == Header.getAttribute {
             self = .lasting
         } else if Header.slowOperations.contains(operation) {
@@ -118,7 +119,7 @@ enum RequestWeight {
         }
     }
 
-    /// `struct fuse_in_header` of linux/fuse.h, as far as it is needed here. Part of the kernel's stable interface.
+    /// The needed part of `struct fuse_in_header` of linux/fuse.h, which is part of the kernel's stable interface.
     private enum Header {
         static let bytes = 40
         static let operationOffset = 4
@@ -133,13 +134,13 @@ enum RequestWeight {
     }
 }
 
-/// How long the holder of the turn asks again and again before it sleeps.
+/// Time that the holder of the turn spins before it sleeps.
 ///
 /// A program that works through small files sends its next request within microseconds; waking a sleeping thread on an
-/// idle core takes longer than serving it. Whoever else wants the core gets it at each turn of the loop.
+/// idle core takes longer than serving it. Each iteration yields the core to other threads.
 private let spinNanoseconds: Int64 = 150_000
 
-/// read(2) on the connection, which does not block: waits for a request, awake at first.
+/// read(2) on the non-blocking connection. Waits for a request: spins at first, then sleeps in poll(2).
 func readRequest(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int {
     var deadline: Int64 = 0
     while true {

@@ -27,7 +27,7 @@ func spawnAlone(
     return processID
 }
 
-/// Restricts a process and its forks to idle processor time (SCHED_IDLE, sched(7)), which posix_spawn(3) cannot do.
+/// Restricts a process and its forks to idle processor time (SCHED_IDLE, sched(7)), which posix_spawn(3) cannot.
 ///
 /// With autogrouping the kernel divides time among sessions first, and SCHED_IDLE counts only within the session. So the
 /// process's own session gets the lowest priority too (sched(7), *The autogroup feature*). Without the autogroup file
