@@ -14,12 +14,12 @@ struct jpeg_stream {
   struct jpeg_progress_mgr progress;
   jmp_buf failed;
   const unsigned char *bytes;
-  long count, given; /* of the file; those libjpeg has been given */
+  long count, given; /* length of the file; bytes of it given to libjpeg */
   jpeg_stream_wait wait;
   const void *context;
 };
 
-/* A progressive picture of so many scans is made to take time; TurboJPEG's own limit. */
+/* A progressive picture with more scans is an attack on processor time. TurboJPEG has the same limit. */
 static const int scans_max = 500;
 
 static jpeg_stream *of(j_common_ptr decoder) { return (jpeg_stream *)decoder->client_data; }
@@ -34,7 +34,7 @@ static boolean fill(j_decompress_ptr decoder) {
   static const JOCTET end[] = {0xFF, JPEG_EOI};
   jpeg_stream *stream = of((j_common_ptr)decoder);
   if (stream->given == stream->count) {
-    /* As jdatasrc.c does: what has been decoded is worth showing. */
+    /* As jdatasrc.c does: the decoded part is worth showing. */
     WARNMS(decoder, JWRN_JPEG_EOF);
     stream->source.next_input_byte = end;
     stream->source.bytes_in_buffer = sizeof end;

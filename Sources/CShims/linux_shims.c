@@ -65,6 +65,6 @@ long long obscura_shared_byte(int descriptor, long long first, long long count) 
 int obscura_act_as(unsigned int user, unsigned int group) {
     setfsgid(group);
     setfsuid(user);
-    // Neither tells of an error; asked for a user that cannot be, both tell who it is now.
+    // Neither reports errors. Called with the invalid ID -1, both return the current ID.
     return (unsigned int)setfsgid((gid_t)-1) == group && (unsigned int)setfsuid((uid_t)-1) == user ? 0 : -1;
 }

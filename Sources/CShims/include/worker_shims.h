@@ -1,4 +1,4 @@
-/* What the thumbnail worker and its client need of glibc and cannot import: macros, variadic functions, and
+/* Calls of the thumbnail worker and its client that Swift cannot import from glibc: macros, variadic functions, and
    declarations that exist only with _GNU_SOURCE (the Glibc module is built without it). No logic, and no system
    header here: a module that includes one would own its types. */
 #ifndef OBSCURA_WORKER_SHIMS_H
@@ -14,8 +14,8 @@ int shim_memfd_create(const char *name, unsigned int flags);
 extern const unsigned int shim_MLOCK_ONFAULT;
 int shim_mlock2(const void *address, long length, unsigned int flags);
 
-/* futex(2) on a word of 32 bits that several processes have mapped: wakes all who wait for it; waits while it is
-   `value`, or returns for no reason. */
+/* futex(2) on a 32-bit word that several processes have mapped: wakes all waiters; waits while the word is `value`, but
+   may also return spuriously. */
 void shim_futex_wake(const void *word);
 void shim_futex_wait(const void *word, unsigned int value);
 
@@ -28,8 +28,8 @@ int shim_fork(void);
 int shim_pidfd_open(int process);
 int shim_prctl(int option, unsigned long argument);
 
-/* capabilities(7): empties all sets of this thread but the bounding set; whether a capability is in the bounding set,
-   -1 where there is no such; drops one from there. */
+/* capabilities(7): clears the effective, permitted and inheritable sets of this thread; tells whether a capability is
+   in the bounding set (-1 if the kernel does not know it); drops one from the bounding set. */
 int shim_clear_capabilities(void);
 int shim_bounding_has(int capability);
 int shim_bounding_drop(int capability);
