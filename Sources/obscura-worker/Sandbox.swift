@@ -6,16 +6,16 @@ internal import Glibc
 private enum Limit {
     static let addressSpaceBytes: rlim_t = 1 << 30
     static let descriptors: rlim_t = 16
-    /// Processor time for one picture; no valid one takes as long. The client's deadline is longer, so that a busy
-    /// machine does not condemn a good picture.
+    /// Processor time for one picture; no valid picture needs as much. The client's deadline is longer, so that a busy
+    /// machine does not reject a good picture.
     static let processorSecondsMax: rlim_t = 10
 }
 
-/// Takes from this process, for good: capabilities, privileges by exec, core dumps, tracing by its own user, and
-/// unlimited memory and descriptors.
+/// Permanently takes from this process: capabilities, privileges gained by exec, core dumps, tracing by its own user,
+/// and unlimited memory and descriptors. Returns whether all of it succeeded.
 func confineWorker() -> Bool {
-    // As many locked pages as the administrator lets us have; the soft limit is often lower. Root needs no limit as
-    // long as it has its capabilities, and none is to be needed afterwards.
+    // Raises the limit of locked memory to the hard limit; the soft limit is often lower. Root removes the limit while
+    // it still has its capabilities, which are dropped below.
     var locked = rlimit()
     if !setLimit(__RLIMIT_MEMLOCK, rlim_t.max),
         getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &locked) == 0
@@ -31,25 +31,25 @@ func confineWorker() -> Bool {
         && setLimit(RLIMIT_NOFILE, Limit.descriptors)
 }
 
-/// Gives up all capabilities, where root mounts: also those that a later exec could give back.
+/// Drops all capabilities (present if root mounts), also those that a later exec could give back.
 private func dropCapabilities() -> Bool {
     var capability: Int32 = 0
     while true {
         let isBounding = shim_bounding_has(capability)
-        // The kernel has no more.
+        // The kernel knows no further capabilities.
         if isBounding < 0 { break }
-        // An ordinary user may not shorten this set, and has nothing of it: no_new_privs keeps it so.
+        // An ordinary user may not shrink the bounding set, but holds none of it, and no_new_privs keeps it so.
         if isBounding > 0, shim_bounding_drop(capability) != 0, errno != EPERM { return false }
         capability += 1
     }
     return capability > 0 && shim_clear_capabilities() == 0
 }
 
-/// Confines a decoding process further: it dies with its parent, writes no file, forks nothing, and has a limit of
-/// processor time, counted from the fork.
+/// Confines a decoding process further: it dies with its parent, writes no file, cannot fork, and has a limit of
+/// processor time, counted from the fork. Returns whether that succeeded.
 func confineFork(of parent: pid_t) -> Bool {
     shim_prctl(shim_PR_SET_PDEATHSIG, UInt(SIGKILL)) == 0
-        && getppid() == parent  // It could have died before the line above.
+        && getppid() == parent  // The parent could have died before the line above.
         && setLimit(RLIMIT_CPU, Limit.processorSecondsMax)
         && setLimit(RLIMIT_FSIZE, 0)
         && setLimit(__RLIMIT_NPROC, 0)
@@ -60,22 +60,22 @@ private func setLimit(_ resource: __rlimit_resource, _ soft: rlim_t, hard: rlim_
     return setrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0
 }
 
-/// The only system calls that a decoding process may make (seccomp(2), libseccomp). All others answer EPERM,
-/// and those of another architecture's table kill.
+/// The only system calls that a decoding process may make (seccomp(2), libseccomp). All others fail with EPERM; calls
+/// of another architecture's table kill the process.
 struct SystemCallFilter {
     private let context: scmp_filter_ctx
 
-    /// Memory that is not executable, futexes, the clock, exit. No descriptor can be opened or used: there is no read,
-    /// no write, no open.
+    /// Memory that is not executable, futexes, the clock, random bytes, yielding, return from signals, exit. No
+    /// descriptor can be opened or used: there is no read, no write, no open.
     private static let allowed = [
         "brk", "munmap", "mremap", "madvise", "mlock", "mlock2", "munlock", "futex", "clock_gettime",
         "gettimeofday",
         "getrandom", "sched_yield", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
     ]
-    /// Allowed where their third argument, the protection, lacks PROT_EXEC.
+    /// Allowed if the third argument, the protection, lacks PROT_EXEC.
     private static let allowedUnlessExecutable = ["mmap", "mprotect"]
 
-    /// Prepares the filter. Nil when libseccomp cannot.
+    /// Prepares the filter. Nil if libseccomp fails.
     init?() {
         guard let context = seccomp_init(shim_scmp_act_errno(UInt16(EPERM))) else { return nil }
         self.context = context
@@ -90,7 +90,7 @@ struct SystemCallFilter {
         }
     }
 
-    /// Confines this process until its end. It must have been made no-new-privileges.
+    /// Confines this process until its end. PR_SET_NO_NEW_PRIVS must be set. Returns whether it succeeded.
     func install() -> Bool {
         seccomp_load(context) == 0
     }

@@ -1,7 +1,7 @@
 internal import PhotoImaging
 
-/// Serves `request` and writes the picture into `result`. False when that fails or exceeds the limits. `fonts`: mapped
-/// files, for labels.
+/// Serves `request` and writes the picture into `result`. False if that fails or exceeds the limits. `fonts`: mapped
+/// font files for labels.
 func serveRequest(
     _ request: WorkerRequest, picture: ArrivingPicture, fonts: [UnsafeRawBufferPointer],
     result: UnsafeMutableRawBufferPointer
@@ -34,14 +34,14 @@ private func makeThumbnail(
     }
     let placement = Placement(of: decoder.size, turnedBy: decoder.orientation, in: request.size)
     guard let decoded = decoder.decode(for: placement) else { return false }
-    // Before the filter: its overshoot at an edge would be cut off in opacity and colour separately.
+    // Before the filter: its overshoot at an edge would be clipped in opacity and colour separately.
     if request.format == .jpeg { decoded.layOnWhite() }
     guard let resized = decoded.resized(for: placement), let turned = resized.turned(by: decoder.orientation)
     else { return false }
     return storePicture(turned, as: request.format, colorProfile: decoder.colorProfile, into: result)
 }
 
-/// Encodes the picture and writes it behind its length. False when there is no memory.
+/// Encodes the picture and writes its length, then the picture. False if memory is short.
 private func storePicture(
     _ pixels: borrowing Pixels, as format: PictureFormat, colorProfile: [UInt8],
     into result: UnsafeMutableRawBufferPointer
@@ -61,8 +61,8 @@ private func storePicture(
     return true
 }
 
-/// Whether an ICC profile is for as many channels as the picture now has: bytes 16 to 19 of its header (ICC.1:2010,
-/// 7.2.6). True without a header.
+/// Whether an ICC profile matches the picture's number of channels: bytes 16 to 19 of its header (ICC.1:2010, 7.2.6).
+/// True for a profile without a header, false for one above the size limit.
 private func isProfile(_ profile: [UInt8], forChannels channels: Int) -> Bool {
     let headerBytes = 128
     guard profile.count <= WorkerProtocol.colorProfileBytesMax else { return false }
@@ -70,8 +70,7 @@ private func isProfile(_ profile: [UInt8], forChannels channels: Int) -> Bool {
     return profile[16..<20].elementsEqual((channels == 1 ? "GRAY" : "RGB ").utf8)
 }
 
-/// Writes the parts one after another behind their length. They fit: the request's size is for the
-/// worst case.
+/// Writes the total length, then the parts in order. They fit: the request's result size is the worst case.
 func storeResult(_ parts: [[UInt8]], into result: UnsafeMutableRawBufferPointer) {
     var end = WorkerProtocol.resultHeaderBytes
     for part in parts {

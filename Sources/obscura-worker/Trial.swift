@@ -1,17 +1,17 @@
 internal import Glibc
 internal import PhotoImaging
 
-/// Behaviour of a decoding process for tests, instead of decoding (`obscura-worker --trial NAME`). The process is
-/// confined as always.
+/// Test behaviour of the decoding process, instead of decoding (`obscura-worker --trial NAME`). The process is confined
+/// as always.
 enum Trial: String {
     /// Never finishes.
     case stall
-    /// Dies.
+    /// Crashes.
     case crash
     /// Tries forbidden calls; its "thumbnail" lists the refused ones.
     case sandbox
 
-    /// The trial asked for, if any.
+    /// The requested trial, if any.
     init?(arguments: [String]) {
         guard arguments.count == 3, arguments[1] == "--trial" else { return nil }
         self.init(rawValue: arguments[2])

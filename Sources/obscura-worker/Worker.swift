@@ -5,15 +5,15 @@ internal import PhotoImaging
 /// Runs the worker: it confines itself, sends the greeting, and forks a process for each request until the socket
 /// closes.
 ///
-/// It never reads a picture itself. The forked process has one picture's memory and nothing else, so a picture that
-/// takes it over finds no other picture.
+/// It never reads a picture itself. The fork has the memory of one picture only, so a malicious picture that takes
+/// over the fork finds no other picture.
 ///
-/// Returns the exit status: 0 when the socket closed, 1 when there is no socket or no sandbox.
+/// Returns the exit status: 0 after the socket closed, 1 without a socket or sandbox.
 func runWorker(arguments: [String]) -> Int32 {
     let trial = Trial(arguments: arguments)
     let socket = PacketSocket(descriptor: WorkerProtocol.socketDescriptor)
     guard confineWorker(), let filter = SystemCallFilter(),
-        // One fork that only confines itself: a machine on which that fails is known before a picture is sent.
+        // A test fork that only confines itself: if that fails here, the client learns it before it sends a picture.
         runFork(watching: socket, { filter.install() ? .done : .unconfined }) == .done,
         socket.send([WorkerProtocol.greeting])
     else { return 1 }
@@ -51,8 +51,8 @@ private func serve(
     }
 }
 
-/// Runs `body` in a fork and returns what it returned, `.crashed` when it died. Nil when the client went away
-/// meanwhile; the fork is then killed. There is never more than one fork.
+/// Runs `body` in a fork and returns its result, or `.crashed` if the fork died. Nil if the client went away meanwhile;
+/// the fork is then killed. There is never more than one fork.
 private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome) -> WorkerOutcome? {
     let parent = getpid()
     let child = shim_fork()
@@ -70,10 +70,11 @@ private func runFork(watching socket: PacketSocket, _ body: () -> WorkerOutcome)
     return exitedByItself ? WorkerOutcome(rawValue: UInt64((status >> 8) & 0xFF)) ?? .crashed : .crashed
 }
 
-/// Blocks until the fork is dead (true) or the client is (false).
+/// Blocks until the fork (true) or the client (false) has ended.
 private func waitForEnd(of child: pid_t, orOf socket: PacketSocket) -> Bool {
     let process = shim_pidfd_open(child)
-    // Before Linux 5.3 the client's death is noticed only after the fork's, which its CPU limit bounds.
+    // Before Linux 5.3 (no pidfd_open) the worker notices the client's death only after the fork's end, which the CPU
+    // limit bounds.
     guard process >= 0 else { return true }
     defer { close(process) }
     var entries = [
@@ -108,7 +109,7 @@ private func mapFont(_ descriptor: Int32) -> UnsafeRawBufferPointer? {
     return UnsafeRawBufferPointer(start: mapping, count: Int(info.st_size))
 }
 
-/// Keeps pages that are in use out of swap. RLIMIT_MEMLOCK may not allow it: then they are not locked.
+/// Locks pages into memory as they are used, to keep them out of swap. Does nothing if RLIMIT_MEMLOCK forbids it.
 func lockAsFarAsAllowed(_ bytes: UnsafeRawBufferPointer) {
     _ = shim_mlock2(bytes.baseAddress, bytes.count, shim_MLOCK_ONFAULT)
 }

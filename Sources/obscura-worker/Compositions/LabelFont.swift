@@ -17,7 +17,7 @@ struct Glyph {
 
 /// The fonts that draw labels (FreeType). The first font that has a character draws it.
 ///
-/// The fonts are files of the system and trusted like its libraries; the texts are not.
+/// The fonts are system files and trusted like its libraries; the texts are not trusted.
 final class LabelFont {
     private let library: FT_Library
     private let faces: [FT_Face]
@@ -35,7 +35,7 @@ final class LabelFont {
         faces = files.compactMap { file in
             var face: FT_Face?
             let start = file.bindMemory(to: FT_Byte.self).baseAddress
-            // The first font of a collection serves.
+            // The first font of a collection is used.
             guard FT_New_Memory_Face(library, start, file.count, 0, &face) == 0, let face,
                 face.pointee.face_flags & FT_Long(FT_FACE_FLAG_SCALABLE) != 0
             else { return nil }
@@ -49,7 +49,7 @@ final class LabelFont {
         FT_Done_FreeType(library)
     }
 
-    /// A character, `pixels` high from one line to the next; the first font's sign for "missing" where no font has it.
+    /// A character, `pixels` high from one line to the next; the first font's "missing" glyph if no font has it.
     func glyph(for scalar: Unicode.Scalar, pixels: Int) -> Glyph {
         let key = Key(scalar: scalar, pixels: pixels)
         if let glyph = drawn[key] { return glyph }

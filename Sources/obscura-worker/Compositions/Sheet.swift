@@ -26,7 +26,7 @@ private let labelStyle = TextStyle(pixels: 14, lineHeight: 20, baseline: 15, sha
 private let titleStyle = TextStyle(pixels: 32, lineHeight: 44, baseline: 34, shade: 24)
 private let longTitleStyle = TextStyle(pixels: 16, lineHeight: 22, baseline: 17, shade: 24)
 
-/// As large as fits beside the margins.
+/// Draws the title in the large style if it fits between the margins, else in the small one, shortened.
 private func drawTitle(_ title: String, _ font: LabelFont, on sheet: borrowing Pixels) {
     let room = sheet.size.width - 2 * SheetLayout.gap
     var line = TextLine(title, font: font, style: titleStyle)

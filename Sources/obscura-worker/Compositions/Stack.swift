@@ -33,11 +33,11 @@ private struct StackLayout {
     let size: PixelSize
     /// Width of the white frame around each picture.
     let border: Int
-    /// Reach of a shadow.
+    /// Distance that a shadow reaches.
     let shadow: Double
-    /// Distance of a tile from the middle at most, across and down.
+    /// Largest offset of a tile from the middle, horizontally and vertically.
     let scatter: Double
-    /// The box that each picture fits in, so that nothing of its tile and shadow is cut off.
+    /// The box of each picture, small enough that neither tile nor shadow is cut off.
     let pictureBox: PixelSize
 
     /// White room all around.
@@ -53,7 +53,7 @@ private struct StackLayout {
         border = max(Int((side * 0.022).rounded()), 1)
         shadow = side * 0.035
         scatter = side * 0.014
-        // A tile turned by the largest angle needs, beside its width, this much of its height.
+        // A tile turned by the largest angle needs its width plus this fraction of its height.
         let slant = sin(4 * Double.pi / 180)
         let taken = 2 * (shadow + scatter + Self.margin) + 2 * Double(border) * (1 + slant)
         func room(_ length: Int, _ other: Int) -> Double {
@@ -65,7 +65,7 @@ private struct StackLayout {
     }
 }
 
-/// A tile in its place. Points are relative to its middle, along its own sides.
+/// A placed tile. Points are relative to its middle, along its own sides.
 private struct PlacedTile {
     private typealias Vector = SIMD2<Double>
 

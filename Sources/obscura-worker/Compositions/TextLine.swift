@@ -18,7 +18,7 @@ struct TextLine {
     private struct Character {
         var glyphs: [Glyph]
         var width: Int
-        /// Words in the names of files end here.
+        /// Whether a word of a file name ends here.
         var endsWord: Bool
         var direction: Direction
     }
@@ -36,8 +36,7 @@ struct TextLine {
 
     private static let wordEnds: Set<Swift.Character> = [" ", "_", "-", "."]
 
-    /// All of `text` in one line. Characters that are meant to be invisible, such as those that turn the direction of
-    /// writing, are left out.
+    /// All of `text` in one line. Invisible characters, such as those that change the writing direction, are left out.
     init(_ text: String, font: LabelFont, style: TextStyle) {
         func character(_ source: Swift.Character) -> Character? {
             let scalars = source.unicodeScalars.filter { !$0.properties.isDefaultIgnorableCodePoint }
@@ -57,14 +56,14 @@ struct TextLine {
         (ellipsis, style) = (line.ellipsis, line.style)
     }
 
-    /// At most `room` pixels of this line: the middle is left out where it is too long.
+    /// This line, at most `room` pixels wide. If it is too long, an ellipsis replaces its middle.
     func shortened(to room: Int) -> TextLine {
         if width <= room { return self }
         var left = room - Self.width(of: ellipsis)
         if left < 0 { return TextLine([], like: self) }
         var (head, tail) = (0, 0)
         while head + tail < characters.count {
-            // More of the end, where names differ and types stand.
+            // The end gets more room: names differ there, and extensions are there.
             let takesTail = tail <= head
             left -= characters[takesTail ? characters.count - 1 - tail : head].width
             if left < 0 { break }
@@ -73,8 +72,8 @@ struct TextLine {
         return TextLine(characters.prefix(head) + ellipsis + characters.suffix(tail), like: self)
     }
 
-    /// This line in at most two lines of `room` pixels: parted between words, where that leaves neither line nearly
-    /// empty.
+    /// This line, wrapped into at most two lines of `room` pixels. Breaks after a word, unless the first line would then
+    /// have less than half of the characters that fit.
     func wrapped(to room: Int) -> [TextLine] {
         var used = 0
         let fits = characters.prefix { character in
@@ -88,7 +87,7 @@ struct TextLine {
         return [TextLine(first, like: self), rest.shortened(to: room)]
     }
 
-    /// The glyphs with the places of their pens, from left to right.
+    /// The glyphs with their pen positions, from left to right.
     var placed: [(glyph: Glyph, pen: Int)] {
         var (result, pen) = ([(glyph: Glyph, pen: Int)](), 0)
         for glyph in inDisplayOrder.flatMap(\.glyphs) {
@@ -98,8 +97,9 @@ struct TextLine {
         return result
     }
 
-    /// The line is written from left to right, words in other scripts from right to left. Of the Unicode algorithm
-    /// (UAX #9) this is the part that names of files need: no numbers inside such words, no mirrored brackets.
+    /// The characters in display order: the line runs from left to right, words in right-to-left scripts are reversed.
+    /// This is the part of the Unicode algorithm (UAX #9) that file names need: no numbers inside such words, no
+    /// mirrored brackets.
     private var inDisplayOrder: [Character] {
         var result = characters
         var position = 0
@@ -116,7 +116,7 @@ struct TextLine {
         characters.reduce(0) { $0 + $1.width }
     }
 
-    /// By the blocks that are reserved for scripts that run from right to left (DerivedBidiClass.txt).
+    /// The direction by the blocks that are reserved for right-to-left scripts (DerivedBidiClass.txt).
     private static func direction(of scalar: Unicode.Scalar) -> Direction {
         switch scalar.properties.generalCategory {
         case .decimalNumber: return .leftToRight

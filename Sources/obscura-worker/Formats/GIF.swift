@@ -27,7 +27,7 @@ final class GIFDecoder: PictureDecoder {
         }
         self.transparent = transparent >= 0 ? transparent : nil
         let frame = opened.pointee.Image
-        // Some programs write a screen smaller than the frame: the frame counts.
+        // Some programs write a screen smaller than the frame; the size then includes the frame.
         size = PixelSize(
             width: max(Int(opened.pointee.SWidth), Int(frame.Left) + Int(frame.Width)),
             height: max(Int(opened.pointee.SHeight), Int(frame.Top) + Int(frame.Height)))

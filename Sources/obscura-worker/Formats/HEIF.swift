@@ -14,8 +14,8 @@ final class HEIFDecoder: PictureDecoder {
     /// Whether libheif turns the picture.
     private let isTurned: Bool
 
-    /// Largest relative difference between a picture's and its thumbnail's ratio of sides; beyond, they show different
-    /// parts.
+    /// Largest relative difference between the aspect ratios of a picture and its thumbnail; beyond it they show
+    /// different parts.
     private static let ratioErrorMax = 0.02
 
     /// Reads the header. Nil when libheif cannot.

@@ -42,7 +42,7 @@ final class JPEGDecoder: PictureDecoder {
         return segments.colorProfile.flatMap { head[$0].dropFirst(JPEGSegments.profileHeadBytes) }
     }
 
-    /// Reduces in the inverse transform. Ignores damage that libjpeg only warns of; nil for damage that stops it.
+    /// Reduces in the inverse transform. Ignores libjpeg's warnings; nil for damage that stops it.
     func decode(for placement: Placement) -> Pixels? {
         let divisor = [8, 4, 2].first { $0 <= placement.reduction(of: size) } ?? 1
         let scaled = PixelSize(

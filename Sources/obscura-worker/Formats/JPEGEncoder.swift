@@ -2,10 +2,10 @@ internal import CTurboJPEG
 internal import Glibc
 internal import PhotoImaging
 
-/// Encodes a JPEG whose errors an eye does not see: again and better as long as the error exceeds
-/// ``JPEGSettings/errorMax``. Nil when memory is short.
+/// Encodes a JPEG without visible errors: repeats with better settings while the error exceeds
+/// ``JPEGSettings/errorMax``. Nil if memory is short.
 ///
-/// The error is measured, in a large picture on a part. Ordinary pictures are encoded once; noise and fine colours take
+/// The error of a large picture is measured on a sample. Ordinary pictures need one trial; noise and fine colours need
 /// more.
 func encodeJPEG(_ pixels: borrowing Pixels) -> EncodedJPEG? {
     let whole = PixelRows(pixels)
@@ -27,15 +27,15 @@ func encodeJPEG(_ pixels: borrowing Pixels) -> EncodedJPEG? {
 /// The settings of an encoder.
 private struct JPEGSettings {
     let subsampling: TJSAMP
-    /// libjpeg's scale, of 100.
+    /// On libjpeg's scale, up to 100.
     let quality: Int32
 
-    /// Longest side of a picture that keeps colour at full resolution: eyes are close to small pictures, and these cost
-    /// little. Larger ones have colour at half the resolution, where that loses little.
+    /// Longest side, in pixels, of a picture that keeps colour at full resolution: small pictures are viewed closely
+    /// and cost little. Larger pictures get colour at half the resolution if that loses little.
     private static let sharpPixelsMax = 512
     private static let qualityMin: Int32 = 93
     private static let qualityMax: Int32 = 98
-    /// Mean square error of channels of 0 to 255 that an eye does not see: 36 dB (PSNR).
+    /// Largest invisible mean square error, for channels of 0 to 255: 36 dB (PSNR).
     static let errorMax = 16.3
 
     private init(_ subsampling: TJSAMP, _ quality: Int32) {
@@ -48,11 +48,11 @@ private struct JPEGSettings {
         self.init(rows.channels == 1 ? TJSAMP_GRAY : isSmall ? TJSAMP_444 : TJSAMP_420, Self.qualityMin)
     }
 
-    /// The settings to try after an error of `error`. Nil when these are the best.
+    /// The settings to try after the error `error`. Nil if these are the best.
     func better(losing error: Double) -> JPEGSettings? {
         if subsampling == TJSAMP_420 { return JPEGSettings(TJSAMP_444, quality) }
         guard quality < Self.qualityMax else { return nil }
-        // From 50 on, 100 - quality is what libjpeg divides by, to a factor, and the error grows as its square.
+        // From quality 50 on, libjpeg's divisor is proportional to 100 - quality; the error grows with its square.
         let divisor = Double(100 - quality) * (Self.errorMax / error).squareRoot()
         return JPEGSettings(subsampling, min(max(100 - Int32(divisor), quality + 1), Self.qualityMax))
     }
@@ -82,9 +82,9 @@ private struct PixelSample: ~Copyable {
     let rows: PixelRows
     let isWhole: Bool
 
-    /// Pixels in a sample, about.
+    /// Approximate number of pixels in a sample.
     private static let pixelCountMax = 128 << 10
-    /// JPEG's blocks do not reach from one band into the next, whatever the subsampling.
+    /// A multiple of JPEG's block height for every subsampling, so that no block spans two bands.
     private static let bandRows = 16
 
     /// Nil when there is no memory.
@@ -101,7 +101,7 @@ private struct PixelSample: ~Copyable {
         guard let memory = malloc(takenMax * bandBytes) else { return nil }
         lockAsFarAsAllowed(UnsafeRawBufferPointer(start: memory, count: takenMax * bandBytes))
         for number in 0..<takenMax {
-            // The middle band of each of as many equal parts.
+            // The middle band of each of `takenMax` equal parts.
             let band = (2 * number + 1) * bandCount / (2 * takenMax)
             (memory + number * bandBytes).copyMemory(
                 from: whole.start + band * bandBytes, byteCount: bandBytes)

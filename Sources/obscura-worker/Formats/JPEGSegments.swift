@@ -8,7 +8,7 @@ struct JPEGSegments {
     /// The segments that carry the ICC profile, whole (marker and length too), in order. Empty unless all are
     /// there.
     var colorProfile: [Range<Int>] = []
-    /// Whether there is Adobe's segment: inks are then stored inverted.
+    /// Whether Adobe's segment is present: inks are then stored inverted.
     var hasAdobeMarker = false
 
     /// Bytes before a part of the profile in its segment: marker, length, signature, number and count.
@@ -73,8 +73,8 @@ struct JPEGSegments {
         var payload: Range<Int>
     }
 
-    /// The next segment with a length, or nil at the first scan, the end, or what cannot be one. Bytes
-    /// between segments are skipped, as the decoder does.
+    /// The next segment with a length. Nil at the first scan, the end, or an invalid segment. Bytes between segments
+    /// are skipped, as the decoder does.
     private static func nextSegment(_ bytes: UnsafeRawBufferPointer, after position: inout Int) -> Segment? {
         while position < bytes.count - 1 {
             let marker = bytes[position + 1]
@@ -114,7 +114,7 @@ struct JPEGSegments {
             parts[number] = whole
         }
 
-        /// All parts; none where some are missing, doubled or too large.
+        /// All parts, or none if some are missing, duplicate or too large.
         var inOrder: [Range<Int>] {
             guard let count, isConsistent, count > 0, parts.count == Int(count) else { return [] }
             let ordered = (1...count).compactMap { parts[$0] }

@@ -2,9 +2,9 @@ internal import CPNG
 internal import Glibc
 internal import PhotoImaging
 
-/// A PNG, read by libpng's progressive reader, which decodes as much as a truncated file has.
+/// A PNG, read by libpng's progressive reader, which also decodes the beginning of a truncated file.
 ///
-/// An error of libpng's ends the process: the other way out, longjmp, must not cross Swift's frames.
+/// A libpng error ends the process: the alternative, longjmp, must not cross Swift's frames.
 final class PNGDecoder: PictureDecoder {
     private let bytes: UnsafeRawBufferPointer
     private var png: png_structp?
@@ -27,7 +27,7 @@ final class PNGDecoder: PictureDecoder {
     private static let chunkBytesMax = 8 << 20
     private static let sideMax: UInt32 = 1_000_000
 
-    /// Reads as far as the first pixels. Nil when the file ends before.
+    /// Reads up to the first pixels. Nil if the file ends before.
     init?(_ bytes: UnsafeRawBufferPointer) {
         self.bytes = bytes
         orientation = Orientation(readFacts(MappedSource(bytes: bytes)))
@@ -92,7 +92,7 @@ final class PNGDecoder: PictureDecoder {
             guard whole != nil else { refusePicture() }
         }
         row = .allocate(capacity: width * channels)
-        // The pixels stay in the file until they are asked for.
+        // The pixels stay in the file until `decode`.
         position -= png_process_data_pause(png, 0)
     }
 

@@ -2,8 +2,8 @@ internal import CPNG
 internal import Glibc
 internal import PhotoImaging
 
-/// A PNG of 8 bits a channel: grey, or colour with opacity where the pixels have it. An error of libpng's ends
-/// the process.
+/// Encodes a PNG of 8 bits a channel: grey, or colour with opacity if the pixels have it. A libpng error ends the
+/// process.
 func encodePNG(_ pixels: borrowing Pixels, colorProfile: [UInt8]) -> [UInt8] {
     var png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nil, { _, _ in refusePicture() }, { _, _ in })
     var info = png_create_info_struct(png)

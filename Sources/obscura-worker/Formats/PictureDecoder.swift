@@ -4,17 +4,17 @@ internal import PhotoImaging
 /// A decoder for one family of formats: its initializer reads the header, `decode` the pixels. To add a format, write
 /// one file with a decoder and name it in ``openPicture(_:type:)``.
 ///
-/// Decoders run in a process that has the picture and nothing else, and that ends with it: where a library
-/// cannot go on it may end at once by ``refusePicture()``.
+/// Decoders run in a process that has only one picture and ends with it. A library that cannot continue may end the
+/// process at once by ``refusePicture()``.
 protocol PictureDecoder: AnyObject {
     /// The stored size, not yet upright, as the file claims it.
     var size: PixelSize { get }
     /// The turn that makes the stored pixels upright.
     var orientation: Orientation { get }
-    /// The ICC profile of what `decode` returns, or nothing.
+    /// The ICC profile of the result of `decode`; empty if there is none.
     var colorProfile: [UInt8] { get }
-    /// The whole picture, in grey or colour, reduced by at most the placement's `reduction`. Nil when
-    /// it is damaged or there is no memory. To be called once.
+    /// Decodes the whole picture, in grey or colour, reduced by at most the placement's `reduction`. Nil if it is
+    /// damaged or memory is short. Call once.
     func decode(for placement: Placement) -> Pixels?
 }
 
@@ -65,7 +65,7 @@ final class MappedFile {
         self.bytes = bytes
     }
 
-    /// The object behind the pointer that a library got as its file.
+    /// The object behind the file pointer that a library was given.
     static func of(_ pointer: UnsafeMutableRawPointer?) -> MappedFile {
         Unmanaged<MappedFile>.fromOpaque(pointer!).takeUnretainedValue()
     }

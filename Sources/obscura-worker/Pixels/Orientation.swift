@@ -14,8 +14,8 @@ enum Orientation: UInt16 {
         self = facts.flatMap { Orientation(rawValue: UInt16(truncatingIfNeeded: $0.orientation)) } ?? .upright
     }
 
-    /// Reads the tag in the first image directory of a TIFF structure, as EXIF segments hold one. Nil where
-    /// there is none with a value from 1 to 8. Reads nothing outside `tiff`.
+    /// Reads the tag in the first image directory of a TIFF structure, such as an EXIF segment's. Nil if there is none
+    /// with a value from 1 to 8. Reads nothing outside `tiff`.
     init?(tiff: Slice<UnsafeRawBufferPointer>) {
         let bytes = UnsafeRawBufferPointer(rebasing: tiff)
         guard bytes.count >= 8 else { return nil }
@@ -41,8 +41,8 @@ enum Orientation: UInt16 {
             guard entry <= bytes.count - entryBytes else { return nil }
             guard word(entry) == 0x0112 else { continue }
             switch word(entry + 2) {
-            case 3: self.init(rawValue: word(entry + 8))  // SHORT, what the standard says
-            case 4: self.init(rawValue: UInt16(clamping: long(entry + 8)))  // LONG, what some writers do
+            case 3: self.init(rawValue: word(entry + 8))  // SHORT, as in the standard
+            case 4: self.init(rawValue: UInt16(clamping: long(entry + 8)))  // LONG, as some writers do
             default: return nil
             }
             return

@@ -6,10 +6,10 @@ struct Pixels: ~Copyable {
     let size: PixelSize
     /// 1 or 4.
     let channels: Int
-    /// Whether the fourth byte is the opacity, the others multiplied by it; else it means nothing.
+    /// Whether the fourth byte is the opacity and the colours are premultiplied; otherwise that byte is unused.
     let hasAlpha: Bool
-    /// How much of `size` the picture covers: a little less where the last column and row of pixels were
-    /// made of fewer than the others.
+    /// The part of `size` that the picture covers, in pixels: slightly less than `size` if the last column and row were
+    /// made of fewer source pixels than the others.
     var covered: (width: Double, height: Double)
     let start: UnsafeMutablePointer<UInt8>
 
@@ -67,7 +67,7 @@ struct Pixels: ~Copyable {
         else {
             return nil
         }
-        // The stored pixel that is seen at (x, y) is at origin + x · across + y · down.
+        // The stored pixel for (x, y) is at origin + x · across + y · down.
         let lastColumn = (size.width - 1) * channels
         let lastRow = (size.height - 1) * rowBytes
         let (origin, across, down) =

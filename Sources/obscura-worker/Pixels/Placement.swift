@@ -2,12 +2,12 @@ internal import PhotoImaging
 
 /// The part of a stored picture that a thumbnail shows, and the thumbnail's size before it is turned upright.
 struct Placement {
-    /// The thumbnail, as stored.
+    /// The thumbnail's size before it is turned upright.
     let target: PixelSize
-    /// The middle of the picture that is shown: fractions of its width and height, at most 1.
+    /// The visible middle part of the picture: fractions of its width and height, at most 1.
     let part: (width: Double, height: Double)
 
-    /// How a picture of `size`, to be turned by `orientation`, is shown in `box`.
+    /// Places a picture of `size`, to be turned by `orientation`, in `box`.
     init(of size: PixelSize, turnedBy orientation: Orientation, in box: PictureSize) {
         var box = box
         if orientation.isTransposed { swap(&box.width, &box.height) }
@@ -16,8 +16,8 @@ struct Placement {
             part = (1, 1)
             return
         }
-        // The part has the target's ratio and is as wide or as high as the picture; of a picture that is too
-        // small to fill the box, it is the target itself.
+        // The part has the target's aspect ratio and is as wide or as high as the picture. If the picture is too small
+        // to fill the box, the part is the target itself.
         let scale = min(
             max(Double(target.width) / Double(size.width), Double(target.height) / Double(size.height)), 1)
         part = (
@@ -29,9 +29,9 @@ struct Placement {
     /// Whether nothing is cut off.
     var showsAll: Bool { part.width == 1 && part.height == 1 }
 
-    /// The divisor by which a picture of `size` may be reduced before the filter makes the target of it: at least 1.
-    /// A little less than twice the target is left: 12-megapixel cameras are 4000 pixels wide, and 500 are as good a
-    /// beginning for 256 as 1000, and cheaper.
+    /// The divisor, at least 1, by which a picture of `size` may be reduced before the filter resizes it to the target.
+    /// The filter's input may be slightly less than twice the target: 12-megapixel photos are 4000 pixels wide, and for
+    /// a target of 256 an input of 500 is as good as 1000 and cheaper.
     func reduction(of size: PixelSize) -> Int {
         let leftMin = 1.875
         let across = Double(size.width) * part.width / (Double(target.width) * leftMin)

@@ -2,8 +2,8 @@ internal import Glibc
 internal import PhotoImaging
 
 extension Pixels {
-    /// The part of the picture that `placement` shows, reduced by a filter as wide as the reduction asks
-    /// for, so that nothing aliases. Nil when there is no memory.
+    /// The part of the picture that `placement` shows, reduced by a filter wide enough to prevent aliasing. Nil if
+    /// memory is short.
     consuming func resized(for placement: Placement) -> Pixels? {
         let target = placement.target
         if target == size, placement.showsAll { return self }
@@ -13,7 +13,7 @@ extension Pixels {
         let rows = ReductionFilter(
             samples: size.height, covered: covered.height, part: placement.part.height, to: target.height)
         var band = RowBand(count: rowBytes, rowsMax: rows.tapsMax)
-        // Down first: that pass is along the rows, where many samples are added at a time.
+        // Vertical pass first: it adds whole rows, many samples at a time.
         for y in 0..<target.height {
             let taps = rows.taps(of: y)
             let row = band.sum(taps.weights, from: taps.first) { UnsafePointer(start + $0 * rowBytes) }
@@ -28,22 +28,22 @@ extension Pixels {
     }
 }
 
-/// The rows of a picture of which the next row of a smaller one is made, each converted once.
+/// The source rows for the next row of the reduced picture, each converted once.
 private struct RowBand: ~Copyable {
     private typealias Samples = SIMD16<Float>
     /// Vectors in a row; the last one may be partly unused.
     private let samplesPerRow: Int
     private let count: Int
-    /// Row `y` stands at `y % rowsMax`.
+    /// A ring: row `y` is at index `y % rowsMax`.
     private let rows: UnsafeMutableBufferPointer<Samples>
     private let rowsMax: Int
     private let result: UnsafeMutableBufferPointer<Samples>
-    /// The rows to be added.
+    /// The rows to add.
     private let starts: UnsafeMutableBufferPointer<UnsafeMutablePointer<Samples>>
     /// The first row that is not yet converted.
     private var next = 0
 
-    /// `count` samples in a row, never more than `rowsMax` rows at a time.
+    /// A band of at most `rowsMax` rows of `count` samples.
     init(count: Int, rowsMax: Int) {
         self.count = count
         self.rowsMax = rowsMax
@@ -62,8 +62,8 @@ private struct RowBand: ~Copyable {
         starts.deallocate()
     }
 
-    /// The sum of as many rows, from `first` on, as there are weights, each times its weight. Valid until the next
-    /// call, which may not ask for earlier rows. `row`: where a row of the picture begins.
+    /// The weighted sum of `weights.count` rows from `first` on. Valid until the next call, which must not need earlier
+    /// rows. `row` returns the start of a row of the picture.
     mutating func sum(
         _ weights: UnsafeBufferPointer<Float>, from first: Int, row: (Int) -> UnsafePointer<UInt8>
     ) -> UnsafePointer<Float> {
@@ -128,23 +128,23 @@ private func reduceGray(
     }
 }
 
-/// For each sample of a reduced line, which samples of the line it is made of and how much of each.
+/// The source samples, and their weights, of each sample of a reduced line.
 struct ReductionFilter: ~Copyable {
     /// Samples of the reduced line.
     let count: Int
-    /// Samples that one is made of, at most.
+    /// Source samples per reduced sample, at most.
     let tapsMax: Int
     private let firsts: UnsafeMutableBufferPointer<Int>
     private let weights: UnsafeMutableBufferPointer<Float>
 
-    /// The middle `part` (a fraction) of a line that covers `covered` of `samples` samples, made `target`
-    /// long.
+    /// A filter that reduces the middle `part` (a fraction) of a line to `target` samples. The line covers `covered` of
+    /// `samples` samples.
     init(samples: Int, covered: Double, part: Double, to target: Int) {
         precondition(0 < target && 0 < samples && covered <= Double(samples) && 0 < part && part <= 1)
         count = target
         let start = Float(covered * (1 - part) / 2)
         let step = Float(covered * part) / Float(target)
-        // Never sharper than the samples are.
+        // Never sharper than the source samples.
         let scale = max(step, 1)
         let radius = Self.lobes * scale
         tapsMax = min(Int(2 * radius) + 2, samples)
@@ -169,8 +169,8 @@ struct ReductionFilter: ~Copyable {
         weights.deallocate()
     }
 
-    /// The samples that sample `index` is made of: `weights`, which add up to 1, are of those from `first`
-    /// on. Valid as long as the filter is.
+    /// The source samples of reduced sample `index`: those from `first` on, with `weights` that add up to 1. Valid for
+    /// the lifetime of the filter.
     func taps(of index: Int) -> (first: Int, weights: UnsafeBufferPointer<Float>) {
         let part = weights[index * tapsMax..<(index + 1) * tapsMax]
         return (firsts[index], UnsafeBufferPointer(rebasing: part))

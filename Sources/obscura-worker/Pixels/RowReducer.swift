@@ -12,7 +12,7 @@ struct RowReducer: ~Copyable {
     /// Rows taken.
     private(set) var rowCount = 0
 
-    /// Largest `factor`: sums of more would not fit their words.
+    /// Largest `factor`: larger sums would overflow their words.
     private static let factorMax = 4096
 
     /// For a picture of `size` and rows of 1 or 4 channels. Nil when there is no memory.
@@ -98,7 +98,7 @@ struct RowReducer: ~Copyable {
     }
 }
 
-/// What the rows since the last emitted one add up to.
+/// Sums of the rows since the last emitted row.
 private struct Sums: ~Copyable {
     let start: UnsafeMutablePointer<UInt32>
 
