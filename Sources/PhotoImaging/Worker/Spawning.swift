@@ -29,9 +29,9 @@ func spawnAlone(
 
 /// Restricts a process and its forks to idle processor time (SCHED_IDLE, sched(7)), which posix_spawn(3) cannot.
 ///
-/// With autogrouping the kernel divides time among sessions first, and SCHED_IDLE counts only within the session. So the
-/// process's own session gets the lowest priority too (sched(7), *The autogroup feature*). Without the autogroup file
-/// this is not needed.
+/// With autogrouping the kernel divides time among sessions first, and SCHED_IDLE counts only within the session. So
+/// the process's own session gets the lowest priority too (sched(7), *The autogroup feature*). Without the autogroup
+/// file this is not needed.
 private func moveToBackground(_ processID: pid_t) {
     var parameters = sched_param()
     _ = sched_setscheduler(processID, shim_SCHED_IDLE, &parameters)
