@@ -72,8 +72,8 @@ struct TextLine {
         return TextLine(characters.prefix(head) + ellipsis + characters.suffix(tail), like: self)
     }
 
-    /// This line, wrapped into at most two lines of `room` pixels. Breaks after a word, unless the first line would then
-    /// have less than half of the characters that fit.
+    /// This line, wrapped into at most two lines of `room` pixels. Breaks after a word, unless the first line would
+    /// then have less than half of the characters that fit.
     func wrapped(to room: Int) -> [TextLine] {
         var used = 0
         let fits = characters.prefix { character in
