@@ -4,38 +4,38 @@ internal import LinuxIO
 internal import Synchronization
 
 /// The turn to wait for the kernel's next request, held by one worker at a time (leader/follower pattern: the holder
-/// is the leader, the deputy the first follower).
+/// is the leader, the follower the first follower).
 ///
 /// If all workers waited in read(2), each request would wake another thread, on another core, with cold caches: for
 /// small requests that costs more than serving them. So a worker keeps the turn while it serves a quick request, and
 /// passes it on before a request that may block, or when more requests are waiting already. A worker that keeps the
-/// turn too long loses it to the deputy, the first worker that waits for the turn.
+/// turn too long loses it to the follower, the first worker that waits for the turn.
 /// Unchecked Sendable: `lock` guards the fields that are not atomic.
 final class ReadTurn: @unchecked Sendable {
     /// Longest time that a worker may keep the turn without reading.
     private static let keptMillisecondsMax: Int64 = 2
-    /// Time without a request after which the deputy stops polling and sleeps until it is woken.
+    /// Time without a request after which the follower stops polling and sleeps until it is woken.
     private static let idleMilliseconds: Int64 = 100
 
     private let lock = Lock()
     private let change = Condition()
     private var isTaken = false
-    private var hasDeputy = false
+    private var hasFollower = false
     /// Number of the current turn. The holder of another number has lost its turn.
     private let current = Atomic<UInt64>(0)
     /// Start of the request that the holder serves, in monotonic milliseconds; 0 while it reads.
     private let busySince = Atomic<Int64>(0)
     private let lastRequest = Atomic<Int64>(0)
-    private let isDeputyAsleep = Atomic<Bool>(false)
+    private let isFollowerAsleep = Atomic<Bool>(false)
 
     /// Waits for the turn and returns its number.
     func take() -> UInt64 {
         lock.lock()
         defer { lock.unlock() }
         while isTaken {
-            if hasDeputy {
+            if hasFollower {
                 change.wait(lock)
-            } else if awaitAsDeputy() {
+            } else if awaitAsFollower() {
                 break
             }
         }
@@ -44,10 +44,10 @@ final class ReadTurn: @unchecked Sendable {
         return current.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     }
 
-    /// The deputy's wait. Returns true if the turn must be taken from its holder. The caller holds `lock`.
-    private func awaitAsDeputy() -> Bool {
-        hasDeputy = true
-        defer { hasDeputy = false }
+    /// The follower's wait. Returns true if the turn must be taken from its holder. The caller holds `lock`.
+    private func awaitAsFollower() -> Bool {
+        hasFollower = true
+        defer { hasFollower = false }
         while isTaken {
             let now = MonotonicClock.milliseconds
             let since = busySince.load(ordering: .acquiring)
@@ -55,10 +55,10 @@ final class ReadTurn: @unchecked Sendable {
             if since != 0 || now - lastRequest.load(ordering: .relaxed) < Self.idleMilliseconds {
                 change.wait(lock, untilMilliseconds: now + Self.keptMillisecondsMax)
             } else {
-                isDeputyAsleep.store(true, ordering: .sequentiallyConsistent)
-                // Checked again: the holder may have become busy before it could see that the deputy sleeps.
+                isFollowerAsleep.store(true, ordering: .sequentiallyConsistent)
+                // Checked again: the holder may have become busy before it could see that the follower sleeps.
                 if busySince.load(ordering: .sequentiallyConsistent) == 0 { change.wait(lock) }
-                isDeputyAsleep.store(false, ordering: .relaxed)
+                isFollowerAsleep.store(false, ordering: .relaxed)
             }
         }
         return false
@@ -75,7 +75,7 @@ final class ReadTurn: @unchecked Sendable {
         let now = MonotonicClock.milliseconds
         lastRequest.store(now, ordering: .relaxed)
         busySince.store(max(1, now), ordering: .sequentiallyConsistent)
-        if isDeputyAsleep.load(ordering: .sequentiallyConsistent) { lock.withLock { change.signalAll() } }
+        if isFollowerAsleep.load(ordering: .sequentiallyConsistent) { lock.withLock { change.signalAll() } }
     }
 
     /// Passes the turn on to the waiting workers.
