@@ -45,8 +45,9 @@ import VaultFormat
 
     @Test func `any number of closes leaves the mount to others`() throws {
         try withPhoto { mounted in
-            let descriptors = try (0..<12).map { try write(mounted.path("b\($0).jpg")) }
+            // Before the files are there: a child that another test starts meanwhile closes its copies of them as well.
             mounted.calls.holdReads(of: Self.chunkRead, after: 60)
+            let descriptors = try (0..<12).map { try write(mounted.path("b\($0).jpg")) }
             let closed = DispatchGroup()
             for descriptor in descriptors {
                 closed.enter()
