@@ -155,6 +155,10 @@ struct ExtentRepair {
         {
             // More bytes are lost, at unknown offsets: any hole may be lost bytes.
             lost = self.lost(of: content, size: size, dense: min(size ?? 0, Self.lostBytesMax))
+        } else if !content.isOfFile {
+            // No file tells holes from lost bytes; `Salvage` decides likewise.
+            let end = content.kept.map(\.end).max() ?? 0
+            lost = self.lost(of: content, size: size, dense: min(end, Self.lostBytesMax))
         }
         if content.isOfThumbnail && !content.isOfFile {
             // A thumbnail with lost bytes is made again.

@@ -48,6 +48,8 @@ import VaultFormat
         52445, 52792, 52982, 52640,
         // A copy under a day, built anew.
         90461,
+        // An extent that left its content, of which no file is known.
+        77061,
     ]
 
     @Test func `what rows have said`() throws {
