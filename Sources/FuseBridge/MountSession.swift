@@ -106,7 +106,7 @@ public final class MountSession: @unchecked Sendable {
     private func closeDown() {
         notifier.stop()
         // A worker that compares photos must not hold this up.
-        library.cancel()
+        library.cancelLongTasks()
         session?.stop()
         session = nil
         mountPoint.removeIfDead()
@@ -154,7 +154,7 @@ public final class MountSession: @unchecked Sendable {
     private func takeDown(within milliseconds: Int32) {
         if !mountPoint.unmount(lazily: false) { mountPoint.unmount(lazily: true) }
         // Requests that wait for long work are answered now, so that their clients let go of the mount.
-        bridge.library.cancel()
+        bridge.library.cancelLongTasks()
         waitForEnd(milliseconds)
     }
 

@@ -42,12 +42,13 @@ public struct KernelNames: Sendable {
     /// Whether a request by a thread must fail with ESTALE, because it may have reached the inode by an outdated name.
     /// Even after a lookup of the right name, by this thread or another, the kernel may still use the outdated one.
     ///
-    /// - Parameter isNotified: whether the kernel has received all notices.
+    /// - Parameter isNotified: whether the kernel has received all notices. Evaluated for few inodes only.
     public mutating func mustRetry(
-        _ ino: UInt64, _ dentries: inout DentryState, by thread: Int32, isNotified: Bool
+        _ ino: UInt64, _ dentries: inout DentryState, by thread: Int32,
+        isNotified: @autoclosure () -> Bool
     ) -> Bool {
         let retry = retries.isEmpty ? nil : retries.removeValue(forKey: thread)
-        if dentries.isUnconfirmed && isNotified { dentries.isUnconfirmed = false }
+        if dentries.isUnconfirmed && isNotified() { dentries.isUnconfirmed = false }
         return dentries.mayBeStale || dentries.isUnconfirmed && retry != .found(ino)
     }
 

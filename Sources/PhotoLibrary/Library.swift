@@ -135,7 +135,7 @@ public final class Library: @unchecked Sendable {
 
     /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
     /// session takes up pending classification.
-    public func cancel() {
+    public func cancelLongTasks() {
         deferredWork.cancel()
         thumbnails?.close()
     }
@@ -146,7 +146,7 @@ public final class Library: @unchecked Sendable {
     /// - Parameter isPatient: retry failures within the limits of the options.
     public func close(isPatient: Bool = false) throws(FileError) {
         // First of all, so that nothing waits for work without a client.
-        cancel()
+        cancelLongTasks()
         deferredWork.awaitEnd()
         guard !options.readOnly else {
             unlocked?.forget()

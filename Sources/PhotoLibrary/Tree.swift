@@ -14,8 +14,9 @@ final class Tree {
     private var dirty: [Inode] = []
     /// Inodes without a name.
     private(set) var orphans: Set<UInt64> = []
-    /// Those that became orphans in this transaction, and those in the table.
+    /// Orphans that the table `orphan` lacks: inodes unlinked in this transaction.
     private var newOrphans: [UInt64] = []
+    /// Orphans in the table `orphan`.
     private var storedOrphans: Set<UInt64> = []
     /// Inodes with this number and above were made since the library was opened.
     let firstOfSession: UInt64

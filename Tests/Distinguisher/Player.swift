@@ -1,4 +1,5 @@
 import Foundation
+import LinuxIO
 import PhotoLibrary
 import TestSupport
 import VaultCrypto
@@ -154,12 +155,12 @@ final class Player: HistoryPlayer {
     /// more: what was done until then does not show in them.
     private func moments() -> () -> Void {
         guard actionMilliseconds > 0 else { return {} }
-        let (first, milliseconds) = (ContinuousClock.now, actionMilliseconds)
-        var count = 0
+        let (first, milliseconds) = (BootClock.milliseconds, Int64(actionMilliseconds))
+        var count: Int64 = 0
         return {
             count += 1
-            let next = first + .milliseconds(count * milliseconds + Int.random(in: 0..<milliseconds / 2))
-            while ContinuousClock.now < next { usleep(1000) }
+            let next = first + count * milliseconds + Int64.random(in: 0..<milliseconds / 2)
+            BootClock.wait(milliseconds: next - BootClock.milliseconds)
         }
     }
 

@@ -9,10 +9,10 @@ import Testing
 @Suite struct AskerTests {
     private typealias Found = Result<Int, FileError>
 
-    private func ask(_ fixture: Fixture, _ photo: UInt64, _ asker: Cancellation?) -> Background<Found> {
+    private func ask(_ fixture: Fixture, _ photo: UInt64, _ cancellation: Cancellation?) -> Background<Found> {
         Background {
             Result { () throws(FileError) in
-                try fixture.library.thumbnail(of: photo, .standard, for: .interactive(asker)).byteCount
+                try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount
             }
         }
     }
@@ -21,10 +21,10 @@ import Testing
         let (fixture, maker) = try Fixture.withStandIn()
         let photo = try fixture.put("albums/a.jpg", jpeg())
         maker.holdUp()
-        let asker = Cancellation()
-        let asked = ask(fixture, photo, asker)
+        let cancellation = Cancellation()
+        let asked = ask(fixture, photo, cancellation)
         try #require(eventually { maker.orders.count == 1 })
-        asker.cancel()
+        cancellation.cancel()
         #expect(asked.result() == .failure(.interrupted))
         try #require(eventually { maker.cancellations == 1 })
         // Nothing is remembered of it.
@@ -36,22 +36,22 @@ import Testing
         #expect(throws: Never.self) { try next.result().get() }
         #expect(try fixture.thumbnailRows(of: photo).count == 1)
         // Called off before it was asked for; but what is there is there.
-        #expect(try fixture.library.thumbnail(of: photo, .standard, for: .interactive(asker)).byteCount > 0)
+        #expect(try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount > 0)
     }
 
     @Test func anotherWhoWaitsForThePictureGetsIt() throws {
         let (fixture, maker) = try Fixture.withStandIn()
         let photo = try fixture.put("albums/a.jpg", jpeg())
         maker.holdUp()
-        let askers = (0..<3).map { _ in Cancellation() }
-        let first = ask(fixture, photo, askers[0])
+        let cancellations = (0..<3).map { _ in Cancellation() }
+        let first = ask(fixture, photo, cancellations[0])
         try #require(eventually { maker.orders.count == 1 })
-        let others = askers.dropFirst().map { ask(fixture, photo, $0) }
+        let others = cancellations.dropFirst().map { ask(fixture, photo, $0) }
         try #require(eventually { fixture.library.thumbnails?.waiterCount == 3 })
         // The one on whose behalf it was begun, and one of the others.
-        askers[0].cancel()
+        cancellations[0].cancel()
         #expect(first.result() == .failure(.interrupted))
-        askers[1].cancel()
+        cancellations[1].cancel()
         #expect(others[0].result() == .failure(.interrupted))
         maker.letGo()
         #expect(throws: Never.self) { try others[1].result().get() }
@@ -63,14 +63,14 @@ import Testing
         for number in 1...5 { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
         let thumbs = try fixture.ino("albums/.thumbs")
         maker.holdUp()
-        let asker = Cancellation()
+        let cancellation = Cancellation()
         let asked = Background<Result<UInt64, FileError>> {
             Result { () throws(FileError) in
-                try fixture.library.lookup(thumbs, "sheet.jpg", fixture.caller, unless: asker).attributes.size
+                try fixture.library.lookup(thumbs, "sheet.jpg", fixture.caller, unless: cancellation).attributes.size
             }
         }
         try #require(eventually { maker.orders.count == 2 })
-        asker.cancel()
+        cancellation.cancel()
         #expect(asked.result() == .failure(.interrupted))
         try #require(eventually { maker.cancellations == 2 })
         maker.letGo()

@@ -207,7 +207,7 @@ private final class Task: @unchecked Sendable {
 
     @Test func `the end of a mount calls it off, and the next session goes on`() throws {
         let fixture = try fixture()
-        try whileClosing(fixture, "albums/b.jpg", heldRequest(fixture)) { fixture.library.cancel() }
+        try whileClosing(fixture, "albums/b.jpg", heldRequest(fixture)) { fixture.library.cancelLongTasks() }
         #expect(try !fixture.isCopy("albums/b.jpg"))
         try fixture.close()
         try fixture.reopen { $0.limits.briefComparisonBytes = 0 }

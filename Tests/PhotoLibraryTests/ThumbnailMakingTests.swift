@@ -25,14 +25,14 @@ import VaultCatalogue
         try fixture.put("albums/a.jpg", jpeg())
         let photo = try fixture.ino("albums/a.jpg")
         maker.holdUp()
-        let askers = (0..<4).map { _ in
+        let cancellations = (0..<4).map { _ in
             Background {
                 (try? fixture.library.thumbnail(of: photo, .sized(PictureSize(fitting: 512))).byteCount) ?? 0
             }
         }
         try #require(eventually { !maker.orders.isEmpty })
         maker.letGo()
-        let found = askers.map { $0.result() }
+        let found = cancellations.map { $0.result() }
         #expect(Set(found).count == 1 && found[0] > 0)
         #expect(maker.orders.count == 1)
     }
@@ -195,13 +195,13 @@ import VaultCatalogue
         try fixture.put("albums/a.jpg", jpeg())
         let photo = try fixture.ino("albums/a.jpg")
         maker.holdUp()
-        let asker = Background {
+        let cancellation = Background {
             (try? fixture.library.bytes(of: fixture.library.thumbnail(of: photo, .standard))) ?? []
         }
         try #require(eventually { !maker.orders.isEmpty })
         try fixture.put("albums/a.jpg", jpeg(more: 5))
         maker.letGo()
-        let bytes = asker.result()
+        let bytes = cancellation.result()
         #expect(maker.orders.count == 2)
         #expect(maker.orders.last?.source == jpeg(more: 5))
         #expect(try fixture.get("albums/.thumbs/a.jpg") == bytes)
