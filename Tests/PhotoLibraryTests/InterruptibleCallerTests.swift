@@ -9,7 +9,8 @@ import Testing
 @Suite struct AskerTests {
     private typealias Found = Result<Int, FileError>
 
-    private func ask(_ fixture: Fixture, _ photo: UInt64, _ cancellation: Cancellation?) -> Background<Found> {
+    private func ask(_ fixture: Fixture, _ photo: UInt64, _ cancellation: Cancellation?) -> Background<Found>
+    {
         Background {
             Result { () throws(FileError) in
                 try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount
@@ -36,7 +37,9 @@ import Testing
         #expect(throws: Never.self) { try next.result().get() }
         #expect(try fixture.thumbnailRows(of: photo).count == 1)
         // Called off before it was asked for; but what is there is there.
-        #expect(try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount > 0)
+        #expect(
+            try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount > 0
+        )
     }
 
     @Test func anotherWhoWaitsForThePictureGetsIt() throws {
@@ -66,7 +69,8 @@ import Testing
         let cancellation = Cancellation()
         let asked = Background<Result<UInt64, FileError>> {
             Result { () throws(FileError) in
-                try fixture.library.lookup(thumbs, "sheet.jpg", fixture.caller, unless: cancellation).attributes.size
+                try fixture.library.lookup(thumbs, "sheet.jpg", fixture.caller, unless: cancellation)
+                    .attributes.size
             }
         }
         try #require(eventually { maker.orders.count == 2 })
