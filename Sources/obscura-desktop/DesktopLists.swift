@@ -49,7 +49,11 @@ private func removeRecent(_ path: String, _ uris: [[CChar]]) -> Bool {
     return !isChanged || g_bookmark_file_to_file(list, path, nil) != 0
 }
 
+/// Returns the list at a path without links. Nil if the path has become a link since: GLib would replace the link by
+/// a file.
 private func openList(_ path: String) -> OpaquePointer? {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     guard let list = g_bookmark_file_new() else { return nil }
     if g_bookmark_file_load_from_file(list, path, nil) != 0 { return list }
     g_bookmark_file_free(list)
