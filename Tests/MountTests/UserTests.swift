@@ -43,7 +43,7 @@ import Testing
             mountpoint -q \(connections) || mount -t fusectl none \(connections)
             as() { \(asUser.joined(separator: " ")) "$@"; }
             as bin/obscura mount V D --password-file pw
-            pgrep -P $(pgrep -f "^obscura --daemon .*$PWD/V ") obscura-guard >guard
+            pgrep -P $(pgrep -o -f "^obscura --daemon .*$PWD/V ") obscura-guard >guard
             for n in {1..100}; do as ls D/albums; sleep 0.01; done
             as bin/obscura unmount D
             """
