@@ -20,8 +20,10 @@ func tests(_ name: String, uses: [Target.Dependency]) -> Target {
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto",
-    "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
+    "obscura", "FuseBridge", "PhotoLibrary", "FileTree", "PhotoRules", "Thumbnails", "Recovery",
+    "FileRequests", "CatalogueRows",
+    "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
+    "TestFixtures",
 ]
 
 let package = Package(
@@ -47,25 +49,43 @@ let package = Package(
         layer("LinuxIO", uses: ["CShims"]),
         layer("VaultFormat"),
         layer("KernelNames"),
+        layer("CatalogueRows", uses: ["LinuxIO"]),
+        layer("FileRequests", uses: ["LinuxIO"]),
+        layer("Thumbnails", uses: ["FileRequests", "PhotoImaging", "LinuxIO"]),
+        layer("PhotoRules", uses: ["CatalogueRows", "FileRequests", "PhotoImaging", "LinuxIO"]),
         // Bound at once: binding a function when it is first called saves all registers, keys too, to the stack.
         layer(
             "VaultCrypto", uses: ["CSodium", "COpenSSL", "VaultFormat"],
             linking: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
         layer("VaultStore", uses: ["VaultFormat", "VaultCrypto", "LinuxIO"]),
-        layer("VaultCatalogue", uses: ["CSQLite", "VaultStore", "VaultFormat", "LinuxIO"]),
+        layer("VaultCatalogue", uses: ["CSQLite", "CatalogueRows", "VaultStore", "VaultFormat", "LinuxIO"]),
+        layer(
+            "FileTree",
+            uses: [
+                "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat",
+                "LinuxIO",
+            ]),
+        layer(
+            "Recovery",
+            uses: [
+                "FileTree", "FileRequests", "PhotoRules", "PhotoImaging", "CatalogueRows",
+                "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO",
+            ]),
         .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultStore", "VaultCrypto", "LinuxIO",
-                "CShims",
+                "FuseBridge", "PhotoLibrary", "Recovery", "FileTree", "FileRequests", "PhotoImaging",
+                "VaultStore",
+                "VaultCrypto", "LinuxIO", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "PhotoLibrary", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "KernelNames", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoLibrary",
             uses: [
-                "KernelNames", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
+                "FileTree", "PhotoRules", "Thumbnails", "Recovery", "FileRequests", "KernelNames",
+                "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         .executableTarget(
@@ -90,22 +110,28 @@ let package = Package(
         tests(
             "CommandTests",
             uses: [
-                "obscura", "FuseBridge", "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore",
-                "VaultCrypto", "LinuxIO", "CShims", "TestSupport",
+                "obscura", "FuseBridge", "PhotoLibrary", "Recovery", "FileTree", "FileRequests",
+                "PhotoImaging",
+                "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
+                "TestSupport",
             ]),
         tests(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "obscura-desktop",
-                "PhotoLibrary", "VaultStore", "VaultCrypto", "VaultCatalogue", "VaultFormat", "LinuxIO",
-                "CShims", "TestSupport",
+                "PhotoLibrary", "Recovery", "FileTree", "FileRequests", "CatalogueRows", "VaultStore",
+                "VaultCrypto",
+                "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
                 "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging", "TestFixtures"]),
         tests("KernelNamesTests", uses: ["KernelNames"]),
         tests(
             "VaultCatalogueTests",
-            uses: ["VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
+            uses: [
+                "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
+                "TestSupport",
+            ]),
         // Vaults, pictures and failures for the tests that need a whole space.
         .target(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
@@ -127,9 +153,9 @@ let package = Package(
         .target(
             name: "Distinguisher",
             dependencies: [
-                "CDistinguisher", "CShims", "CSQLite", "PhotoLibrary", "VaultStore", "VaultCrypto",
-                "VaultFormat",
-                "LinuxIO", "TestSupport",
+                "CDistinguisher", "CShims", "CSQLite", "PhotoLibrary", "FileRequests", "VaultStore",
+                "VaultCrypto",
+                "VaultFormat", "LinuxIO", "TestSupport",
             ],
             path: "Tests/Distinguisher", swiftSettings: settings + [.unsafeFlags(["-O"])]),
         .executableTarget(
@@ -139,14 +165,17 @@ let package = Package(
         tests(
             "PhotoLibraryTests",
             uses: [
-                "PhotoLibrary", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
+                "PhotoLibrary", "FileTree", "PhotoRules", "Thumbnails", "Recovery", "FileRequests",
+                "CatalogueRows",
+                "KernelNames", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
                 "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
             ]),
         tests(
             "FuseBridgeTests",
             uses: [
-                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoImaging", "VaultFormat", "LinuxIO",
-                "TestSupport",
+                "FuseBridge", "CFuse3", "PhotoLibrary", "FileTree", "Thumbnails", "FileRequests",
+                "PhotoImaging",
+                "VaultFormat", "LinuxIO", "TestSupport",
             ]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),

@@ -1,4 +1,5 @@
 internal import CFuse3
+internal import FileRequests
 internal import PhotoLibrary
 
 // Requests about extended attributes. Only `user.*` exist here. Others are refused at once with "not supported by this

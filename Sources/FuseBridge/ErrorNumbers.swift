@@ -1,3 +1,4 @@
+internal import FileRequests
 internal import Glibc
 internal import PhotoLibrary
 

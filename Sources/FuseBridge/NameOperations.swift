@@ -1,4 +1,5 @@
 internal import CFuse3
+internal import FileRequests
 internal import PhotoLibrary
 
 // Requests about names and inodes. Each decodes, makes one call of the library, and is answered once.

@@ -1,4 +1,5 @@
 internal import CFuse3
+internal import FileRequests
 internal import Glibc
 internal import LinuxIO
 internal import PhotoLibrary

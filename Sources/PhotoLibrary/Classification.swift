@@ -1,44 +1,12 @@
+import FileRequests
+import FileTree
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoRules
+import Thumbnails
 import VaultCatalogue
 import VaultFormat
-
-/// Result of classifying a file by its bytes.
-enum Classification: Sendable {
-    /// Not classified, or the bytes could not be read: change nothing.
-    case unknown
-    /// Neither a picture nor a video.
-    case plain
-    case media(MediaProbe)
-}
-
-extension Classification {
-    /// Drops the photos found with the same bytes.
-    mutating func forgetEquals() {
-        guard case .media(var probe) = self else { return }
-        (probe.equals, probe.isCompared) = ([], true)
-        self = .media(probe)
-    }
-
-    /// Whether the comparison with photos that may have the same bytes is still to be finished.
-    var isUndecided: Bool {
-        guard case .media(let probe) = self else { return false }
-        return !probe.isCompared
-    }
-}
-
-/// Metadata of a photo or video, read from its bytes.
-struct MediaProbe: Sendable {
-    var facts: MediaFacts
-    /// The date information of a sidecar file next to it.
-    var sidecar: Sidecar?
-    var fingerprint: UInt64
-    /// Photos of the space with the same bytes.
-    var equals: [EqualPhoto] = []
-    /// False if there was too much to compare: `equals` is then incomplete.
-    var isCompared = true
-}
 
 /// How far classification searches for photos with the same bytes.
 enum EqualSearch {
@@ -49,7 +17,7 @@ enum EqualSearch {
 }
 
 /// An open file as a byte source for the metadata readers. They read few bytes at a time, so one chunk is cached.
-final class FileSource: ByteSource {
+final class FileSource: PhotoBytes {
     private let file: FileState
     private let buffer: UnsafeMutableRawBufferPointer
     private var held: Range<UInt64> = 0..<0
@@ -156,58 +124,4 @@ extension Library {
         } catch { hasFailed = true }
         return .media(probe)
     }
-}
-
-extension PhotoRow {
-    /// The row of a photo with that name, dated by its own metadata.
-    init(_ inode: Inode, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
-        self.init(ino: inode.ino, modified: inode.row.modified, probe, named: name, now: now)
-    }
-
-    /// As above, for a file that may have no inode yet.
-    init(ino: UInt64, modified: Timestamp, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
-        self.init(ino: ino, day: 0)
-        let facts = probe.facts
-        let (time, found) = PhotoImaging.captured(
-            facts, fileName: name, modified: modified.seconds, modifiedNanoseconds: modified.nanoseconds,
-            sidecar: probe.sidecar, now: now.seconds,
-            localOffset: localOffset)
-        day = dayNumber(time.day)
-        captured = time.secondsSince1970
-        capturedNanoseconds = Int64(time.nanosecond)
-        source = Array(found.rawValue.utf8)
-        media = Int64(facts.type.rawValue)
-        width = Int64(facts.width)
-        height = Int64(facts.height)
-        orientation = Int64(facts.orientation)
-        isUndated = found == .mtime
-        fingerprint = probe.fingerprint
-    }
-
-    /// Moves the photo to a day that the user chose. Its clock time stays.
-    mutating func pin(to day: Int64) {
-        let seconds = ((captured % secondsPerDay) + secondsPerDay) % secondsPerDay
-        let (year, month, number) = (Int(day / 10_000), Int(day / 100 % 100), Int(day % 100))
-        if let civil = CivilDay(year: year, month: month, day: number) {
-            captured = civil.daysSince1970 * secondsPerDay + seconds
-        }
-        self.day = day
-        isPinned = true
-        source = Array(DateSource.moved.rawValue.utf8)
-    }
-}
-
-private let secondsPerDay: Int64 = 86_400
-
-/// Seconds east of UTC of the mount's time zone at a given time; localtime_r(3).
-private func localOffset(_ utcSeconds: Int64) -> Int {
-    var seconds = time_t(utcSeconds)
-    var parts = tm()
-    return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
-}
-
-/// The captured date in the format of `user.obscura.captured`: `YYYY-MM-DD HH:MM:SS`, with a fraction if there is one.
-func capturedText(_ row: PhotoRow) -> [UInt8] {
-    let time = CivilTime(secondsSince1970: row.captured, nanosecond: Int(row.capturedNanoseconds))
-    return Array(time.description.utf8)
 }

@@ -1,5 +1,10 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import KernelNames
 import LinuxIO
+import PhotoRules
+import Thumbnails
 import VaultCatalogue
 
 extension Library {
@@ -27,7 +32,7 @@ extension Library {
                 let photo = try tree.photo(inode)
                 isUndated = photo.isUndated && !photo.isPinned
             }
-            return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
+            return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.
         if isUndated { try classifyAndApply(ino, by: caller.pid) }
@@ -133,58 +138,6 @@ extension Library {
         // Own attributes are views of the photo and cannot be written.
         if hasPrefix(name, ownPrefix) { throw .notPermitted }
     }
-}
-
-extension Tree {
-    /// Applies the changes of SETATTR, except the size.
-    func set(_ changes: AttributeChanges, on inode: Inode, now: Timestamp) throws(FileError) {
-        try setOwner(changes, on: inode)
-        if let mode = changes.mode {
-            inode.row.mode = inode.row.mode & fileTypeMask | mode & permissionMask
-            inode.state?.notePrivileges(mode & (setUserID | setGroupID) != 0)
-        }
-        if let accessed = changes.accessed { inode.row.accessed = accessed.value(now) }
-        let modified = changes.modified?.value(now)
-        if let modified { inode.row.modified = modified }
-        inode.row.changed = changes.changed ?? now
-        inode.state?.setTimes(modified: modified, changed: inode.row.changed)
-        touch(inode)
-    }
-
-    private func setOwner(_ changes: AttributeChanges, on inode: Inode) throws(FileError) {
-        guard changes.uid != nil || changes.gid != nil else { return }
-        let shown = attributes(of: inode.row)
-        let uid = changes.uid ?? shown.uid
-        let gid = changes.gid ?? shown.gid
-        // Owners that are not kept, or not shown, cannot be set; setting the present owner is no change.
-        if !options.mountedByRoot || options.uid != nil || options.gid != nil {
-            guard uid == shown.uid && gid == shown.gid else { throw .notPermitted }
-        } else {
-            inode.row.uid = uid
-            inode.row.gid = gid
-        }
-        if !inode.isDirectory && changes.mode == nil { dropPrivileges(inode) }
-    }
-
-    /// Clears set-user-ID, and set-group-ID unless it means mandatory locking.
-    func dropPrivileges(_ inode: Inode) {
-        guard inode.row.mode & (setUserID | setGroupID) != 0, !inode.isDirectory else { return }
-        inode.row.mode &= ~setUserID
-        if inode.row.mode & groupExecute != 0 { inode.row.mode &= ~setGroupID }
-        touch(inode)
-        kernelNames.noteChange(of: inode.ino)
-    }
-
-    /// Notes a change other than of the file's bytes.
-    func noteChanged(_ inode: Inode) {
-        inode.row.changed = .now()
-        inode.state?.setTimes(modified: nil, changed: inode.row.changed)
-        touch(inode)
-    }
-}
-
-extension FileState {
-    func notePrivileges(_ hasThem: Bool) { view.withLock { mayHavePrivileges = hasThem } }
 }
 
 /// XATTR_SIZE_MAX.

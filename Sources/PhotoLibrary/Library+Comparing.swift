@@ -1,4 +1,7 @@
+import FileRequests
+import FileTree
 import LinuxIO
+import PhotoRules
 
 /// Outcome of a long comparison.
 enum LongComparison {

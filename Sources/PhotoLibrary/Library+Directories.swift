@@ -1,4 +1,8 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import LinuxIO
+import Thumbnails
 import VaultCatalogue
 
 /// An open directory. Cookies are ids that never recur, so the handle stores no entries, only the end of the listing.
@@ -63,32 +67,5 @@ extension Library {
             if !visit(dot) { return false }
         }
         return true
-    }
-}
-
-extension Tree {
-    /// Lists the entries with cookies above `cookie`, by one query.
-    func list(
-        _ directory: Inode, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
-    ) throws(FileError) {
-        let area = directory.area
-        let entryTimeout = Self.entryTimeout(in: area)
-        try sql(
-            tables.eachDentryWithInode(in: directory.ino, after: cookie) { dentry, row in
-                // The row in memory is newer than the table's.
-                let known = cached(dentry.ino)
-                guard let row = known?.row ?? row, !row.isUnlistedDay else { return true }
-                var entry: Entry?
-                if plus {
-                    entry = Entry(
-                        attributes: known.map { attributes($0) } ?? attributes(of: row),
-                        entryTimeout: entryTimeout,
-                        attributeTimeout: Self.attributeTimeout(of: row))
-                }
-                return visit(
-                    DirectoryEntry(
-                        name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode,
-                        entry: entry))
-            })
     }
 }

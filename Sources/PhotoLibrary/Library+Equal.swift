@@ -1,12 +1,10 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import Glibc
 public import PhotoImaging
+import PhotoRules
 import VaultCatalogue
-
-/// A photo found to have the same bytes as a file: valid while its version is the same.
-struct EqualPhoto: Sendable {
-    var ino: UInt64
-    var version: UInt64
-}
 
 /// Result of a search for photos with given bytes.
 struct EqualPhotos: Sendable {
@@ -89,7 +87,7 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// Whether the photo may have copies now: it is a photo with a name in moments, and its bytes are saved.
     func canHaveCopies(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }

@@ -1,3 +1,5 @@
+public import FileRequests
+import FileTree
 import Glibc
 
 /// Walking the tree without a mount.

@@ -1,5 +1,10 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import Glibc
 public import LinuxIO
+import PhotoRules
+import Thumbnails
 import VaultCatalogue
 import VaultStore
 
@@ -77,14 +82,15 @@ extension Library {
     }
 
     /// A handle on an inode. All handles of an inode share its state. Under the catalogue's lock.
-    private func openedHandle(_ inode: Inode, _ tree: Tree, flags: Int32) throws(FileError) -> FileHandle {
+    private func openedHandle(_ inode: Inode, _ tree: PhotoTree, flags: Int32) throws(FileError) -> FileHandle
+    {
         let state = try openedState(inode, tree)
         let isWritable = flags & O_ACCMODE != O_RDONLY
         if isWritable { state.view.withLock { state.writerCount += 1 } }
         return FileHandle(state, isWritable: isWritable)
     }
 
-    private func openedState(_ inode: Inode, _ tree: Tree) throws(FileError) -> FileState {
+    private func openedState(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> FileState {
         if let state = inode.state {
             inode.openCount += 1
             return state
@@ -267,7 +273,7 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// The handle's own inode, else the inode with that number.
     func inode(_ ino: UInt64, _ handle: FileHandle?) throws(FileError) -> Inode {
         if let inode = handle?.state?.inode { return inode }

@@ -1,6 +1,10 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import Glibc
 public import LinuxIO
 public import PhotoImaging
+import PhotoRules
 import VaultCatalogue
 import VaultStore
 
@@ -8,17 +12,6 @@ import VaultStore
 public protocol ImportSource: ByteSource {
     /// Whether the file is unchanged since reading began.
     var isUnchanged: Bool { get }
-}
-
-/// Name and value of a `user.*` attribute.
-public struct ExtendedAttribute: Sendable, Equatable {
-    public var name: [UInt8]
-    public var value: [UInt8]
-
-    public init(name: [UInt8], value: [UInt8]) {
-        self.name = name
-        self.value = value
-    }
 }
 
 /// Metadata of a file, besides its bytes and its name.
@@ -311,7 +304,7 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// Gives an imported photo its names and its row.
     fileprivate func enter(
         _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,

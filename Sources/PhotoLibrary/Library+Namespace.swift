@@ -1,5 +1,10 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import KernelNames
 public import LinuxIO
+import PhotoRules
+import Thumbnails
 import VaultCatalogue
 
 /// Name operations: lookup, creation and removal.
@@ -49,7 +54,7 @@ extension Library {
         }
         return try locked { tree throws(FileError) in
             let inode = try shown(ino, handle, tree)
-            return (tree.attributes(inode), Tree.attributeTimeout(of: inode.row))
+            return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
         }
     }
 
@@ -102,7 +107,7 @@ extension Library {
 
     private func make(
         _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller,
-        _ complete: (Tree, Inode) throws(FileError) -> Void
+        _ complete: (PhotoTree, Inode) throws(FileError) -> Void
     ) throws(FileError) -> Entry {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
@@ -231,11 +236,11 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// Creates a file and its name, if the rules of the directory allow it.
     func make(
         _ parent: UInt64, _ name: [UInt8], mode: UInt32, _ caller: Caller,
-        _ complete: (Tree, Inode) throws(FileError) -> Void
+        _ complete: (PhotoTree, Inode) throws(FileError) -> Void
     ) throws(FileError) -> (directory: Inode, inode: Inode) {
         let directory = try self.directory(parent)
         let type = mode & fileTypeMask

@@ -1,3 +1,4 @@
+import FileRequests
 import VaultCatalogue
 import VaultFormat
 public import VaultStore

@@ -1,4 +1,8 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import PhotoImaging
+import PhotoRules
 import VaultCatalogue
 
 /// The attributes `user.obscura.NAME` of a photo: virtual, read-only and not listed.

@@ -1,3 +1,5 @@
+public import FileRequests
+import FileTree
 import Glibc
 import LinuxIO
 import VaultCatalogue

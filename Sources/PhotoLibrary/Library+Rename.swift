@@ -1,4 +1,9 @@
+import CatalogueRows
+public import FileRequests
+import FileTree
 import LinuxIO
+import PhotoRules
+import Thumbnails
 import VaultCatalogue
 
 extension Library {
@@ -96,7 +101,7 @@ extension Library {
         return true
     }
 
-    private func exchange(_ request: RenameRequest, _ tree: Tree) throws(FileError) -> Outcome {
+    private func exchange(_ request: RenameRequest, _ tree: PhotoTree) throws(FileError) -> Outcome {
         var both = [request.source]
         if let target = request.target { both.append(target.inode) }
         var working: [Inode] = []
@@ -239,7 +244,7 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// Whether the directory itself or one above it is a program's working directory.
     func isWorking(_ directory: Inode) throws(FileError) -> Bool { try isInWorkingDirectory(directory) }
 

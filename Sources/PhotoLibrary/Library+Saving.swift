@@ -1,4 +1,9 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import LinuxIO
+import PhotoRules
+import Thumbnails
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -6,7 +11,7 @@ import VaultStore
 /// Saving open files to the tree.
 extension Library {
     /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
-    func save(_ file: FileState, also: (Tree) throws(FileError) -> Void = { _ in }) throws(FileError) {
+    func save(_ file: FileState, also: (PhotoTree) throws(FileError) -> Void = { _ in }) throws(FileError) {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
         try changing { tree throws(FileError) in
@@ -72,7 +77,7 @@ extension Library {
     }
 
     /// The catalogue's part of saving.
-    private func store(_ file: FileState, _ tree: Tree) throws(FileError) {
+    private func store(_ file: FileState, _ tree: PhotoTree) throws(FileError) {
         let inode = file.inode
         if file.content != inode.row.content {
             try tree.replaceContent(of: inode, by: file.content, space, now: .now())
@@ -109,7 +114,7 @@ extension Library {
 
     /// Saves the files that have been unsaved since before `limit`, by the monotonic clock. Returns true if some are
     /// left.
-    func saveFiles(unsavedBefore limit: Int64) -> Bool {
+    package func saveFiles(unsavedBefore limit: Int64) -> Bool {
         for file in context.unsavedFiles {
             // A file being written is retried later: the committer waits for no file.
             guard file.writer.tryLock() else { continue }
@@ -144,7 +149,7 @@ extension Library {
         }
     }
 
-    private func destroySome(_ inode: Inode, _ tree: Tree) throws(FileError) -> Bool {
+    private func destroySome(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> Bool {
         let content = inode.row.content
         if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
             try !tree.leaveContent(of: inode)
@@ -157,7 +162,7 @@ extension Library {
             if runs.count == space.limits.reapedRows { return false }
             tree.newlyRetired.add(content: content)
         }
-        try tree.retire(inode, space)
+        try tree.retire(inode, space, overwriting: inode.isPhoto || inode.isCopy)
         if inode.isPhoto { try tree.deletePhoto(inode, space) }
         if inode.isCopy { try tree.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {

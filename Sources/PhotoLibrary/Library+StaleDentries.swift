@@ -1,3 +1,6 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import KernelNames
 import VaultCatalogue
 
@@ -6,7 +9,7 @@ import VaultCatalogue
 extension Library {
     /// The inode that a thread opens or changes by a name. Throws `.stale` if that name may belong to another file by
     /// now. Under the catalogue's lock.
-    func resolve(_ ino: UInt64, _ tree: Tree, by caller: Caller) throws(FileError) -> Inode {
+    func resolve(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller) throws(FileError) -> Inode {
         do throws(FileError) {
             let inode = try tree.inode(ino)
             let mustRetry = tree.kernelNames.mustRetry(
@@ -21,7 +24,7 @@ extension Library {
 
     /// As `resolve`, for requests that may also come by a descriptor. The kernel does not tell which; if no handle is
     /// open it is a name. `caller` is nil for requests of this program.
-    func resolveUnlessOpen(_ ino: UInt64, _ tree: Tree, by caller: Caller?) throws(FileError) -> Inode {
+    func resolveUnlessOpen(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller?) throws(FileError) -> Inode {
         guard let caller, tree.cached(ino)?.openCount ?? 0 == 0 else { return try tree.inode(ino) }
         return try resolve(ino, tree, by: caller)
     }
@@ -30,7 +33,7 @@ extension Library {
     /// the kernel refuses to link an inode with link count zero, and would show a photo as it was before it was saved.
     /// Does not throw while the inode has other names: the kernel also requests attributes before it opens, and could
     /// then get ESTALE twice.
-    func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: Tree) throws(FileError) -> Inode {
+    func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: PhotoTree) throws(FileError) -> Inode {
         let inode = try tree.inode(ino, handle)
         if inode.dentries.mayBeStale, inode.row.nlink == 0, inode.openCount == 0, !isKernelNotified {
             throw .stale
@@ -39,7 +42,7 @@ extension Library {
     }
 
     /// Notes a lookup of one of the inode's names.
-    func noteLookedUp(_ inode: Inode, _ tree: Tree, by caller: Caller) {
+    func noteLookedUp(_ inode: Inode, _ tree: PhotoTree, by caller: Caller) {
         tree.kernelNames.noteLookup(
             of: inode.ino, &inode.dentries, continuesPath: inode.continuesPath, by: caller.pid,
             isNotified: isKernelNotified)

@@ -1,4 +1,7 @@
+public import FileRequests
+import FileTree
 import LinuxIO
+import Recovery
 import VaultCatalogue
 public import VaultStore
 
@@ -23,16 +26,6 @@ extension Library {
     public var writeStop: WriteStop? { space.writeStop }
 
     func requireWritable() throws(FileError) { if isReadOnly { throw .readOnly } }
-
-    /// `freeze`, with its errors converted to the store's.
-    func freezeForStore() throws(StoreError) -> FrozenCommit {
-        do throws(FileError) { return try freeze() } catch {
-            throw error == .noRoom ? .noRoom : .damaged
-        }
-    }
-
-    /// Notes that the newest commit is durable as a whole.
-    func noteDurable() { try? locked { tree throws(FileError) in tree.unwritten.noteDurable() } }
 
     // MARK: Writing the rest
 

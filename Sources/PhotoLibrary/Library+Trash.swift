@@ -1,3 +1,6 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import Glibc
 import KernelNames
 import LinuxIO
@@ -150,7 +153,7 @@ extension Library {
     }
 
     /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
-    private func destroyNow(_ body: (Tree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
+    private func destroyNow(_ body: (PhotoTree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
         let pendingErase = try changing { tree throws(FileError) in
             var pendingErase: [UInt64] = []
             try body(tree, &pendingErase)
@@ -188,7 +191,7 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// The name in the trash that a row is about; nil if it is gone.
     func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
         guard let name = try sql(tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),

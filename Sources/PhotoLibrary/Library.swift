@@ -1,8 +1,12 @@
+public import FileRequests
+import FileTree
 import Glibc
 import KernelNames
 import LinuxIO
 import PhotoImaging
+import Recovery
 import Synchronization
+import Thumbnails
 public import VaultCatalogue
 import VaultFormat
 public import VaultStore
@@ -12,19 +16,21 @@ public import VaultStore
 /// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
 /// committer only tries writer's locks, so a thread that holds one may wait for a commit.
 public final class Library: @unchecked Sendable {
-    let space: Space
+    package let space: Space
     let catalogue: Catalogue
     let options: LibraryOptions
     let context: FileContext
     let committer: Committer
     let thumbnails: ThumbnailService?
+    /// The sector after the last thumbnail that was written: consecutive ones lie together.
+    let thumbnailPlace = Mutex<UInt64?>(nil)
     let deferredWork: DeferredWork
     let clock: SessionClock
     private let trashedBytes = TimedCache()
     /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
     /// Only under the catalogue's lock.
-    private let tree: Tree
+    let tree: PhotoTree
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
     /// Changes that the observer is still to be notified of.
@@ -53,7 +59,7 @@ public final class Library: @unchecked Sendable {
         clock = SessionClock(options.clocks)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try Tree(tables, options)
+            let tree = try PhotoTree(tables, options)
             if try sql(tables.inode(WellKnownInode.root)) == nil {
                 // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()
@@ -64,9 +70,9 @@ public final class Library: @unchecked Sendable {
             try catalogue?.isAnyNamed(sectors) ?? false
         }
         committer = Committer()
-        thumbnails = options.thumbnails == .off ? nil : ThumbnailService(options)
+        thumbnails = options.thumbnails == .off ? nil : ThumbnailService(options.thumbnailSettings)
         deferredWork = DeferredWork(options.limits)
-        committer.library = self
+        committer.source = self
         deferredWork.library = self
         context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
@@ -177,7 +183,7 @@ public final class Library: @unchecked Sendable {
 
     /// Runs `body`, which must not change anything, with the catalogue's lock held.
     @inline(__always)
-    func locked<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+    func locked<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
         try catalogue.locked { _ throws(FileError) in
             tree.trim(isKernelNotified: isKernelNotified)
             return try body(tree)
@@ -186,7 +192,7 @@ public final class Library: @unchecked Sendable {
 
     /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
     /// observer.
-    func changing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+    func changing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
         guard !isReadOnly else { throw .readOnly }
         var notices: [KernelNames.Notice] = []
         var hasNewPhoto = false
@@ -212,26 +218,6 @@ public final class Library: @unchecked Sendable {
             }
             return try body(tree)
         }
-    }
-
-    /// Runs `body`, whose changes are part of the commit that is about to be made: no notification is needed.
-    func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
-        try catalogue.locked { tables throws(FileError) in
-            guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelNotified: isKernelNotified)
-            return try body(tree)
-        }
-    }
-
-    /// Ends the transaction and takes the store's state, in one critical section.
-    func freeze() throws(FileError) -> FrozenCommit {
-        try sql(
-            catalogue.commitTransaction(
-                before: { _ throws(CatalogueError) in try tree.storeChanges() },
-                freeze: {
-                    tree.unwritten.freeze()
-                    return space.freeze()
-                }))
     }
 
     /// Whether the kernel has received all changes that it did not request. Under the catalogue's lock.

@@ -1,3 +1,5 @@
+public import CatalogueRows
+
 /// A row of table `trash`; see `Schema`.
 public struct TrashRow: Sendable, Equatable {
     public var ino: UInt64

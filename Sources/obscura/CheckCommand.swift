@@ -1,6 +1,7 @@
 import Glibc
 import LinuxIO
 import PhotoLibrary
+import Recovery
 import VaultStore
 
 /// `check VAULT`, or `check DIR` of a mounted space.

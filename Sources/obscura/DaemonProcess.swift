@@ -1,4 +1,5 @@
 import CShims
+import FileRequests
 import FuseBridge
 import Glibc
 import LinuxIO

@@ -1,3 +1,4 @@
+import FileRequests
 import Glibc
 import LinuxIO
 import PhotoImaging

@@ -2,6 +2,7 @@ import CShims
 import Glibc
 import LinuxIO
 import PhotoLibrary
+import Recovery
 
 /// Information about a mount from the process that serves it, through virtual attributes of the root.
 final class MountedSpace {

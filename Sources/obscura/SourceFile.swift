@@ -1,4 +1,5 @@
 import CShims
+import FileRequests
 import Glibc
 import LinuxIO
 import PhotoImaging

@@ -5,6 +5,7 @@ import PhotoImaging
 import PhotoLibrary
 import Testing
 
+@testable import FileRequests
 @testable import obscura
 
 @Suite struct TransferTests {

@@ -1,4 +1,5 @@
 import CDistinguisher
+import FileRequests
 import PhotoLibrary
 import TestSupport
 import VaultCrypto

@@ -1,3 +1,4 @@
+import FileRequests
 import Glibc
 import PhotoLibrary
 import TestSupport

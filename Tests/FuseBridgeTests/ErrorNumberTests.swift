@@ -2,6 +2,7 @@ import Glibc
 import PhotoLibrary
 import Testing
 
+@testable import FileRequests
 @testable import FuseBridge
 
 @Suite struct ErrorNumberTests {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
 @Suite(.serialized) struct InterruptTests {

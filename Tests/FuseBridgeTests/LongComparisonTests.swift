@@ -6,6 +6,8 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 
 /// Photos that are compared at length, while programs use the mount.

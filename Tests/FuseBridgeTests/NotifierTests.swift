@@ -3,6 +3,7 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import FuseBridge
 
 /// Changes the kernel did not make itself, as the library makes them behind its back.

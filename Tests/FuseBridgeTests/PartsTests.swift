@@ -4,6 +4,7 @@ import LinuxIO
 import PhotoLibrary
 import Testing
 
+@testable import FileRequests
 @testable import FuseBridge
 
 @Suite struct AttributeChangesTests {

@@ -6,6 +6,8 @@ import Testing
 import VaultCrypto
 import VaultStore
 
+@testable import Recovery
+
 /// A vault whose catalogue was destroyed, rebuilt and mounted again.
 @Suite(.serialized) struct SalvageTests {
     /// - Parameter isDeleted: the files in which the catalogue was are gone; else what is in them.

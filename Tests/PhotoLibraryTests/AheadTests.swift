@@ -6,7 +6,10 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// Thumbnails that are made before anybody asks.
 @Suite struct AheadTests {

@@ -1,7 +1,10 @@
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoRules
 
 @Suite struct ChunkTests {
     private func run(_ offset: UInt64, _ length: UInt64, _ sector: UInt64) -> ExtentRun {

@@ -4,6 +4,8 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import FileRequests
+
 /// A photo of more than `count` bytes.
 private func big(_ day: String, _ count: Int) -> [UInt8] {
     jpeg(day) + (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }

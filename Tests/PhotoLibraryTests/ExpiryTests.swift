@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import VaultStore
 
+@testable import FileRequests
 @testable import PhotoLibrary
 
 private let files = ".Trash-0/files"

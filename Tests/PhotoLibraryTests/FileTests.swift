@@ -3,6 +3,8 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultStore
 

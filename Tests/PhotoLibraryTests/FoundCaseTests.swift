@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 
 private let files = ".Trash-0/files"

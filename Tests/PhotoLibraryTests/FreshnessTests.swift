@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import VaultCatalogue
 
+@testable import FileRequests
 @testable import PhotoLibrary
 
 /// A photo's picture at the next stat, whatever was done to the photo; and what pictures that are no more leave.

@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore
 

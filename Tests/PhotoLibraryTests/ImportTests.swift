@@ -4,6 +4,9 @@ import TestSupport
 import Testing
 import VaultCatalogue
 
+@testable import CatalogueRows
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultStore
 

@@ -3,7 +3,9 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// Who asked for a picture and does so no more.
 @Suite struct AskerTests {

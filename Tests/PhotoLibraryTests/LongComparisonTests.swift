@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultStore
 

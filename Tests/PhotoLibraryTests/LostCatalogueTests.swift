@@ -4,7 +4,10 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore
 

@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+
 /// One open file and what it should hold.
 private struct FileWorld {
     let fixture: Fixture

@@ -2,6 +2,8 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import FileRequests
+
 /// What `getfattr -n user.obscura.NAME` tells of a photo.
 @Suite struct OwnAttributeTests {
     private static let names = [

@@ -2,6 +2,8 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import FileRequests
+
 /// What belongs to a photo stays with it.
 @Suite struct PairTests {
     private let fixture: Fixture

@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+
 /// Random operations on photos against a model of the rules.
 @Suite struct PhotoModelTests {
     final class Photo {

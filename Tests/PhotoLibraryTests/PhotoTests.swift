@@ -4,6 +4,8 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import FileRequests
+
 @Suite struct PhotoTests {
     @Test func aPhotoWrittenInAnAlbumAppearsUnderItsDay() throws {
         let fixture = try Fixture()

@@ -4,6 +4,8 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultStore
 

@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 import VaultStore
 
+@testable import FileRequests
+
 @Suite struct PosixTests {
     @Test func linkCountsOfDirectories() throws {
         let fixture = try Fixture()

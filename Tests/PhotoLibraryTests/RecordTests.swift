@@ -4,7 +4,11 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import CatalogueRows
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultStore
 
 /// Identity records: what stands in them is compared with the tree by `audit`, whenever a library is opened.

@@ -4,7 +4,9 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import CatalogueRows
 @testable import PhotoLibrary
+@testable import Recovery
 
 /// The program comes to the verdicts of Tests/Vectors on identity records, as the reader in Tests/Reader does.
 @Suite struct RecordVectorTests {

@@ -3,7 +3,9 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// The shared thumbnail repository of freedesktop.org.
 @Suite struct RepositoryTests {

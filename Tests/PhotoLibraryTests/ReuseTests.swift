@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

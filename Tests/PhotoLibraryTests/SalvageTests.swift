@@ -5,7 +5,10 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultStore
 
 /// A library whose catalogue is gone, rebuilt from identity records and descriptors.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
 @testable import PhotoLibrary
 
 /// Programs that save by writing a new file and renaming it, and backups.

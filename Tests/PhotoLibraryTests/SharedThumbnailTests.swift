@@ -3,7 +3,9 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// Thumbnails of a mount that several users share: nobody sees more in them than in the files.
 @Suite struct SharedThumbnailTests {

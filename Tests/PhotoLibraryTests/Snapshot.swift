@@ -1,6 +1,7 @@
 import LinuxIO
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
 
 /// What a user can see of one name.

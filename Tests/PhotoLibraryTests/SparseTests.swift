@@ -6,6 +6,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultStore
 

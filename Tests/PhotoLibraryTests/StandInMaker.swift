@@ -4,7 +4,10 @@ import PhotoImaging
 import TestSupport
 import VaultCatalogue
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// Makes no pictures but texts that tell what they would be of, and counts. Bytes that hold "undecodable" are.
 final class StandInMaker: PictureMaking, @unchecked Sendable {

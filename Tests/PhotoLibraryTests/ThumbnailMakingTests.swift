@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 import VaultCatalogue
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Thumbnails
 @testable import VaultStore
 
 /// What is made, of what, how often, and what of it is kept.
@@ -196,7 +198,7 @@ import VaultCatalogue
         let photo = try fixture.ino("albums/a.jpg")
         maker.holdUp()
         let cancellation = Background {
-            (try? fixture.library.bytes(of: fixture.library.thumbnail(of: photo, .standard))) ?? []
+            (try? fixture.library.thumbnailBytes(of: photo, .standard)) ?? []
         }
         try #require(eventually { !maker.orders.isEmpty })
         try fixture.put("albums/a.jpg", jpeg(more: 5))

@@ -4,7 +4,9 @@ import PhotoImaging
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Thumbnails
 
 /// Where thumbnails are found, and what is listed.
 @Suite struct ThumbnailPathTests {

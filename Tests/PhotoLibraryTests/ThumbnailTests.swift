@@ -4,6 +4,8 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import FileRequests
+
 @Suite struct ThumbnailTests {
     @Test func aThumbnailHasItsSizeBeforeItIsOpened() throws {
         let fixture = try Fixture()

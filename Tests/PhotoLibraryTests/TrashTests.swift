@@ -3,6 +3,7 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
 
 private let trash = ".Trash-0"

@@ -5,6 +5,7 @@ import Testing
 import VaultCrypto
 import VaultStore
 
+@testable import CatalogueRows
 @testable import VaultCatalogue
 
 /// SQLite in the pages of a real space.

@@ -4,6 +4,8 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import CatalogueRows
+
 @Suite struct TableTests {
     @Test func aNewCatalogueHasItsCounters() throws {
         let catalogue = try Catalogue(path: ":memory:")

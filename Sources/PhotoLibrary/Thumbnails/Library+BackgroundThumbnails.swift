@@ -1,3 +1,6 @@
+import FileRequests
+import Thumbnails
+
 /// Thumbnails that are made before any request.
 extension Library {
     /// Whether the background thumbnailer has work.
@@ -23,9 +26,9 @@ extension Library {
     /// Makes a photo's standard picture, if it would be kept.
     func makeInBackground(_ photo: UInt64) {
         // A failure is retried when the picture is requested.
-        guard let original = try? original(photo), (try? wouldKeepPicture(of: original)) == true else {
-            return
-        }
+        guard let pictured = try? StoredPhoto(self, photo).photo(),
+            (try? wouldKeepPicture(of: pictured)) == true
+        else { return }
         _ = try? thumbnail(of: photo, .standard, for: .background)
     }
 }

@@ -1,3 +1,7 @@
+import FileRequests
+import FileTree
+import Thumbnails
+
 /// Thumbnails outside the vault, whose names are digests of their files' paths.
 extension Library {
     /// Returns the digests that belong to files of this space: by a file's path, or by the former path of one in the

@@ -1,5 +1,9 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import LinuxIO
 import PhotoImaging
+import Thumbnails
 import VaultCatalogue
 
 /// `.sh_thumbnails`: file managers that support it show these pictures and make none of their own.
@@ -55,8 +59,8 @@ extension Library {
             let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
             return (tree.attributes(found.inode), photo.ino, type)
         }
-        let picture = try bytes(
-            of: thumbnail(of: photo, .sized(size.pictureSize), .png, for: .interactive(cancellation)))
+        let picture = try thumbnailBytes(
+            of: photo, .sized(size.pictureSize), .png, for: .interactive(cancellation))
         let uri = String(decoding: Array("./".utf8) + escapedForURI(name), as: UTF8.self)
         var texts = [
             (keyword: "Thumb::URI", value: uri), (keyword: "Thumb::MTime", value: timeText(shown.modified)),

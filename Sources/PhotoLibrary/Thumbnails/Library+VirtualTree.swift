@@ -1,6 +1,10 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import KernelNames
 import LinuxIO
 import PhotoImaging
+import Thumbnails
 import VaultCatalogue
 
 /// `.thumbs` and `.sh_thumbnails`: names, attributes and bytes of virtual inodes.
@@ -51,7 +55,7 @@ extension Library {
         case .folder(let folder):
             let found = try locked { tree throws(FileError) in try tree.child(of: folder, name) }
             guard case .composition(let directory, let composition, _) = found else { return found }
-            let hidden = try hiddenFiles(of: composition, directory, from: Reader(caller))
+            let hidden = try hiddenFiles(of: composition, directory, from: ReadPermission(caller))
             return .composition(directory: directory, composition, hidden: hidden)
         case .repository(let directory):
             guard let size = RepositorySize(named: name) else { throw .noEntry }
@@ -89,7 +93,7 @@ extension Library {
             }
         case .composition(let directory, let composition, let hidden):
             let (bytes, modified) = try picture(
-                of: composition, directory, hidden: hidden, Reader(caller), unless: cancellation)
+                of: composition, directory, hidden: hidden, ReadPermission(caller), unless: cancellation)
             return try locked { tree throws(FileError) in
                 var like = tree.attributes(try tree.directory(directory))
                 like.modified = modified
@@ -128,15 +132,15 @@ extension Library {
         case .picture(let file, let kind):
             let photo = try photo(behind: file)
             do throws(FileError) {
-                return try bytes(of: thumbnail(of: photo, kind, for: .interactive(cancellation)))
+                return try thumbnailBytes(of: photo, kind, for: .interactive(cancellation))
             } catch {
                 // Replaced after its row was read and before its bytes were.
                 guard error == .damaged else { throw error }
-                return try bytes(of: thumbnail(of: photo, kind, for: .interactive(cancellation)))
+                return try thumbnailBytes(of: photo, kind, for: .interactive(cancellation))
             }
         case .composition(let directory, let composition, let hidden):
             return try picture(
-                of: composition, directory, hidden: hidden, Reader(caller), unless: cancellation
+                of: composition, directory, hidden: hidden, ReadPermission(caller), unless: cancellation
             ).bytes
         case .shared(let directory, let name, let size):
             return try sharedPicture(name, in: directory, size, unless: cancellation).bytes
@@ -186,7 +190,7 @@ extension Library {
     }
 }
 
-extension Tree {
+extension PhotoTree {
     /// Whether the directory is an album or a day, and has photos.
     fileprivate func showsPhotos(_ directory: Inode) throws(FileError) -> Bool {
         guard directory.area == .album || directory.area == .day else { return false }
@@ -203,7 +207,7 @@ extension Tree {
     /// `.thumbs` as an entry of its directory, if the mount's options list it. After the dots, before all other
     /// entries.
     func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
-        guard options.thumbnails == .listed, try hasThumbs(directory) else { return nil }
+        guard libraryOptions.thumbnails == .listed, try hasThumbs(directory) else { return nil }
         var shown = virtualDirectoryAttributes(directory)
         shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(

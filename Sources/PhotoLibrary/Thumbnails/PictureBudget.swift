@@ -1,4 +1,8 @@
+import CatalogueRows
+import FileRequests
+import FileTree
 import PhotoImaging
+import Thumbnails
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -26,32 +30,36 @@ enum PictureBudget {
 
     /// Limit of the bytes of all pictures together.
     static func total(_ counters: Counters) -> UInt64 { share(of: counters.photoBytes) + allowanceBytes }
+
+    /// Bytes of the space that a picture of that many bytes takes.
+    static func cost(_ byteCount: Int) -> UInt64 {
+        let sectors =
+            byteCount / Geometry.chunkBytes * Geometry.sectorsPerChunk
+            + (byteCount % Geometry.chunkBytes > 0
+                ? Geometry.sectors(forPlaintext: byteCount % Geometry.chunkBytes) : 0)
+        return UInt64(sectors * Geometry.sectorBytes) + rowBytes
+    }
 }
 
 extension ThumbnailRow {
     /// Bytes of the space that it takes; 0 for a row that only records that there is no picture.
     var cost: UInt64 {
         guard content != 0 || length > 0 else { return 0 }
-        let bytes = Int(max(0, length))
-        let sectors =
-            bytes / Geometry.chunkBytes * Geometry.sectorsPerChunk
-            + (bytes % Geometry.chunkBytes > 0
-                ? Geometry.sectors(forPlaintext: bytes % Geometry.chunkBytes) : 0)
-        return UInt64(sectors * Geometry.sectorBytes) + PictureBudget.rowBytes
+        return PictureBudget.cost(Int(max(0, length)))
     }
 }
 
 extension Library {
     /// Whether a new picture may be kept. Besides standard ones only those of the freedesktop sizes may, and only
     /// beside a standard one.
-    func mayKeep(_ row: ThumbnailRow, of original: ThumbnailSource) throws(FileError) -> Bool {
+    func mayKeep(_ row: ThumbnailRow, of photo: PicturedPhoto) throws(FileError) -> Bool {
         let isStandard = row.size == .standard && row.pictureFormat == .jpeg
         if !isStandard {
             let isFreedesktop = RepositorySize.allCases.contains { $0.pictureSize == row.size }
-            guard isFreedesktop, original.row(.standard, .jpeg) != nil else { return false }
+            guard isFreedesktop, photo.picture(.standard, .jpeg) != nil else { return false }
         }
-        let spent = original.rows.reduce(row.cost) { $0 + $1.cost }
-        if spent <= PictureBudget.share(of: original.byteCount) { return true }
+        let spent = photo.kept.reduce(row.cost) { $0 + PictureBudget.cost($1.byteCount) }
+        if spent <= PictureBudget.share(of: photo.byteCount) { return true }
         guard isStandard else { return false }
         return try hasLeft(row.cost)
     }
@@ -63,8 +71,8 @@ extension Library {
     }
 
     /// Whether a photo's standard picture would be kept: an estimate before it is made.
-    func wouldKeepPicture(of original: ThumbnailSource) throws(FileError) -> Bool {
-        if PictureBudget.share(of: original.byteCount) >= PictureBudget.expectedBytes { return true }
+    func wouldKeepPicture(of photo: PicturedPhoto) throws(FileError) -> Bool {
+        if PictureBudget.share(of: photo.byteCount) >= PictureBudget.expectedBytes { return true }
         return try hasLeft(PictureBudget.expectedBytes)
     }
 

@@ -1,3 +1,5 @@
+import CatalogueRows
+
 private let photoBytes =
     "SELECT coalesce(sum(min(max(size, 0), \(InodeRow.countedBytesMax))), 0) FROM inode WHERE flags & 4 <> 0"
 /// As `ThumbnailRow.cost`: the sectors of whole chunks, those of the rest, and the row.

@@ -3,7 +3,10 @@ import LinuxIO
 import TestSupport
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore

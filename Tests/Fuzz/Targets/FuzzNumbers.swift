@@ -5,6 +5,7 @@ import VaultFormat
 @testable import FuseBridge
 @testable import LinuxIO
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultStore
 @testable import obscura
 

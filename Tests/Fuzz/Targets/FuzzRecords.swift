@@ -1,6 +1,8 @@
 import VaultFormat
 
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultStore
 
 /// Payloads and descriptors that open: an identity record, and what an extent says of itself.

@@ -1,6 +1,9 @@
+@testable import FileRequests
 @testable import LinuxIO
 @testable import PhotoImaging
 @testable import PhotoLibrary
+@testable import Recovery
+@testable import Thumbnails
 
 /// Texts and packets that others write: `.thumbnailer` files, mountinfo, names below `.thumbs`, cursors of a check, and
 /// what passes between the program and its workers.

@@ -4,6 +4,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultStore
 
 /// Every kind of stored bytes, flipped, zeroed, cut and deleted: what is served is right or an error, and a check

@@ -5,7 +5,11 @@ import Testing
 import VaultCatalogue
 import VaultFormat
 
+@testable import CatalogueRows
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import TestFixtures
 @testable import VaultStore
 

@@ -4,6 +4,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultStore
 
 /// Segments that have each other's names are found by a check, and nothing else is.

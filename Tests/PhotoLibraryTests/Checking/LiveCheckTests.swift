@@ -4,7 +4,11 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
+@testable import Thumbnails
 @testable import VaultCatalogue
 @testable import VaultStore
 
@@ -182,9 +186,9 @@ import VaultFormat
             for _ in 0..<2 { try fixture.library.makeDurable() }
         }
         #expect(!fixture.space.checkExtents(rows).isEmpty)
-        #expect(try fixture.library.damage(of: rows) == [])
+        #expect(try LiveCheck(fixture.library).damage(of: rows) == [])
         try fixture.damage("albums/b.bin", at: 0)
-        #expect(try fixture.library.damage(of: rows).map(\.length) == [131_072])
+        #expect(try LiveCheck(fixture.library).damage(of: rows).map(\.length) == [131_072])
     }
 
     @Test func `what is written meanwhile is no damage`() throws {

@@ -4,7 +4,11 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import CatalogueRows
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import TestFixtures
 @testable import VaultCatalogue
 @testable import VaultStore
@@ -345,7 +349,7 @@ import VaultFormat
         try vault.change("UPDATE OR REPLACE extent SET \(shape)")
         try vault.use { user in
             var cursor: CheckCursor? = .start
-            while let now = cursor { cursor = try user.library.checkStep(now).next }
+            while let now = cursor { cursor = try LiveCheck(user.library).step(now).next }
         }
         try vault.repair()
         let report = try vault.check()

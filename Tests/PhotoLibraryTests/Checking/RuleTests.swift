@@ -4,6 +4,7 @@ import Testing
 import VaultFormat
 
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore
 

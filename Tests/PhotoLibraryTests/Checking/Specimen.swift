@@ -3,7 +3,10 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
 @testable import PhotoLibrary
+@testable import Recovery
+@testable import Thumbnails
 @testable import VaultCatalogue
 @testable import VaultStore
 

@@ -4,6 +4,9 @@ import TestSupport
 import VaultCatalogue
 import VaultFormat
 
+@testable import CatalogueRows
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import FileRequests
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

@@ -4,6 +4,8 @@ import Synchronization
 import TestSupport
 import VaultCatalogue
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

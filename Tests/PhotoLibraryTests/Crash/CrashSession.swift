@@ -3,6 +3,8 @@ import Synchronization
 import TestSupport
 import VaultFormat
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultCatalogue

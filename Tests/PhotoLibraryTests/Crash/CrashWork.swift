@@ -2,6 +2,8 @@ import Glibc
 import LinuxIO
 import TestSupport
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import VaultStore
 

@@ -2,6 +2,7 @@ import LinuxIO
 import TestSupport
 
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import TestFixtures
 @testable import VaultStore
 

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 import VaultCatalogue
 
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

@@ -2,6 +2,7 @@ import Glibc
 import LinuxIO
 import TestSupport
 
+@testable import FileRequests
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import FileRequests
 @testable import PhotoLibrary
 @testable import TestFixtures
 @testable import VaultStore

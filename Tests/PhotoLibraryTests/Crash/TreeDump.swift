@@ -1,6 +1,7 @@
 import Glibc
 import LinuxIO
 
+@testable import FileRequests
 @testable import PhotoLibrary
 
 /// All of a library that a user sees, by path.

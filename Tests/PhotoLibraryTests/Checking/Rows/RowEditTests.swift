@@ -4,7 +4,11 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import CatalogueRows
+@testable import FileRequests
+@testable import FileTree
 @testable import PhotoLibrary
+@testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore
 
@@ -139,7 +143,7 @@ private final class RowRound {
         guard let user = try? vault.mount(disk) else { return }
         var (cursor, steps): (CheckCursor?, Int) = (.start, 0)
         while let now = cursor, steps < 10_000 {
-            guard let step = try? user.library.checkStep(now) else { break }
+            guard let step = try? LiveCheck(user.library).step(now) else { break }
             (cursor, steps) = (step.next, steps + 1)
         }
         if steps >= 10_000 { record("the check of the mounted space goes on for ever") }

@@ -1,0 +1,45 @@
+/// A row of table `photo`; see `Schema`.
+public struct PhotoRow: Sendable, Equatable {
+    public var ino: UInt64
+    /// The day it is shown under, YYYYMMDD.
+    public var day: Int64
+    /// Whether the user chose the day, so that it is not read anew.
+    public var isPinned: Bool
+    /// The wall clock when it was taken, as seconds since 1970 on that clock.
+    public var captured: Int64
+    public var capturedNanoseconds: Int64
+    /// Where `captured` came from: a `DateSource`'s raw value.
+    public var source: [UInt8]
+    /// A `MediaType`'s raw value.
+    public var media: Int64
+    public var width: Int64
+    public var height: Int64
+    /// EXIF orientation, 1–8.
+    public var orientation: Int64
+    /// Whether its only date is its mtime, which it follows.
+    public var isUndated: Bool
+    /// The name it had in its day before it was renamed as an editor's backup.
+    public var former: [UInt8]?
+    /// Of the bytes; see `fingerprint(of:)` of the library.
+    public var fingerprint: UInt64
+
+    public init(ino: UInt64, day: Int64) {
+        self.ino = ino
+        self.day = day
+        (isPinned, isUndated, former) = (false, false, nil)
+        (captured, capturedNanoseconds, source) = (0, 0, [])
+        (media, width, height, orientation) = (0, 0, 0, 1)
+        fingerprint = 0
+    }
+
+    public static let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
+    public static let lengths: ClosedRange<Int64> = 0...1 << 32
+    public static let orientations: ClosedRange<Int64> = 1...8
+
+    /// Whether its numbers are valid in the table.
+    public var isPlausible: Bool {
+        InodeRow.days.contains(day) && Self.times.contains(captured)
+            && (0...999_999_999).contains(capturedNanoseconds) && Self.lengths.contains(width)
+            && Self.lengths.contains(height) && Self.orientations.contains(orientation)
+    }
+}

@@ -1,0 +1,125 @@
+package import FileRequests
+import Glibc
+package import LinuxIO
+package import VaultFormat
+package import VaultStore
+
+/// State shared by all open files: the store, the buffer pools and the limits on unsealed bytes.
+package final class FileContext: @unchecked Sendable {
+    /// The kernel's largest request, in bytes.
+    package static let requestBytesMax = 1 << 20
+
+    package let space: Space
+    package let chunks: BufferPool
+    package let replies: BufferPool
+    /// Commits, so that freed sectors become usable, or purges this many bytes of trash. Returns true if a retry is
+    /// worthwhile. Set once, at the start.
+    package var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
+    /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
+    package var waitForReusableSectors: @Sendable () -> Void = {}
+    /// Retries before `.noRoom`. Each retry frees some room, which other threads may take first: a caller waits as long
+    /// as room may come free, but not forever.
+    private static let attemptsMax = 1000
+    /// Returns a new content id for a file that shares its content; nil if no other file shares it any more. Set once,
+    /// at the start.
+    package var unsharedContent: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
+    /// Wakes the committer, which saves the file within a second. Set once, at the start.
+    package var noteUnsaved: @Sendable () -> Void = {}
+
+    private let lock = Lock()
+    // Under `lock`.
+    private var unsaved: [FileState] = []
+    private var dirtyCount = 0
+    private var claimedBytes: UInt64 = 0
+
+    package init(_ space: Space) {
+        self.space = space
+        chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: space.limits.keptChunks)
+        replies = BufferPool(bufferBytes: Self.requestBytesMax, keptMax: space.limits.keptReplies)
+    }
+
+    /// Registers a file with unsaved changes.
+    package func register(_ file: FileState) {
+        lock.withLock { unsaved.append(file) }
+        noteUnsaved()
+    }
+
+    package func unregister(_ file: FileState) {
+        lock.withLock { unsaved.removeAll { $0 === file } }
+    }
+
+    /// Files with unsaved changes, oldest first.
+    package var unsavedFiles: [FileState] { lock.withLock { unsaved } }
+
+    /// Counts one more dirty chunk. Above the limit, seals the dirty chunks of the file that has waited longest. The
+    /// caller holds the writer's lock of `file`.
+    func countDirty(for file: FileState) throws(FileError) {
+        let (isFull, others) = lock.withLock {
+            dirtyCount += 1
+            return dirtyCount > space.limits.dirtyChunks ? (true, unsaved) : (false, [])
+        }
+        guard isFull else { return }
+        for other in others {
+            if other === file {
+                try file.sealDirty()
+                return
+            }
+            // Only if it is free: the lock's holder may be waiting for `file`.
+            guard other.writer.tryLock() else { continue }
+            defer { other.writer.unlock() }
+            if (try? other.sealDirty()) == true { return }
+        }
+    }
+
+    func uncountDirty(claim: UInt64) {
+        lock.withLock {
+            dirtyCount -= 1
+            claimedBytes -= claim
+        }
+    }
+
+    /// Reserves room for bytes that will be sealed later, so that write(2) itself reports a full space.
+    package func claim(_ bytes: UInt64) throws(FileError) {
+        for _ in 0..<Self.attemptsMax {
+            let freed = space.freedSectors
+            if claim(bytes, of: space.knownCapacity.available) == 0 { return }
+            let missing = claim(bytes, of: space.capacity.available)
+            if missing == 0 { return }
+            guard isWorthAnother(since: freed, missing) else { break }
+        }
+        throw .noRoom
+    }
+
+    /// Reserves `bytes` if they fit into `available`, else returns the shortfall in bytes.
+    private func claim(_ bytes: UInt64, of available: UInt64) -> UInt64 {
+        lock.withLock {
+            let wanted = claimedBytes + bytes
+            if wanted <= available { claimedBytes = wanted }
+            return wanted - min(wanted, available)
+        }
+    }
+
+    /// Whether a retry may find room, after an attempt that failed when `freed` sectors had come free.
+    private func isWorthAnother(since freed: UInt64, _ bytes: UInt64) -> Bool {
+        space.freedSectors != freed || makeRoom(bytes) || space.freedSectors != freed
+    }
+
+    /// Seals and writes; retries while the space seems full.
+    package func seal(
+        content: UInt64, offset: UInt64, _ bytes: UnsafeRawBufferPointer, near: UInt64?, purpose: WritePurpose
+    ) throws(FileError) -> [ExtentRun] {
+        if purpose == .user, space.isBacklogged { waitForReusableSectors() }
+        for _ in 0..<Self.attemptsMax {
+            let freed = space.freedSectors
+            do throws(StoreError) {
+                return try space.write(
+                    role: .content, content: content, offset: offset, bytes, near: near, purpose: purpose)
+            } catch {
+                guard error == .noRoom, isWorthAnother(since: freed, UInt64(bytes.count)) else {
+                    throw FileError(error)
+                }
+            }
+        }
+        throw .noRoom
+    }
+}

@@ -1,0 +1,201 @@
+package import FileRequests
+import Glibc
+import LinuxIO
+import VaultFormat
+import VaultStore
+
+/// Reading a file's bytes. No lock is held while the store reads and opens chunks.
+extension FileState {
+    /// Attempts at a read that fails while the file changes.
+    private static let attemptsMax = 8
+
+    /// Passes `reply` the bytes from `offset` on: `count`, or fewer at the file's end.
+    package func read<R>(_ offset: UInt64, _ count: Int, _ reply: (UnsafeRawBufferPointer) -> R)
+        throws(FileError)
+        -> R
+    {
+        if let direct = try readDirect(offset, count, reply) { return direct }
+        let wanted = min(count, FileContext.requestBytesMax)
+        let buffer = context.replies.take()
+        defer { context.replies.give(buffer) }
+        let got = try copy(offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
+        return reply(UnsafeRawBufferPointer(rebasing: buffer[..<got]))
+    }
+
+    /// The common case: one sealed chunk holds all the bytes, and `reply` gets them from the buffer it is opened in.
+    private func readDirect<R>(
+        _ offset: UInt64, _ count: Int, _ reply: (UnsafeRawBufferPointer) -> R
+    ) throws(FileError) -> R? {
+        for _ in 0..<Self.attemptsMax {
+            view.lock()
+            let seen = changeCount
+            guard offset < size else {
+                view.unlock()
+                return reply(UnsafeRawBufferPointer(start: nil, count: 0))
+            }
+            let end = min(offset + UInt64(count), size)
+            let index = Chunk.index(offset)
+            let at = map.firstIndex(after: offset)
+            guard end <= Chunk.start(index + 1), at < map.pieces.count, dirty[index] == nil,
+                map.pieces[at].run.offset <= offset, map.pieces[at].run.end >= end
+            else {
+                view.unlock()
+                return nil
+            }
+            let run = map.pieces[at].run
+            let content = map.content
+            view.unlock()
+            let buffer = context.chunks.take()
+            defer { context.chunks.give(buffer) }
+            do throws(StoreError) {
+                let number = (offset - run.offset) / Chunk.bytes
+                let plain = try context.space.read(
+                    role: .content, content: content, run: run, chunk: Int(number), into: buffer)
+                let first = Int(offset - run.offset - number * Chunk.bytes)
+                guard first + Int(end - offset) <= plain.count else { throw StoreError.damaged }
+                return reply(UnsafeRawBufferPointer(rebasing: plain[first..<first + Int(end - offset)]))
+            } catch {
+                // Rewritten during the read? Then retry; else the damage is real.
+                if error != .damaged || view.withLock({ changeCount == seen }) { throw FileError(error) }
+            }
+        }
+        throw .damaged
+    }
+
+    /// Copies bytes from `offset` on into `buffer`. Returns their number: fewer than `buffer` holds only at the file's
+    /// end.
+    package func copy(_ offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws(FileError) -> Int {
+        for _ in 0..<Self.attemptsMax {
+            view.lock()
+            let seen = changeCount
+            guard offset < size else {
+                view.unlock()
+                return 0
+            }
+            let count = Int(min(UInt64(buffer.count), size - offset))
+            let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            let map = self.map
+            let unsealed = dirty.isEmpty ? [] : copyDirty(offset, into: target)
+            view.unlock()
+            do throws(FileError) {
+                try copySealed(map, offset, into: target, except: unsealed)
+                return count
+            } catch {
+                if error != .damaged || view.withLock({ changeCount == seen }) { throw error }
+            }
+        }
+        throw .damaged
+    }
+
+    /// Copies the bytes of dirty chunks and returns the chunks' indexes. Under `view`.
+    private func copyDirty(_ offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> [UInt64] {
+        var found: [UInt64] = []
+        let end = offset + UInt64(target.count)
+        for index in Chunk.index(offset)...Chunk.index(end - 1) {
+            guard let chunk = dirty[index], let source = chunk.buffer.baseAddress,
+                let start = target.baseAddress
+            else { continue }
+            found.append(index)
+            let lower = max(offset, Chunk.start(index))
+            let upper = min(end, Chunk.start(index + 1))
+            let valid = max(lower, min(upper, Chunk.start(index) + chunk.valid))
+            memcpy(start + Int(lower - offset), source + Int(lower - Chunk.start(index)), Int(valid - lower))
+            memset(start + Int(valid - offset), 0, Int(upper - valid))
+        }
+        return found
+    }
+
+    private func copySealed(
+        _ map: ExtentMap, _ offset: UInt64, into target: UnsafeMutableRawBufferPointer, except: [UInt64]
+    ) throws(FileError) {
+        let end = offset + UInt64(target.count)
+        if except.isEmpty { return try copyStored(map, offset, into: target) }
+        var position = offset
+        while position < end {
+            let index = Chunk.index(position)
+            let upper = min(end, Chunk.start(index + 1))
+            if !except.contains(index) {
+                let part = target[Int(position - offset)..<Int(upper - offset)]
+                try copyStored(map, position, into: UnsafeMutableRawBufferPointer(rebasing: part))
+            }
+            position = upper
+        }
+    }
+
+    /// Copies sealed bytes, and zeros for holes.
+    func copyStored(
+        _ map: ExtentMap, _ offset: UInt64, into target: UnsafeMutableRawBufferPointer
+    ) throws(FileError) {
+        guard let start = target.baseAddress, !target.isEmpty else { return }
+        let end = offset + UInt64(target.count)
+        var position = offset
+        var at = map.firstIndex(after: offset)
+        let scratch = context.chunks.take()
+        defer { context.chunks.give(scratch) }
+        while position < end {
+            guard at < map.pieces.count, map.pieces[at].run.offset < end else {
+                memset(start + Int(position - offset), 0, Int(end - position))
+                return
+            }
+            let run = map.pieces[at].run
+            if run.offset > position {
+                memset(start + Int(position - offset), 0, Int(run.offset - position))
+                position = run.offset
+            }
+            let number = (position - run.offset) / Chunk.bytes
+            let plain = try stored(
+                context.space.read(
+                    role: .content, content: map.content, run: run, chunk: Int(number), into: scratch))
+            let first = position - run.offset - number * Chunk.bytes
+            guard UInt64(plain.count) > first, let source = plain.baseAddress else { throw .damaged }
+            let count = min(UInt64(plain.count) - first, end - position)
+            memcpy(start + Int(position - offset), source + Int(first), Int(count))
+            position += count
+            if position >= run.end { at += 1 }
+        }
+    }
+
+    /// lseek(2) for data and holes. The end of the file is a hole.
+    package func seek(_ offset: UInt64, _ target: SeekTarget) throws(FileError) -> UInt64 {
+        view.lock()
+        defer { view.unlock() }
+        guard offset < size else { throw .noSuchDeviceOrAddress }
+        switch target {
+        case .data:
+            guard let found = nextData(offset) else { throw .noSuchDeviceOrAddress }
+            return found
+        case .hole: return endOfData(offset)
+        }
+    }
+
+    /// The first range of data at or after `offset`, sealed or dirty; nil if a hole reaches the file's end.
+    package func storedRange(from offset: UInt64) -> Range<UInt64>? {
+        view.lock()
+        defer { view.unlock() }
+        guard offset < size, let start = nextData(offset) else { return nil }
+        return start..<endOfData(start)
+    }
+
+    /// Under `view`.
+    private func nextData(_ offset: UInt64) -> UInt64? {
+        let sealed = map.nextStored(offset)
+        let unsealed = dirty.filter { Chunk.start($0.key) + $0.value.valid > offset }.keys.min()
+            .map { max(offset, Chunk.start($0)) }
+        let found = min(sealed ?? .max, unsealed ?? .max)
+        return found < size ? found : nil
+    }
+
+    /// Where the hole after `offset` begins. Under `view`.
+    private func endOfData(_ offset: UInt64) -> UInt64 {
+        var position = offset
+        while position < size {
+            var end = map.endOfStored(position)
+            if let chunk = dirty[Chunk.index(position)] {
+                end = max(end, Chunk.start(Chunk.index(position)) + chunk.valid)
+            }
+            if end <= position { return position }
+            position = end
+        }
+        return size
+    }
+}

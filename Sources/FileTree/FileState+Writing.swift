@@ -1,0 +1,216 @@
+package import FileRequests
+import Glibc
+package import LinuxIO
+import VaultFormat
+import VaultStore
+
+/// Changing a file's bytes. The writer's lock is held throughout.
+extension FileState {
+    /// Maximum file size, so that offsets fit everywhere.
+    package static let sizeMax = Geometry.fileBytesMax
+
+    /// Writes bytes. Returns their number: fewer than all only if an error came after some.
+    package func write(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, now: Timestamp) throws(FileError)
+        -> Int
+    {
+        guard offset <= Self.sizeMax, UInt64(bytes.count) <= Self.sizeMax - offset else { throw .fileTooBig }
+        try beginChange(keeping: size)
+        var done = 0
+        while done < bytes.count {
+            do throws(FileError) {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+                done += try writeSome(at: offset + UInt64(done), rest, now)
+            } catch {
+                if done > 0 { return done }
+                throw error
+            }
+        }
+        return done
+    }
+
+    /// Writes up to the next chunk boundary, or as many whole chunks as there are.
+    private func writeSome(
+        at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp
+    ) throws(FileError) -> Int {
+        let within = offset % Chunk.bytes
+        if within == 0 && bytes.count >= Int(Chunk.bytes) {
+            let whole = bytes.count / Int(Chunk.bytes) * Int(Chunk.bytes)
+            try writeWhole(at: offset, UnsafeRawBufferPointer(rebasing: bytes[..<whole]), now)
+            return whole
+        }
+        let count = min(bytes.count, Int(Chunk.bytes - within))
+        try writePart(Chunk.index(offset), within, UnsafeRawBufferPointer(rebasing: bytes[..<count]), now)
+        return count
+    }
+
+    /// Seals whole chunks from the request's own buffer.
+    private func writeWhole(at offset: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp)
+        throws(FileError)
+    {
+        let end = offset + UInt64(bytes.count)
+        let runs = try context.seal(
+            content: content, offset: offset, bytes, near: sectorBehind(offset), purpose: .user)
+        view.lock()
+        defer { view.unlock() }
+        if !dirty.isEmpty {
+            for index in Chunk.index(offset)..<Chunk.index(end) { drop(index) }
+        }
+        replace(offset, end, with: runs)
+        noteWritten(size: max(size, end), now)
+    }
+
+    /// Writes into one chunk's buffer.
+    private func writePart(
+        _ index: UInt64, _ within: UInt64, _ bytes: UnsafeRawBufferPointer, _ now: Timestamp
+    ) throws(FileError) {
+        let end = within + UInt64(bytes.count)
+        let chunk = try dirtyChunk(index, overwriting: within..<end, isSystem: false)
+        try claim(for: chunk, end)
+        view.lock()
+        put(bytes, into: chunk, at: within)
+        noteWritten(size: max(size, Chunk.start(index) + end), now)
+        let isComplete = end == Chunk.bytes
+        view.unlock()
+        // The chunk is written to its end. The next write goes to another chunk, so this one can be sealed meanwhile.
+        if isComplete { try? seal(index) }
+    }
+
+    /// Reserves room in steps, so that most writes need no reservation.
+    private func claim(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
+        guard end > chunk.claim else { return }
+        let wanted = (end + 16_383) / 16_384 * 16_384 + 1024
+        try context.claim(wanted - chunk.claim)
+        chunk.claim = wanted
+    }
+
+    /// Copies into a chunk, and zeros a gap before the bytes. Both locks are held.
+    private func put(_ bytes: UnsafeRawBufferPointer, into chunk: DirtyChunk, at within: UInt64) {
+        guard let start = chunk.buffer.baseAddress else { return }
+        if within > chunk.valid { memset(start + Int(chunk.valid), 0, Int(within - chunk.valid)) }
+        if let source = bytes.baseAddress { memcpy(start + Int(within), source, bytes.count) }
+        chunk.valid = max(chunk.valid, within + UInt64(bytes.count))
+        changeCount += 1
+    }
+
+    /// The chunk's buffer, filled with the stored bytes, unless all of them are overwritten anyway.
+    private func dirtyChunk(
+        _ index: UInt64, overwriting range: Range<UInt64>, isSystem: Bool
+    ) throws(FileError) -> DirtyChunk {
+        if let known = dirty[index] { return known }
+        let stored = map.storedBytes(inChunk: index)
+        try context.countDirty(for: self)
+        let chunk = DirtyChunk(context.chunks.take(), valid: 0)
+        do throws(FileError) {
+            if stored > 0 && !(range.lowerBound == 0 && range.upperBound >= stored) {
+                let part = UnsafeMutableRawBufferPointer(rebasing: chunk.buffer[..<Int(stored)])
+                try copyStored(map, Chunk.start(index), into: part)
+                chunk.valid = stored
+            }
+            if !isSystem { try claim(for: chunk, range.upperBound) }
+        } catch {
+            context.uncountDirty(claim: chunk.claim)
+            context.chunks.give(chunk.buffer)
+            throw error
+        }
+        view.withLock { dirty[index] = chunk }
+        return chunk
+    }
+
+    /// The best sector for the next chunk: directly after the preceding bytes.
+    private func sectorBehind(_ offset: UInt64) -> UInt64? {
+        let at = map.firstIndex(after: offset) - 1
+        guard map.pieces.indices.contains(at) else { return nil }
+        let run = map.pieces[at].run
+        if run.isLost { return nil }
+        return run.sector + (run.length * Chunk.sectors + Chunk.bytes - 1) / Chunk.bytes
+    }
+
+    /// Seals one dirty chunk.
+    private func seal(_ index: UInt64) throws(FileError) {
+        guard let chunk = dirty[index] else { return }
+        let start = Chunk.start(index)
+        let bytes = UnsafeRawBufferPointer(rebasing: chunk.buffer[..<Int(chunk.valid)])
+        // A chunk left by a truncation has no reserved room, and must be sealed even in a full space.
+        let runs =
+            chunk.valid == 0
+            ? []
+            : try context.seal(
+                content: content, offset: start, bytes, near: sectorBehind(start),
+                purpose: chunk.claim == 0 ? .system : .user)
+        view.lock()
+        defer { view.unlock() }
+        replace(start, start + Chunk.bytes, with: runs)
+        drop(index)
+    }
+
+    /// Seals every dirty chunk, in order. Returns true if there was one.
+    @discardableResult
+    package func sealDirty() throws(FileError) -> Bool {
+        if dirty.isEmpty { return false }
+        for index in dirty.keys.sorted() { try seal(index) }
+        return true
+    }
+
+    /// Shortens the file, or extends it by a hole.
+    package func truncate(to newSize: UInt64, now: Timestamp) throws(FileError) {
+        guard newSize <= Self.sizeMax else { throw .fileTooBig }
+        try beginChange(keeping: newSize)
+        if newSize < size {
+            let within = newSize % Chunk.bytes
+            let index = Chunk.index(newSize)
+            if within > 0, let kept = try keptChunk(index, cutAt: within) {
+                view.withLock { kept.valid = min(kept.valid, within) }
+            }
+            view.lock()
+            let firstGone = within == 0 ? index : index + 1
+            for gone in dirty.keys where gone >= firstGone { drop(gone) }
+            replace(Chunk.start(firstGone), UInt64(Int64.max) / Chunk.bytes * Chunk.bytes, with: [])
+            view.unlock()
+        }
+        view.withLock { noteWritten(size: newSize, now) }
+    }
+
+    /// The dirty chunk to cut; made from the stored chunk if that reaches beyond the cut.
+    private func keptChunk(_ index: UInt64, cutAt within: UInt64) throws(FileError) -> DirtyChunk? {
+        if let known = dirty[index] { return known }
+        guard map.storedBytes(inChunk: index) > within else { return nil }
+        return try dirtyChunk(index, overwriting: 0..<0, isSystem: true)
+    }
+
+    /// Makes a range read as zeros: whole chunks become holes. Does not change the size.
+    package func clear(_ lower: UInt64, _ upper: UInt64, now: Timestamp) throws(FileError) {
+        let upper = min(upper, size)
+        guard lower < upper else { return }
+        try beginChange(keeping: size)
+        let firstWhole = (lower + Chunk.bytes - 1) / Chunk.bytes
+        // The last chunk is a whole one if the range reaches the file's end.
+        let lastWhole = upper == size ? (upper + Chunk.bytes - 1) / Chunk.bytes : upper / Chunk.bytes
+        if firstWhole < lastWhole {
+            view.withLock {
+                for index in dirty.keys where index >= firstWhole && index < lastWhole { drop(index) }
+                replace(Chunk.start(firstWhole), Chunk.start(lastWhole), with: [])
+            }
+        }
+        let head = Chunk.index(lower)
+        let hasHead = lower % Chunk.bytes != 0
+        if hasHead {
+            try clearPart(head, lower % Chunk.bytes, min(upper, Chunk.start(head + 1)) - Chunk.start(head))
+        }
+        if Chunk.start(lastWhole) < upper, !(hasHead && head == lastWhole) {
+            try clearPart(lastWhole, 0, upper - Chunk.start(lastWhole))
+        }
+        view.withLock { noteWritten(size: size, now) }
+    }
+
+    private func clearPart(_ index: UInt64, _ lower: UInt64, _ upper: UInt64) throws(FileError) {
+        let reach = dirty[index]?.valid ?? map.storedBytes(inChunk: index)
+        guard lower < reach else { return }
+        let chunk = try dirtyChunk(index, overwriting: 0..<0, isSystem: true)
+        view.withLock {
+            let end = min(upper, chunk.valid)
+            guard lower < end, let start = chunk.buffer.baseAddress else { return }
+            memset(start + Int(lower), 0, Int(end - lower))
+            changeCount += 1
+        }
+    }
+}

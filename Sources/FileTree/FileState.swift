@@ -1,0 +1,179 @@
+import CatalogueRows
+package import FileRequests
+import Glibc
+package import LinuxIO
+import VaultCatalogue
+package import VaultFormat
+import VaultStore
+
+/// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, whatever the buffer holds.
+package final class DirtyChunk {
+    package let buffer: UnsafeMutableRawBufferPointer
+    package var valid: UInt64
+    /// Room reserved for it, in bytes.
+    package var claim: UInt64 = 0
+
+    package init(_ buffer: UnsafeMutableRawBufferPointer, valid: UInt64) {
+        self.buffer = buffer
+        self.valid = valid
+    }
+}
+
+/// The content of one open file, shared by its handles.
+///
+/// `writer` is held throughout a change of the file; it protects the fields marked (w). `view` is held only briefly, by
+/// readers and, for each single change, also by the writer. Fields marked (v) are changed with both held and read with
+/// either. Order: `writer`, the catalogue's lock, `view`.
+package final class FileState: @unchecked Sendable {
+    package let inode: Inode
+    package let ino: UInt64
+    package let context: FileContext
+    package let writer = Lock()
+    package let view = Lock()
+
+    /// (v) As of the last write(2).
+    package var size: UInt64
+    /// (v)
+    package var map: ExtentMap
+    /// (v) Whether other inodes may share this content: then the file must get its own before a change.
+    package var isShared: Bool
+    /// (v) Chunks not sealed yet, by index. Their bytes change with both locks held.
+    package var dirty: [UInt64: DirtyChunk] = [:]
+    /// (v) Incremented by each change of `map` or `dirty`, and of the bytes or their number.
+    package var changeCount = 0
+    /// (v) Whether size and times here are newer than the inode's row.
+    package var isNewer = false
+    /// (v)
+    package var modified: Timestamp
+    /// (v)
+    package var changed: Timestamp
+    /// (v) Handles that may still write: opened for writing, and not closed since their last write.
+    package var writerCount = 0
+    /// (v) Whether the mode may have bits that a write must clear.
+    package var mayHavePrivileges: Bool
+
+    /// (w) The range in which the rows differ from `map`.
+    package var unsavedRange: (lower: UInt64, upper: UInt64)?
+    /// (w) Saved runs that nothing refers to any more; freed with the next save.
+    package var freed: [ExtentRun] = []
+    /// (w) Whether the catalogue has rows of this content.
+    package var hasRows: Bool
+    /// (w) Whether the bytes have changed since the file was last classified.
+    package var needsClassification = false
+    /// (w) Whether the catalogue lists the file as pending classification, for the next session.
+    package var isNotedPending = false
+    /// (w) The `changeCount` for which a long comparison is running.
+    package var comparedCount: Int?
+    /// (w) Whether the bytes changed since the last save.
+    package var hasNewBytes = false
+    /// (w) The thread that wrote last.
+    package var lastWriter: Int32 = -1
+    /// (w) When it was registered as unsaved, by the monotonic clock; nil while everything is saved.
+    package var unsavedSince: Int64?
+    /// (w) The last name and the last handle are gone: nothing is saved any more.
+    package var isDiscarded = false
+
+    package init(_ inode: Inode, _ runs: [ExtentRun], _ context: FileContext) {
+        self.inode = inode
+        self.context = context
+        ino = inode.ino
+        size = inode.row.size
+        map = ExtentMap(content: inode.row.content, saved: runs)
+        isShared = inode.row.flags.contains(.shared)
+        hasRows = !runs.isEmpty
+        modified = inode.row.modified
+        changed = inode.row.changed
+        mayHavePrivileges = inode.row.mode & (setUserID | setGroupID) != 0
+    }
+
+    /// Overwrites attributes made from the inode's row with the newer ones here. Under the catalogue's lock.
+    package func overlay(_ shown: inout Attributes) {
+        view.lock()
+        defer { view.unlock() }
+        guard isNewer else { return }
+        shown.size = size
+        let unsealed = dirty.reduce(0) { $0 + $1.value.valid }
+        shown.blocks = (map.allocated + unsealed + 511) / 512
+        shown.modified = modified
+        shown.changed = changed
+    }
+
+    /// The content that the bytes belong to. The writer's lock, or `view`, is held.
+    package var content: UInt64 { map.content }
+
+    /// Whether the tree lacks changes made here.
+    package var hasUnsaved: Bool { view.withLock { isNewer || !dirty.isEmpty } }
+
+    /// Notes that the file has unsaved changes. The writer's lock is held.
+    package func noteUnsaved() {
+        guard unsavedSince == nil else { return }
+        unsavedSince = MonotonicClock.milliseconds
+        context.register(self)
+    }
+
+    /// Widens the range whose rows must be written.
+    package func noteChange(_ lower: UInt64, _ upper: UInt64) {
+        if let range = unsavedRange {
+            unsavedRange = (min(range.lower, lower), max(range.upper, upper))
+        } else {
+            unsavedRange = (lower, upper)
+        }
+    }
+
+    /// Replaces all runs in a range of whole chunks. Both locks are held.
+    package func replace(_ lower: UInt64, _ upper: UInt64, with runs: [ExtentRun]) {
+        let removed = map.replace(lower, upper, with: runs)
+        changeCount += 1
+        if runs.isEmpty && removed.isEmpty { return }
+        noteChange(lower, upper)
+        var abandoned: [ExtentRun] = []
+        for piece in removed {
+            if piece.isSaved { freed.append(piece.run) } else { abandoned.append(piece.run) }
+        }
+        if !abandoned.isEmpty { context.space.abandon(abandoned) }
+    }
+
+    /// Removes a chunk from the dirty ones. Both locks are held.
+    package func drop(_ index: UInt64) {
+        guard let chunk = dirty.removeValue(forKey: index) else { return }
+        changeCount += 1
+        context.uncountDirty(claim: chunk.claim)
+        context.chunks.give(chunk.buffer)
+    }
+
+    /// Sets size and times after a change of the bytes. Both locks are held.
+    func noteWritten(size: UInt64, _ now: Timestamp) {
+        self.size = size
+        changeCount += 1
+        modified = now
+        changed = now
+        isNewer = true
+        needsClassification = true
+        hasNewBytes = true
+    }
+
+    /// Sets a time by utimensat(2), which overrides the times set by writes. Under the catalogue's lock.
+    package func setTimes(modified: Timestamp?, changed: Timestamp) {
+        view.lock()
+        defer { view.unlock() }
+        if let modified { self.modified = modified }
+        self.changed = changed
+    }
+
+    /// Discards all unsaved changes. The writer's lock is held.
+    package func discard() {
+        isDiscarded = true
+        view.lock()
+        for index in Array(dirty.keys) { drop(index) }
+        let pending = map.pieces.filter { !$0.isSaved }.map(\.run)
+        map = ExtentMap(content: content)
+        freed = []
+        isNewer = false
+        view.unlock()
+        if !pending.isEmpty { context.space.abandon(pending) }
+        if unsavedSince != nil {
+            unsavedSince = nil
+            context.unregister(self)
+        }
+    }
+}

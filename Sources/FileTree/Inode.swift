@@ -1,0 +1,67 @@
+package import CatalogueRows
+import FileRequests
+package import KernelNames
+import VaultCatalogue
+
+/// A file, directory, symbolic link or node in memory. All fields are under the catalogue's lock.
+///
+/// `row` is authoritative; it is written to the table before the transaction ends. Unsaved size and times of an open
+/// file are in its `FileState`.
+public final class Inode: @unchecked Sendable {
+    package var row: InodeRow
+    /// Whether `row` differs from the table's.
+    package var isDirty = false
+    /// Open handles.
+    package var openCount = 0
+    /// Present while the file is open, or closed but not saved yet.
+    package var state: FileState?
+    /// For a file or node: all of its names; nil if not loaded.
+    package var names: [DentryRow]?
+    /// For a directory: hashes of all names in it, and perhaps of former ones; nil if not known.
+    package var nameHashes: Set<Int>?
+    /// Its names in the kernel's cache.
+    package var dentries = DentryState()
+    /// The kernel forgot it after its last name was removed.
+    package var isForgotten = false
+    /// Its contribution to the tree's total, as last counted; see `Tree.countedBytes`.
+    package var countedBytes: UInt64
+
+    package init(_ row: InodeRow, countedBytes: UInt64) {
+        self.row = row
+        self.countedBytes = countedBytes
+    }
+
+    package var ino: UInt64 { row.ino }
+    package var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
+    /// A directory or a symbolic link: path resolution continues from it.
+    package var continuesPath: Bool { isDirectory || row.mode & fileTypeMask == linkType }
+    package var isRegular: Bool { row.mode & fileTypeMask == regularType }
+    /// A day of moments.
+    package var isDay: Bool { row.day != 0 }
+    /// A day that readdir omits: created by classification, and empty now.
+    package var isUnlistedDay: Bool { row.isUnlistedDay }
+    package var area: Area {
+        if isDay { return .day }
+        switch row.ino {
+        case WellKnownInode.root: return .root
+        case WellKnownInode.moments: return .moments
+        default: return .album
+        }
+    }
+}
+
+extension InodeRow {
+    package var isUnlistedDay: Bool { day != 0 && size == 0 && !flags.contains(.madeByHand) }
+}
+
+/// The rules that hold in a directory.
+package enum Area {
+    /// The root: only trash directories (`.Trash-UID`) can be made.
+    case root
+    /// `moments` itself: days only.
+    case moments
+    /// A day: photos and plain files.
+    case day
+    /// `albums` and everything below it; also the trash, which differs little: `Tree.isInTrash` tells them apart.
+    case album
+}

@@ -1,0 +1,30 @@
+import CatalogueRows
+package import FileRequests
+import VaultCatalogue
+
+extension Tree {
+    /// Lists the entries with cookies above `cookie`, by one query.
+    package func list(
+        _ directory: Inode, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        let area = directory.area
+        let entryTimeout = Self.entryTimeout(in: area)
+        try sql(
+            tables.eachDentryWithInode(in: directory.ino, after: cookie) { dentry, row in
+                // The row in memory is newer than the table's.
+                let known = cached(dentry.ino)
+                guard let row = known?.row ?? row, !row.isUnlistedDay else { return true }
+                var entry: Entry?
+                if plus {
+                    entry = Entry(
+                        attributes: known.map { attributes($0) } ?? attributes(of: row),
+                        entryTimeout: entryTimeout,
+                        attributeTimeout: Self.attributeTimeout(of: row))
+                }
+                return visit(
+                    DirectoryEntry(
+                        name: Name(dentry.name), cookie: dentry.id, ino: dentry.ino, mode: row.mode,
+                        entry: entry))
+            })
+    }
+}

@@ -1,0 +1,51 @@
+package import CatalogueRows
+package import FileRequests
+import VaultCatalogue
+import VaultFormat
+
+/// Names kept in memory: most lookups by classification are for names that do not exist.
+extension Tree {
+    /// Adds a row to the table of names, and to the names in memory.
+    package func insert(_ row: DentryRow, in directory: Inode, _ child: Inode) throws(FileError) {
+        try sql(tables.insert(row))
+        counters.dentry += 1
+        child.names?.append(row)
+        mark(child)
+        directory.nameHashes?.insert(row.name.hashValue)
+        if let count = directory.nameHashes?.count, count > options.limits.nameHashes {
+            directory.nameHashes = nil
+        }
+    }
+
+    /// False if the directory certainly has no such name.
+    package func mayHave(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
+        if directory.nameHashes == nil && directory.row.size <= UInt64(options.limits.readNames) {
+            try readNames(of: directory)
+        }
+        return directory.nameHashes?.contains(name.hashValue) ?? true
+    }
+
+    /// Whether the directory has that name.
+    package func has(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
+        guard try mayHave(directory, name) else { return false }
+        return try sql(tables.dentry(directory.ino, name)) != nil
+    }
+
+    private func readNames(of directory: Inode) throws(FileError) {
+        var hashes: Set<Int> = []
+        try sql(
+            tables.eachDentry(in: directory.ino, after: 0) {
+                hashes.insert($0.name.hashValue)
+                return true
+            })
+        directory.nameHashes = hashes
+    }
+
+    /// Every name of a file or node, oldest first.
+    package func names(of inode: Inode) throws(FileError) -> [DentryRow] {
+        if let names = inode.names { return names }
+        let names = try sql(tables.dentries(of: inode.ino))
+        inode.names = names
+        return names
+    }
+}

@@ -1,0 +1,331 @@
+public import CatalogueRows
+public import FileRequests
+package import KernelNames
+package import LinuxIO
+package import VaultCatalogue
+import VaultFormat
+
+/// The inodes and names: above the tables, below the rules for photos. Only under the catalogue's lock; all changes belong to its
+/// transaction.
+open class Tree {
+    package let tables: Tables
+    package let options: TreeOptions
+    package var counters: Counters
+    private var storedCounters: Counters
+    private var inodes: [UInt64: Inode] = [:]
+    private var dirty: [Inode] = []
+    /// Inodes without a name.
+    package private(set) var orphans: Set<UInt64> = []
+    /// Orphans that the table `orphan` lacks: inodes unlinked in this transaction.
+    private var newOrphans: [UInt64] = []
+    /// Orphans in the table `orphan`.
+    private var storedOrphans: Set<UInt64> = []
+    /// Inodes with this number and above were made since the library was opened.
+    package let firstOfSession: UInt64
+    /// Names in the kernel's cache, and notices for it, sent when the lock is released.
+    package var kernelNames: KernelNames
+    /// Orphans that the kernel may not know, and then sends no FORGET for.
+    package var abandoned: [UInt64] = []
+    /// Inodes with outdated identity records that no table lists yet, and newly retired ids.
+    package var unrecorded: Set<UInt64> = []
+    package var newlyRetired = NewlyRetired()
+    /// The newest identity records when the library was opened.
+    package let recorder: (epoch: UInt64, generation: UInt64)
+    /// Files that changed since the newest durable root.
+    package var unwritten: UnwrittenFiles
+    /// Whether this session made the space's root directories.
+    package var hasMadeRootDirectories = false
+
+    package init(_ tables: Tables, _ options: TreeOptions) throws(FileError) {
+        self.tables = tables
+        self.options = options
+        kernelNames = KernelNames(
+            threadsMax: options.limits.retries, lookupsMax: options.limits.dayLookups)
+        unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
+        counters = try sql(tables.counters())
+        storedCounters = counters
+        firstOfSession = counters.ino
+        recorder = try sql(tables.recorder())
+    }
+
+    // MARK: Inodes
+
+    /// The inode with that number. Throws `.stale` if there is none.
+    package func inode(_ ino: UInt64) throws(FileError) -> Inode {
+        if let known = inodes[ino] { return known }
+        guard let row = try sql(tables.inode(ino)) else { throw .stale }
+        let inode = Inode(row, countedBytes: countedBytes(of: row))
+        remember(inode)
+        return inode
+    }
+
+    /// As `inode`. Throws `.notDirectory` if it is not a directory.
+    package func directory(_ ino: UInt64) throws(FileError) -> Inode {
+        let inode = try inode(ino)
+        guard inode.isDirectory else { throw .notDirectory }
+        return inode
+    }
+
+    /// The inode with that number; nil if there is none.
+    package func existing(_ ino: UInt64) throws(FileError) -> Inode? {
+        do throws(FileError) { return try inode(ino) } catch {
+            if error == .stale { return nil }
+            throw error
+        }
+    }
+
+    /// The inode if it is in memory.
+    package func cached(_ ino: UInt64) -> Inode? { inodes[ino] }
+
+    private func remember(_ inode: Inode) { inodes[inode.ino] = inode }
+
+    /// Drops unused inodes from memory if there are many. Called between operations, never within one: an operation
+    /// must not hold an inode twice. Inodes with dentries that may be outdated in the kernel stay.
+    @inline(__always)
+    package func trim(isKernelNotified: @autoclosure () -> Bool) {
+        if inodes.count > options.limits.cachedInodes { dropHalf(isKernelNotified()) }
+    }
+
+    private func dropHalf(_ isKernelNotified: Bool) {
+        // Half of them, in no order: a cache miss now and then is cheaper than an ordered list.
+        var spare = inodes.count - options.limits.cachedInodes / 2
+        inodes = inodes.filter { _, inode in
+            if inode.isDirty || inode.state != nil || spare == 0 { return true }
+            if !isKernelNotified && inode.dentries.isDoubtful { return true }
+            spare -= 1
+            return false
+        }
+    }
+
+    /// A new inode without a name. Its owner depends on `caller` and the directory that it will be in.
+    ///
+    /// - Parameter content: the sealed content of a regular file; nil for a new one.
+    package func makeInode(
+        mode: UInt32, in directory: Inode, _ caller: Caller, now: Timestamp, content: UInt64? = nil
+    ) -> Inode {
+        let inherits = directory.row.mode & setGroupID != 0
+        var mode = mode
+        if inherits && mode & fileTypeMask == directoryType { mode |= setGroupID }
+        let (uid, gid) = options.mountedByRoot ? (caller.uid, caller.gid) : options.owner
+        var row = InodeRow(
+            ino: counters.ino, mode: mode, uid: uid,
+            gid: inherits && options.mountedByRoot ? directory.row.gid : gid, now: now)
+        counters.ino += 1
+        if mode & fileTypeMask == regularType { row.content = content ?? makeContent() }
+        let inode = Inode(row, countedBytes: 0)
+        if inode.isDirectory { inode.nameHashes = [] } else { inode.names = [] }
+        remember(inode)
+        touch(inode)
+        return inode
+    }
+
+    package func makeContent() -> UInt64 {
+        defer { counters.content += 1 }
+        return counters.content
+    }
+
+    /// Notes that the inode's row must be written.
+    @inline(__always)
+    package func touch(_ inode: Inode) {
+        guard !inode.isDirty else { return }
+        inode.isDirty = true
+        dirty.append(inode)
+    }
+
+    /// Whether changes are still only in memory.
+    package var hasChanges: Bool { !dirty.isEmpty || counters != storedCounters }
+
+    /// Files that changed since the newest durable root, including those changed only in memory.
+    package var unwrittenInodes: Set<UInt64> {
+        unwritten.inodes.union(dirty.filter { $0.isDirty && $0.isRegular }.map(\.ino))
+    }
+
+    /// Drops a destroyed inode.
+    package func forgetDestroyed(_ inode: Inode) throws(FileError) {
+        inode.isDirty = false
+        count(inode, as: 0)
+        inodes[inode.ino] = nil
+        orphans.remove(inode.ino)
+        if storedOrphans.remove(inode.ino) != nil { try sql(tables.removeOrphan(inode.ino)) }
+    }
+
+    /// Adopts an inode that an earlier session left without a name.
+    package func adoptOrphan(_ ino: UInt64) {
+        orphans.insert(ino)
+        storedOrphans.insert(ino)
+    }
+
+    /// Writes rows and counters that are still only in memory: before the transaction ends, and before a query that
+    /// selects inode rows by anything but their number.
+    package func storeChanges() throws(CatalogueError) {
+        for inode in dirty where inode.isDirty {
+            if inode.isRegular { unwritten.note(inode.ino) }
+            try tables.store(inode.row)
+            inode.isDirty = false
+            count(inode, as: countedBytes(of: inode.row))
+            mark(inode)
+        }
+        dirty.removeAll(keepingCapacity: true)
+        for ino in newOrphans where orphans.contains(ino) {
+            try tables.addOrphan(ino)
+            storedOrphans.insert(ino)
+        }
+        newOrphans.removeAll(keepingCapacity: true)
+        if counters != storedCounters {
+            try tables.store(counters)
+            storedCounters = counters
+        }
+        try storeMarks()
+    }
+
+    /// Maintains the total of `countedBytes`.
+    private func count(_ inode: Inode, as bytes: UInt64) {
+        counters.photoBytes = counters.photoBytes &- inode.countedBytes &+ bytes
+        inode.countedBytes = bytes
+    }
+
+    // MARK: Entries
+
+    /// The directory's entry with that name.
+    package func find(
+        _ directory: Inode, _ name: [UInt8]
+    ) throws(FileError) -> (id: UInt64, inode: Inode, isMember: Bool)? {
+        guard try mayHave(directory, name), let found = try sql(tables.dentry(directory.ino, name))
+        else { return nil }
+        return (found.id, try inode(found.ino), found.isMember)
+    }
+
+    /// Adds a name. Maintains the link counts of directories and their parents; the caller maintains all others.
+    package func addEntry(
+        _ directory: Inode, _ name: [UInt8], _ child: Inode, isMember: Bool = false, now: Timestamp
+    ) throws(FileError) {
+        let row = DentryRow(
+            parent: directory.ino, id: counters.dentry, name: name, ino: child.ino, isMember: isMember)
+        try insert(row, in: directory, child)
+        let wasUnlisted = directory.isUnlistedDay
+        directory.row.countEntries(by: 1)
+        if child.isDirectory {
+            child.row.parent = directory.ino
+            if isWorkingDirectoryName(name) {
+                child.row.flags.insert(.working)
+            } else {
+                child.row.flags.remove(.working)
+            }
+            touch(child)
+            if !child.isUnlistedDay { directory.row.countLinks(by: 1) }
+        }
+        directory.row.modified = now
+        directory.row.changed = now
+        touch(directory)
+        if wasUnlisted { try listingChanged(by: 1, now) }
+    }
+
+    /// Removes a name; see `addEntry`.
+    package func removeEntry(_ directory: Inode, _ id: UInt64, _ child: Inode, now: Timestamp)
+        throws(FileError)
+    {
+        try sql(tables.deleteDentry(directory.ino, id))
+        child.names?.removeAll { $0.id == id }
+        mark(child)
+        directory.row.countEntries(by: -1)
+        if child.isDirectory && !child.isUnlistedDay { directory.row.countLinks(by: -1) }
+        directory.row.modified = now
+        directory.row.changed = now
+        touch(directory)
+        if directory.isUnlistedDay { try listingChanged(by: -1, now) }
+    }
+
+    /// Retargets a name to another file, not a directory.
+    package func retarget(
+        _ directory: Inode, _ id: UInt64, from old: Inode, to child: Inode, now: Timestamp
+    ) throws(FileError) {
+        old.names?.removeAll { $0.id == id }
+        try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
+        child.names = nil
+        mark(old)
+        mark(child)
+        directory.row.modified = now
+        directory.row.changed = now
+        touch(directory)
+    }
+
+    /// Notes that a day was added to the listing of moments, or removed from it.
+    private func listingChanged(by difference: Int, _ now: Timestamp) throws(FileError) {
+        let moments = try inode(WellKnownInode.moments)
+        moments.row.countLinks(by: difference)
+        moments.row.modified = now
+        moments.row.changed = now
+        touch(moments)
+        kernelNames.noteChange(of: WellKnownInode.moments)
+    }
+
+    /// Notes that a name of this inode was removed. Without any, it is an orphan that waits for its last user, or a
+    /// copy that waits for its photo to be restored.
+    package func unlinked(_ inode: Inode, now: Timestamp) throws(FileError) {
+        inode.row.countLinks(by: inode.isDirectory ? -Int(inode.row.nlink) : -1)
+        inode.row.changed = now
+        touch(inode)
+        if inode.row.nlink == 0, try !isKept(inode) { orphan(inode) }
+    }
+
+    // MARK: Rules of the layers above
+
+    /// Whether an inode without a name waits for a name, instead of being destroyed when its last user is gone.
+    open func isKept(_ inode: Inode) throws(FileError) -> Bool { false }
+
+    /// The bytes of an inode that count into the total of the tree, `Counters.photoBytes`.
+    open func countedBytes(of row: InodeRow) -> UInt64 { 0 }
+
+    /// Makes a nameless inode an orphan, which waits for its last user.
+    package func orphan(_ inode: Inode) {
+        orphans.insert(inode.ino)
+        newOrphans.append(inode.ino)
+    }
+
+    /// Notes a new name of this inode, which is not a directory.
+    package func linked(_ inode: Inode, now: Timestamp) {
+        inode.row.countLinks(by: 1)
+        inode.row.changed = now
+        touch(inode)
+    }
+
+    // MARK: Attributes
+
+    /// The attributes for stat(2), including unsaved ones.
+    package func attributes(_ inode: Inode) -> Attributes {
+        var shown = attributes(of: inode.row)
+        inode.state?.overlay(&shown)
+        return shown
+    }
+
+    /// The attributes of an up-to-date row.
+    package func attributes(of row: InodeRow) -> Attributes {
+        var mode = row.mode
+        if let umask = options.umask { mode &= ~(umask & permissionMask) }
+        let kept = options.mountedByRoot
+        return Attributes(
+            ino: row.ino, mode: mode, nlink: row.nlink,
+            uid: options.uid ?? (kept ? row.uid : options.owner.uid),
+            gid: options.gid ?? (kept ? row.gid : options.owner.gid), rdev: row.rdev,
+            size: row.size, blocks: (row.allocated + 511) / 512, accessed: row.accessed,
+            modified: row.modified,
+            changed: row.changed)
+    }
+
+    /// The reply to a lookup of `inode` in a directory of that kind.
+    package func entry(_ inode: Inode, in area: Area) -> Entry {
+        Entry(
+            attributes: attributes(inode), entryTimeout: Self.entryTimeout(in: area),
+            attributeTimeout: Self.attributeTimeout(of: inode.row))
+    }
+
+    package static func entryTimeout(in area: Area) -> Double {
+        area == .moments || area == .day ? KernelTimeout.none : KernelTimeout.long
+    }
+
+    /// Days, and moments itself, change with classification so often that notifying the kernel each time would cost
+    /// more.
+    package static func attributeTimeout(of row: InodeRow) -> Double {
+        row.day != 0 || row.ino == WellKnownInode.moments ? KernelTimeout.none : KernelTimeout.long
+    }
+}

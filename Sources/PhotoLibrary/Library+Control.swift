@@ -1,0 +1,75 @@
+import FileRequests
+import FileTree
+import Recovery
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// The interface of a mounted space to `obscura status DIR` and `obscura check DIR`: virtual attributes of its root,
+/// read-only and unlisted, for the mounting user and root alone. Each value is lines of `key=value`.
+///
+/// - `user.obscura.status`: the room, the counts and the state of the space.
+/// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
+/// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
+///   or empty. The first is `CheckCursor.start`.
+extension Library {
+    /// XATTR_SIZE_MAX, the limit of an answer.
+    private static let answerBytesMax = 65_536
+
+    /// The value of the root's attribute `user.obscura.NAME`; nil if the name is none of these.
+    func controlAttribute(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
+        let name = String(decoding: name, as: UTF8.self)
+        let isCheck = name.hasPrefix(Self.checkPrefix)
+        guard isCheck || name == "status" || name == "settle" else { return nil }
+        // The kernel checks no permissions for attributes that are only read.
+        if let caller, caller.uid != 0, caller.uid != options.owner.uid { throw .accessDenied }
+        if name == "status" { return lines(try status()) }
+        if name == "settle" { return lines(try settledLines()) }
+        guard let cursor = CheckCursor(String(name.dropFirst(Self.checkPrefix.count))) else { throw .noData }
+        return try checkAnswer(cursor)
+    }
+
+    private static let checkPrefix = "check."
+
+    private func lines(_ values: [(String, String)]) -> [UInt8] {
+        Array(values.map { "\($0.0)=\($0.1)\n" }.joined().utf8)
+    }
+
+    /// Checks as much as fits into one answer.
+    private func checkAnswer(_ cursor: CheckCursor) throws(FileError) -> [UInt8] {
+        var limit = 256
+        while true {
+            let step = try LiveCheck(self).step(cursor, runs: limit)
+            var values = [
+                ("cursor", step.next.map { $0.description } ?? ""), ("bytes", "\(step.bytes)"),
+                ("total", "\(step.total)"),
+            ]
+            values += step.findings.map { ("damage", $0.text) }
+            let answer = lines(values)
+            if answer.count <= Self.answerBytesMax { return answer }
+            // An extent with more names than fit is reported without the last of them.
+            if limit == 1 { return Array(answer.prefix(Self.answerBytesMax - 1)) + [0x0A] }
+            limit = max(1, limit / 4)
+        }
+    }
+
+    private func status() throws(FileError) -> [(String, String)] {
+        let use = space.capacity
+        let counts = try locked { tree throws(FileError) in
+            let trashed = try sql(tree.tables.trashedPhotoCount())
+            return (
+                photos: try sql(tree.tables.photoCount()) - trashed, trashed: trashed,
+                thumbnails: try sql(tree.tables.thumbnailCount())
+            )
+        }
+        let unsaved = context.unsavedFiles.count
+        return [
+            ("total", "\(use.total)"), ("free", "\(use.free)"), ("available", "\(use.available)"),
+            ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
+            ("thumbnails", "\(counts.thumbnails)"), ("unsaved", "\(unsaved)"),
+            ("committed", isCommitted ? "yes" : "no"),
+            ("durable", options.readOnly || space.isClean && unsaved == 0 ? "yes" : "no"),
+            ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", hasUnwritten ? "yes" : "no"),
+        ] + stopLines
+    }
+}

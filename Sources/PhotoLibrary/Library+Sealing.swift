@@ -1,0 +1,67 @@
+import FileRequests
+import FileTree
+import LinuxIO
+import PhotoImaging
+import VaultStore
+
+extension Library {
+    /// Seals a file's bytes piece by piece; `proceed` is called with the size of each piece. Returns nil, and keeps
+    /// nothing, if the file could not be read to its end, changed meanwhile, or `proceed` returned false.
+    func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
+        let sealed = SealedContent(content: try changing { tree throws(FileError) in tree.makeContent() })
+        do throws(FileError) {
+            if try fill(sealed, from: source, proceed), source.isUnchanged { return sealed }
+        } catch {
+            sealed.abandon(space)
+            throw error
+        }
+        sealed.abandon(space)
+        return nil
+    }
+
+    private func fill(
+        _ sealed: SealedContent, from source: some ImportSource, _ proceed: (UInt64) -> Bool
+    ) throws(FileError) -> Bool {
+        let buffer = context.replies.take()
+        defer { context.replies.give(buffer) }
+        let end = source.byteCount
+        while sealed.byteCount < end {
+            let start = sealed.byteCount
+            let next = source.storedRange(from: start)
+            sealed.skip(to: next.map { max(start, Chunk.start(Chunk.index($0.lowerBound))) } ?? end)
+            let skipped = sealed.byteCount - start
+            let stop = min(end, next.map { Chunk.start(Chunk.index($0.upperBound - 1) + 1) } ?? end)
+            guard stop >= sealed.byteCount, stop > start else { return false }
+            let wanted = Int(min(UInt64(buffer.count), stop - sealed.byteCount))
+            let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+            guard source.read(at: sealed.byteCount, into: piece) == wanted else { return false }
+            try add(UnsafeRawBufferPointer(piece), to: sealed)
+            guard proceed(skipped + UInt64(wanted)) else { return false }
+        }
+        return true
+    }
+
+    /// Seals a piece except its chunks of zeros: not every host reports holes.
+    private func add(_ piece: UnsafeRawBufferPointer, to sealed: SealedContent) throws(FileError) {
+        let first = sealed.byteCount
+        func chunk(_ start: Int) -> UnsafeRawBufferPointer {
+            UnsafeRawBufferPointer(rebasing: piece[start..<min(start + Int(Chunk.bytes), piece.count)])
+        }
+        var done = 0
+        while done < piece.count {
+            var end = done
+            let isHole = isAllZero(chunk(done))
+            repeat { end += chunk(end).count } while end < piece.count && isAllZero(chunk(end)) == isHole
+            if isHole {
+                sealed.skip(to: first + UInt64(end))
+            } else {
+                let part = UnsafeRawBufferPointer(rebasing: piece[done..<end])
+                let runs = try context.seal(
+                    content: sealed.content, offset: first + UInt64(done), part, near: sealed.nextSector,
+                    purpose: .user)
+                sealed.append(runs, part.count)
+            }
+            done = end
+        }
+    }
+}

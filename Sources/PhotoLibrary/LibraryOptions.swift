@@ -1,0 +1,76 @@
+public import FileTree
+import Thumbnails
+public import VaultFormat
+import VaultStore
+
+/// Whether there is a `.thumbs` directory next to photos.
+public enum ThumbnailOption: String, Sendable {
+    /// It can be entered, but is not listed.
+    case on
+    case listed
+    case off
+}
+
+/// Options for opening a library.
+public struct LibraryOptions: Sendable {
+    public var readOnly = false
+    /// Whether a space that cannot be written is opened read-only; else opening it fails.
+    public var allowsReadOnly = false
+    /// Limits of retries of failed commits.
+    public var commitRetries = RetryBounds()
+    /// The mounting user: owner of everything without an owner of its own.
+    public var owner: (uid: UInt32, gid: UInt32)
+    /// Whether owners are kept and can be set.
+    public var mountedByRoot: Bool
+    /// Shown instead of the owners, if given.
+    public var uid: UInt32?
+    public var gid: UInt32?
+    /// Permission bits that are never shown.
+    public var umask: UInt32?
+    public var thumbnails = ThumbnailOption.on
+    /// The worker executable; nil: no thumbnails can be made.
+    public var workerPath: String?
+    /// Maximum number of worker processes.
+    public var workerCount = 2
+    /// Data directories of the XDG Base Directory Specification, most important first, where thumbnailers for formats
+    /// that the workers do not decode are registered.
+    public var dataDirectories: [String] = []
+    /// Makes thumbnails instead of the worker, in tests.
+    var pictureMaker: (any PictureMaking)?
+    /// Milliseconds without writes after which thumbnails of new photos are made without a request.
+    var settleMilliseconds = BackgroundThumbnailer.settleMilliseconds
+    /// Commits only by fsync(2), close and `Committer.commitByHand`, for tests that choose the moments.
+    var commitsByHand = false
+    /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
+    public var trashDays = 30
+    /// For the age of trash entries and for retries.
+    public var clocks = Clocks()
+    /// The limits with which `Library.open` opens the space.
+    public var limits = Limits.ofProcess
+
+    public init(owner: (uid: UInt32, gid: UInt32), mountedByRoot: Bool) {
+        self.owner = owner
+        self.mountedByRoot = mountedByRoot
+    }
+}
+
+extension LibraryOptions {
+    var treeOptions: TreeOptions {
+        var tree = TreeOptions(owner: owner, mountedByRoot: mountedByRoot)
+        (tree.uid, tree.gid, tree.umask) = (uid, gid, umask)
+        tree.limits = limits
+        return tree
+    }
+
+    var thumbnailSettings: ThumbnailSettings {
+        var settings = ThumbnailSettings()
+        settings.readOnly = readOnly
+        (settings.workerPath, settings.workerCount) = (workerPath, workerCount)
+        settings.dataDirectories = dataDirectories
+        settings.maker = pictureMaker
+        settings.settleMilliseconds = settleMilliseconds
+        settings.heldBytesMax = limits.heldPictureBytes
+        settings.impossibleMax = limits.impossiblePictures
+        return settings
+    }
+}

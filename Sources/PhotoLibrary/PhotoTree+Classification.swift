@@ -1,0 +1,235 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import KernelNames
+import LinuxIO
+import PhotoImaging
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// Effects of a file's classification.
+extension PhotoTree {
+    /// Applies the classification of a regular file: moves it into moments, out of them, or to another day.
+    func apply(_ classification: Classification, to inode: Inode, _ space: Space, now: Timestamp)
+        throws(FileError)
+    {
+        guard inode.isRegular, inode.row.nlink > 0, !inode.isCopy else { return }
+        switch classification {
+        case .unknown: return
+        case .plain:
+            if inode.isPhoto { try demote(inode, space, now: now) }
+        case .media(let probe):
+            let place = try classifiableName(of: inode)
+            if inode.isPhoto {
+                if let place,
+                    try becomeCopy(
+                        inode, probe, named: place.row.name, in: place.directory, space, now: now)
+                {
+                    return
+                }
+                try redate(inode, probe, now: now)
+            } else if let place {
+                try promote(inode, probe, place.row, in: place.directory, space, now: now)
+            }
+        }
+    }
+
+    /// Makes a file a photo.
+    private func promote(
+        _ inode: Inode, _ probe: MediaProbe, _ place: DentryRow, in directory: Inode, _ space: Space,
+        now: Timestamp
+    ) throws(FileError) {
+        var row = PhotoRow(inode.row, probe, named: place.name, now: now)
+        if let backup = try backup(of: place.name, in: directory, besides: inode),
+            let staying = try staying(of: backup, savedAs: place.name, in: directory)
+        {
+            try takeOver(
+                from: backup, to: inode, row, besides: staying, in: directory, named: place.name,
+                seen: probe, space, now: now)
+            return
+        }
+        if try becomeCopy(inode, probe, named: place.name, in: directory, space, now: now) { return }
+        // A plain file may already have names in days; these count even if they are names of working files.
+        if let own = try moment(of: inode) {
+            try keepOnly(own.row, amongDaysOf: inode, now: now)
+            if row.day != own.directory.row.day { row.pin(to: own.directory.row.day) }
+        } else {
+            try addMoment(inode, day: row.day, name: place.name, now: now)
+        }
+        try storePhoto(inode, row)
+    }
+
+    /// Removes all names in days but one: moments holds every photo once.
+    func keepOnly(_ own: DentryRow, amongDaysOf inode: Inode, now: Timestamp) throws(FileError) {
+        for (directory, other) in try moments(of: inode) where other.id != own.id {
+            try withdraw(other, in: directory, inode, now: now)
+            try unlinked(inode, now: now)
+            kernelNames.noteChange(of: inode.ino)
+        }
+    }
+
+    /// Dates a photo by its new bytes, unless the user chose its day.
+    private func redate(
+        _ inode: Inode, _ probe: MediaProbe, now: Timestamp
+    ) throws(FileError) {
+        let old = try photo(inode)
+        let names = try names(of: inode)
+        var name = names.first?.name ?? []
+        for row in names {
+            if try !self.inode(row.parent).isDay {
+                name = row.name
+                break
+            }
+        }
+        var row = PhotoRow(inode.row, probe, named: name, now: now)
+        row.former = old.former
+        if old.isPinned {
+            row.pin(to: old.day)
+            row.captured = old.captured
+        } else if row.day != old.day {
+            if let own = try moment(of: inode) {
+                try noteCompanions(
+                    of: inode, own.row.name, in: own.directory, captured: old.captured, to: row.day)
+            }
+            try moveMoment(inode, to: row.day, now: now)
+        }
+        try storePhoto(inode, row)
+    }
+
+    /// Turns a former photo into a plain file, which leaves moments unless its only name is there.
+    func demote(_ inode: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        if inode.row.nlink > 1 { try removeMoment(inode, now: now) }
+        try deletePhoto(inode, space)
+    }
+
+    /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`: its
+    /// backups, of this save or an earlier one, and ordinary hard links. Nil if all names stay, because the saved name
+    /// is such a hard link itself: the new file is then a photo of its own.
+    func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
+        let names = try names(of: old)
+        let former = try backupMoments(of: old)
+        let backups =
+            names.filter { $0.parent == place.ino && backupOriginal($0.name) == name && !former.contains($0) }
+            + former
+        let saved = names.first { $0.parent == place.ino && $0.name == name } ?? backups.first
+        var links: [DentryRow] = []
+        for row in names where !row.isMember && row.id != saved?.id && !isWorkingName(row.name) {
+            guard !backups.contains(row), try !inode(row.parent).isDay else { continue }
+            links.append(row)
+        }
+        if !links.isEmpty, !place.isDay, let saved, !saved.isMember { return nil }
+        // A single one is not a link to another name: it is where the photo was added.
+        return Set((links.count > 1 ? backups + links : backups).map(\.id))
+    }
+
+    /// Retargets a photo's moment and memberships to `new`, saved as `name` in `place`, which is the photo from now on.
+    /// The names `staying` keep the old file: a plain file if all of them are backups, else a photo of its own. `row`
+    /// describes the new file; `seen` is its classification, if one was needed. If the new file had a moment of its
+    /// own, that is removed.
+    func takeOver(
+        from old: Inode, to new: Inode, _ row: PhotoRow, besides staying: Set<UInt64>, in place: Inode,
+        named name: [UInt8], seen: MediaProbe? = nil, _ space: Space, now: Timestamp
+    ) throws(FileError) {
+        if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
+        {
+            try withdraw(own.row, in: own.directory, new, now: now)
+            new.row.countLinks(by: -1)
+        }
+        let previous = try photo(old)
+        var link: [UInt8]?
+        for entry in try names(of: old) {
+            if staying.contains(entry.id) {
+                let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
+                if !isBackup, try !inode(entry.parent).isDay { link = entry.name }
+                continue
+            }
+            let directory = try inode(entry.parent)
+            try retarget(directory, entry.id, from: old, to: new, now: now)
+            linked(new, now: now)
+            try unlinked(old, now: now)
+            // The kernel itself changes the dentry of the name that is being saved.
+            if entry.parent != place.ino || entry.name != name { noteLost(entry, in: directory) }
+        }
+        // Until the kernel is notified that the names belong to another file, it opens this inode by them.
+        old.dentries.mayBeStale = true
+        kernelNames.noteChange(of: new.ino)
+        kernelNames.noteChange(of: old.ino)
+        if let link {
+            try addMoment(old, day: previous.day, name: link, now: now)
+        } else {
+            if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
+            try deletePhoto(old, space)
+        }
+        var row = row
+        if previous.isPinned {
+            row.pin(to: previous.day)
+            row.captured = previous.captured
+        }
+        try storePhoto(new, row)
+        if let own = try moment(of: new) {
+            try noteCompanions(
+                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
+        }
+        try moveMoment(new, to: row.day, now: now)
+    }
+
+    /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take
+    /// `name`: its moment still has the old name.
+    func backup(
+        of name: [UInt8], in directory: Inode, besides inode: Inode
+    ) throws(FileError) -> Inode? {
+        for candidate in backupNames(name) {
+            guard let found = try find(directory, candidate), found.inode.isPhoto,
+                found.inode.ino != inode.ino
+            else { continue }
+            if directory.isDay {
+                if try photo(found.inode).former == name { return found.inode }
+            } else if let moment = try moment(of: found.inode), isNumberedForm(moment.row.name, of: name) {
+                return found.inode
+            }
+        }
+        return nil
+    }
+
+    /// Removes a photo from the space: from moments and from every album, with its copies.
+    func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
+        for inode in [photo] + (try copies(of: photo)) {
+            inode.dentries.mayBeStale = true
+            for name in try names(of: inode) {
+                let directory = try self.inode(name.parent)
+                try removeEntry(directory, name.id, inode, now: now)
+                try unlinked(inode, now: now)
+                // The kernel itself removes the dentry of the name in a day.
+                if !directory.isDay { noteLost(name, in: directory) }
+            }
+            kernelNames.noteChange(of: inode.ino)
+        }
+    }
+
+    /// Tells the kernel to forget a file's name that is gone or names another file now, and the attributes of its
+    /// directory. The kernel looks names in days up each time, but keeps their dentries too: a dentry keeps the inode,
+    /// and the inode its bytes.
+    func noteLost(_ row: DentryRow, in directory: Inode) {
+        kernelNames.noteLoss(of: row.name, in: row.parent)
+        if !directory.isDay { kernelNames.noteChange(of: row.parent) }
+    }
+
+    /// Removes a file's name without a request of the kernel. The caller updates the link count.
+    func withdraw(_ row: DentryRow, in directory: Inode, _ inode: Inode, now: Timestamp) throws(FileError) {
+        try removeEntry(directory, row.id, inode, now: now)
+        noteLost(row, in: directory)
+    }
+
+    /// Whether a file was made in this session and has no names except this one and its own moment: a file that a
+    /// program writes in order to replace another.
+    func isNewFile(_ inode: Inode, named id: UInt64, in directory: Inode) throws(FileError) -> Bool {
+        guard inode.ino >= firstOfSession, inode.row.nlink <= 2 else { return false }
+        for row in try names(of: inode) where row.parent != directory.ino || row.id != id {
+            if directory.isDay { return false }
+            guard try self.inode(row.parent).isDay else { return false }
+        }
+        if inode.isPhoto && !directory.isDay { return try !photo(inode).isPinned }
+        return true
+    }
+}

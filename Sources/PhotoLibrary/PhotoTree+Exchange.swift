@@ -1,0 +1,31 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import LinuxIO
+import VaultCatalogue
+
+extension PhotoTree {
+    /// RENAME_EXCHANGE: two names exchange their inodes. Plain POSIX in albums; also allowed within a day. Elsewhere
+    /// the rules of moments forbid it.
+    func exchange(_ request: RenameRequest) throws(FileError) {
+        guard let target = request.target else { throw .noEntry }
+        let (from, to, now) = (request.from, request.to, request.now)
+        let (first, second) = (request.source, target.inode)
+        guard (from.area == .album && to.area == .album) || (from.area == .day && from.ino == to.ino) else {
+            throw .notPermitted
+        }
+        // A photo leaves the trash only by the rules of restoring.
+        guard request.isFromTrash == request.isIntoTrash else { throw .notPermitted }
+        if first.isDirectory, try isInside(to, first) { throw .invalid }
+        if second.isDirectory, try isInside(from, second) { throw .invalid }
+        let isMember = try find(to, request.newName)?.isMember ?? false
+        try removeEntry(from, request.sourceID, first, now: now)
+        try removeEntry(to, target.id, second, now: now)
+        try addEntry(from, request.name, second, isMember: isMember, now: now)
+        try addEntry(to, request.newName, first, isMember: request.isMember, now: now)
+        for inode in [first, second] {
+            inode.row.changed = now
+            touch(inode)
+        }
+    }
+}

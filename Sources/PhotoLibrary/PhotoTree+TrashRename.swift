@@ -1,0 +1,174 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import KernelNames
+import LinuxIO
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// Effects of rename(2) if the source or the target is in the trash.
+extension PhotoTree {
+    /// Returns false if neither is in the trash.
+    func renameInTrash(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        guard request.isFromTrash || request.isIntoTrash else { return false }
+        switch (request.from.area, request.to.area) {
+        case (.album, .album): try renameTrashed(request, space)
+        case (.day, .album): try trashFromDay(request)
+        case (.moments, .album): try trashDay(request)
+        case (.album, .day): try restoreIntoDay(request, space)
+        case (.album, .moments): try restoreDay(request, space)
+        default: throw .notPermitted
+        }
+        return true
+    }
+
+    // MARK: Into the trash
+
+    /// Between albums and the trash, or within it, names are moved as everywhere. A photo that was taken out of moments
+    /// is restored when it comes into an album. `Library.classifyBelow` handles files below a directory afterwards.
+    private func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        var request = request
+        // As for a move from moments: at its original place the photo gets a name of its own again.
+        if request.source.isTrashed && !request.isIntoTrash { request.isMember = true }
+        if request.source.isDirectory {
+            try renameDirectory(request)
+        } else {
+            try renameInAlbums(request, space)
+        }
+        try noteAge(request)
+        if !request.isIntoTrash, let photo = try trashedPhoto(behind: request.source) {
+            try restore(photo, now: request.now)
+        }
+    }
+
+    /// Records since when a name has been in the trash.
+    private func noteAge(_ request: RenameRequest) throws(FileError) {
+        let ino = request.source.ino
+        guard request.isIntoTrash else {
+            try sql(tables.deleteTrash(ino, request.sourceID))
+            return
+        }
+        guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
+        if request.isFromTrash {
+            try sql(tables.moveTrash(ino, request.sourceID, to: id))
+        } else {
+            try sql(tables.store(TrashRow(ino: ino, id: id, since: libraryOptions.clocks.wall())))
+        }
+    }
+
+    /// Takes a photo out of its day and of all albums; moves any other file.
+    private func trashFromDay(_ request: RenameRequest) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        if let target = request.target {
+            guard !target.inode.isDirectory else { throw .isDirectory }
+            try removeEntry(request.to, target.id, target.inode, now: now)
+            try unlinked(target.inode, now: now)
+            kernelNames.noteChange(of: target.inode.ino)
+        }
+        guard source.isPhoto else {
+            try move(request)
+            try noteAge(request)
+            return
+        }
+        try addEntry(request.to, request.newName, source, now: now)
+        linked(source, now: now)
+        try takeOut(source, named: request.name, now: now)
+    }
+
+    /// A whole day: moves the directory that the kernel knows, with its photos.
+    private func trashDay(_ request: RenameRequest) throws(FileError) {
+        let (day, now) = (request.source, request.now)
+        try replaceDirectory(request)
+        let rows = try entries(of: day)
+        try removeEntry(request.from, request.sourceID, day, now: now)
+        day.row.day = 0
+        day.row.flags.remove(.madeByHand)
+        day.row.changed = now
+        try addEntry(request.to, request.newName, day, now: now)
+        try noteAge(request)
+        // Own names first: they are recorded, not the backup names next to them.
+        let (own, backups) = (
+            rows.filter { backupOriginal($0.name) == nil }, rows.filter { backupOriginal($0.name) != nil }
+        )
+        for row in own + backups {
+            let inode = try self.inode(row.ino)
+            if inode.isPhoto && !inode.isTrashed { try takeOut(inode, named: row.name, now: now) }
+        }
+        kernelNames.noteChange(of: day.ino)
+    }
+
+    // MARK: Out of the trash
+
+    /// From the trash into a day, which becomes the file's own.
+    private func restoreIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        try sql(tables.deleteTrash(source.ino, request.sourceID))
+        guard source.isTrashed else {
+            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
+            try moveIntoDay(request, space)
+            return
+        }
+        try move(makeWay(request, space))
+        try restore(source, now: now)
+        try pin(source, to: request.to.row.day)
+    }
+
+    /// Makes a directory of the trash a day of moments, if it contains only regular files.
+    private func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
+        let rows = try entries(of: source)
+        for row in rows {
+            guard try inode(row.ino).isRegular else { throw .notPermitted }
+        }
+        try replaceDirectory(request)
+        try removeEntry(request.from, request.sourceID, source, now: now)
+        try sql(tables.deleteTrash(source.ino, request.sourceID))
+        source.row.day = number
+        if rows.isEmpty { source.row.flags.insert(.madeByHand) }
+        source.row.changed = now
+        try addEntry(request.to, request.newName, source, now: now)
+        for row in rows {
+            noteArrival(of: try inode(row.ino), as: row.name, in: source)
+            try settle(row, in: source, space, now: now)
+        }
+        kernelNames.noteChange(of: source.ino)
+    }
+
+    /// Makes a file's name its moment, in the day that its directory has become.
+    private func settle(_ row: DentryRow, in day: Inode, _ space: Space, now: Timestamp) throws(FileError) {
+        let inode = try self.inode(row.ino)
+        if inode.isCopy, let photo = try trashedPhoto(behind: inode) { try restore(photo, now: now) }
+        if inode.isCopy, let photo = try photo(representedBy: inode) {
+            try exchangeRoles(inode, photo, space, now: now)
+        }
+        guard inode.isPhoto else { return }
+        if inode.isTrashed {
+            try restore(inode, now: now)
+        } else {
+            // It has a name in another day, or another name in this one.
+            try keepOnly(row, amongDaysOf: inode, now: now)
+            kernelNames.noteChange(of: inode.ino)
+        }
+        try pin(inode, to: day.row.day)
+    }
+
+    /// Pins a photo to a day, unless it is its own.
+    private func pin(_ inode: Inode, to day: Int64) throws(FileError) {
+        var row = try photo(inode)
+        guard row.day != day else { return }
+        row.pin(to: day)
+        try storePhoto(inode, row)
+    }
+
+    private func entries(of directory: Inode) throws(FileError) -> [DentryRow] {
+        var rows: [DentryRow] = []
+        try sql(
+            tables.eachDentry(in: directory.ino, after: 0) {
+                rows.append($0)
+                return true
+            })
+        return rows
+    }
+}

@@ -1,0 +1,58 @@
+package import CatalogueRows
+import Glibc
+package import LinuxIO
+import PhotoImaging
+
+extension PhotoRow {
+    /// The row of a photo with that name, dated by its own metadata.
+    package init(_ inode: InodeRow, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
+        self.init(ino: inode.ino, modified: inode.modified, probe, named: name, now: now)
+    }
+
+    /// As above, for a file that may have no inode yet.
+    package init(ino: UInt64, modified: Timestamp, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
+        self.init(ino: ino, day: 0)
+        let facts = probe.facts
+        let (time, found) = PhotoImaging.captured(
+            facts, fileName: name, modified: modified.seconds, modifiedNanoseconds: modified.nanoseconds,
+            sidecar: probe.sidecar, now: now.seconds,
+            localOffset: localOffset)
+        day = dayNumber(time.day)
+        captured = time.secondsSince1970
+        capturedNanoseconds = Int64(time.nanosecond)
+        source = Array(found.rawValue.utf8)
+        media = Int64(facts.type.rawValue)
+        width = Int64(facts.width)
+        height = Int64(facts.height)
+        orientation = Int64(facts.orientation)
+        isUndated = found == .mtime
+        fingerprint = probe.fingerprint
+    }
+
+    /// Moves the photo to a day that the user chose. Its clock time stays.
+    package mutating func pin(to day: Int64) {
+        let seconds = ((captured % secondsPerDay) + secondsPerDay) % secondsPerDay
+        let (year, month, number) = (Int(day / 10_000), Int(day / 100 % 100), Int(day % 100))
+        if let civil = CivilDay(year: year, month: month, day: number) {
+            captured = civil.daysSince1970 * secondsPerDay + seconds
+        }
+        self.day = day
+        isPinned = true
+        source = Array(DateSource.moved.rawValue.utf8)
+    }
+}
+
+private let secondsPerDay: Int64 = 86_400
+
+/// Seconds east of UTC of the mount's time zone at a given time; localtime_r(3).
+private func localOffset(_ utcSeconds: Int64) -> Int {
+    var seconds = time_t(utcSeconds)
+    var parts = tm()
+    return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
+}
+
+/// The captured date in the format of `user.obscura.captured`: `YYYY-MM-DD HH:MM:SS`, with a fraction if there is one.
+package func capturedText(_ row: PhotoRow) -> [UInt8] {
+    let time = CivilTime(secondsSince1970: row.captured, nanosecond: Int(row.capturedNanoseconds))
+    return Array(time.description.utf8)
+}

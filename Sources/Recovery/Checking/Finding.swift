@@ -1,0 +1,228 @@
+import FileTree
+package import VaultCatalogue
+import VaultFormat
+package import VaultStore
+
+/// One thing that a check found wrong.
+public struct Finding: Sendable, Hashable {
+    /// The paths of a file, as a user of a mount sees them, or the part of the space.
+    public var subject: String
+    /// Printed after the subject and a colon.
+    public var cause: String
+    /// Whether no data is lost yet.
+    public var isHarmless = false
+    /// Whether bytes of a file are lost: only a backup can restore them.
+    public var isOfFile = false
+    /// The affected bytes of a content.
+    package var bytes: ContentRange?
+
+    /// One line. Control characters, which names may hold, become `?`.
+    public var text: String {
+        String(
+            String.UnicodeScalarView(
+                "\(subject): \(cause)".unicodeScalars.map {
+                    $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0
+                }))
+    }
+}
+
+/// A range of bytes of a content.
+package struct ContentRange: Sendable, Hashable {
+    package var key: ContentKey
+    package var offset: UInt64
+    package var length: UInt64
+}
+
+extension Finding {
+    /// Whether another one is about the same bytes.
+    public func isAboutBytes(of other: Finding) -> Bool { bytes != nil && bytes == other.bytes }
+
+    package init(_ damage: StructureDamage) {
+        let copy = damage.isADamaged ? "A" : "B"
+        self =
+            damage.isLost
+            ? Finding(subject: damage.part.text, cause: "both copies are damaged")
+            : Finding(
+                subject: damage.part.text, cause: "copy \(copy) is damaged; the other is intact",
+                isHarmless: true)
+    }
+
+    package init(_ fault: SegmentFault) {
+        let words = fault.text.split(separator: " ")
+        self.init(
+            subject: words.prefix(2).joined(separator: " "), cause: words.dropFirst(2).joined(separator: " "))
+    }
+
+    package init(_ damage: ExtentDamage, of owner: Owner) {
+        // A damaged row may hold any numbers.
+        let range = "bytes \(damage.offset) to \(damage.offset &+ damage.length &- 1)"
+        let cause =
+            switch damage.fault {
+            case .unauthentic, .another: "\(range) cannot be authenticated"
+            case .segment(let fault): "\(range) are lost: \(fault.text)"
+            case .unreadable(let number): "\(range) cannot be read: \(number)"
+            case .descriptor: "the descriptor of \(range) is damaged; the bytes are intact"
+            case .impossible:
+                "invalid extent at offset \(damage.offset): length or sectors out of range"
+            case .lost: "\(range) are lost"
+            }
+        var isHarmless = false
+        if case .descriptor = damage.fault { isHarmless = true }
+        switch owner {
+        case .file(let paths):
+            self.init(subject: paths, cause: cause, isHarmless: isHarmless, isOfFile: !isHarmless)
+        case .thumbnail(let paths):
+            self.init(
+                subject: "thumbnail of \(paths)", cause: isHarmless ? cause : "\(cause); it is made again",
+                isHarmless: true)
+        case .record(let paths):
+            self.init(subject: "identity record of \(paths)", cause: cause, isHarmless: true)
+        case .nobody: self.init(subject: "content \(damage.content)", cause: "\(cause); no file uses it")
+        }
+        bytes = ContentRange(key: damage.key, offset: damage.offset, length: damage.length)
+    }
+
+    /// Findings about a newest state that was lost before the space was opened.
+    static func ofOlderState(_ space: Space) -> [Finding] {
+        var causes: [String] = []
+        if !space.unreadableStates.isEmpty { causes.append("it cannot be read: an older one is shown") }
+        if space.hasLostNewestRoot { causes.append("its root is lost: an older one is shown") }
+        return causes.map { Finding(subject: "the newest state of the space", cause: $0) }
+    }
+
+    /// Findings about the allocation bitmaps.
+    package static func of(_ allocation: AllocationReport) -> [Finding] {
+        let counts: [(count: Int, words: String, isHarmless: Bool)] = [
+            (allocation.leakedSectors, "sectors are allocated but not in use", true),
+            (allocation.leakedSlots, "page slots are allocated but not in use", true),
+            (allocation.unmarkedSectors, "sectors are in use but marked as free", false),
+            (allocation.givenBackSectors, "sectors are in use but about to be marked as free", false),
+            (allocation.unmarkedSlots, "page slots are in use but marked as free", false),
+            (allocation.sharedSlots, "page slots belong to two pages", false),
+            (allocation.wrongCounts, "segments have a wrong count of sectors in use", true),
+        ]
+        return counts.filter { $0.count > 0 }.map { count, words, isHarmless in
+            Finding(subject: "the allocation", cause: "\(count) \(words)", isHarmless: isHarmless)
+        }
+    }
+
+    /// Summarizes more than `linesMax` findings of one kind in one line.
+    static func summarized(_ damage: [StructureDamage]) -> [Finding] {
+        let groups = Dictionary(grouping: damage) { "\($0.part.kind) \($0.isADamaged) \($0.isBDamaged)" }
+        return groups.sorted { $0.key < $1.key }.flatMap { _, group -> [Finding] in
+            guard group.count > linesMax, let first = group.first else { return group.map { Finding($0) } }
+            let one = Finding(first)
+            return [
+                Finding(
+                    subject: "\(first.part.text) and \(group.count - 1) others like it", cause: one.cause,
+                    isHarmless: one.isHarmless)
+            ]
+        }
+    }
+
+    private static let linesMax = 16
+}
+
+extension ExtentDamage {
+    /// Whether an identity record is lost.
+    var isLostRecord: Bool {
+        if case .descriptor = fault { return false }
+        return isRecord
+    }
+}
+
+/// The owner of an extent, with all paths of the owner in one text.
+package enum Owner {
+    case file(String)
+    case thumbnail(String)
+    case record(String)
+    case nobody
+}
+
+/// Finds the paths of inodes as a user sees them, even if rows are damaged.
+package struct PathFinder {
+    package let tables: Tables
+
+    package init(tables: Tables) {
+        self.tables = tables
+    }
+
+    /// Deeper directories are taken for a cycle.
+    private static let depthMax = 4096
+    /// Limit of the paths that are reported, of one inode and of several.
+    private static let pathsMax = 32
+
+    /// Paths of an inode from the root of the mount, those in moments first.
+    package func paths(of ino: UInt64) throws(CatalogueError) -> [String] {
+        if ino == WellKnownInode.root { return ["."] }
+        var paths: [String] = []
+        for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax) {
+            guard let path = try path(parent, name) else { continue }
+            paths.append(path)
+        }
+        return paths.filter { $0.hasPrefix("moments/") } + paths.filter { !$0.hasPrefix("moments/") }
+    }
+
+    private func path(_ parent: UInt64, _ name: [UInt8]) throws(CatalogueError) -> String? {
+        var parts = [name]
+        var directory = parent
+        while directory != WellKnownInode.root {
+            guard parts.count < Self.depthMax,
+                let above = try tables.rawNames(of: directory, limit: 1).first
+            else { return nil }
+            parts.append(above.name)
+            directory = above.parent
+        }
+        return parts.reversed().map(Self.shown).joined(separator: "/")
+    }
+
+    /// A name that is invalid as an entry must not look like a path.
+    private static func shown(_ name: [UInt8]) -> String {
+        name.isEmpty
+            ? "(no name)"
+            : String(decoding: name.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
+    }
+
+    /// The paths of these inodes in one text.
+    package func text(of inodes: [UInt64]) throws(CatalogueError) -> String {
+        var texts: [String] = []
+        for (place, ino) in inodes.enumerated() {
+            let paths = try paths(of: ino)
+            texts += paths.isEmpty ? ["a file without a name (inode \(ino))"] : paths
+            if texts.count > Self.pathsMax {
+                return texts.prefix(Self.pathsMax).joined(separator: ", ")
+                    + (place + 1 < inodes.count ? ", and \(inodes.count - place - 1) other files" : "")
+            }
+        }
+        return texts.joined(separator: ", ")
+    }
+
+    /// Findings about damaged extents, each with the paths of the owner. Lost identity records share one finding.
+    package func findings(_ damage: [ExtentDamage]) throws(CatalogueError) -> [Finding] {
+        let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
+        let owners = Dictionary(grouping: try tables.owners(of: contents)) { $0.content }
+        var found: [Finding] = []
+        var records = 0
+        for damage in damage {
+            if damage.isLostRecord {
+                records += 1
+            } else {
+                found.append(Finding(damage, of: try owner(damage, owners[damage.content] ?? [])))
+            }
+        }
+        if records > 0 {
+            found.append(
+                Finding(
+                    subject: "identity records",
+                    cause: "\(records) cannot be authenticated; no file is lost", isHarmless: true))
+        }
+        return found
+    }
+
+    private func owner(_ damage: ExtentDamage, _ owners: [ContentOwner]) throws(CatalogueError) -> Owner {
+        if damage.isRecord { return .record(try text(of: [damage.content])) }
+        guard let first = owners.first else { return .nobody }
+        let paths = try text(of: owners.map(\.ino))
+        return first.isThumbnail ? .thumbnail(paths) : .file(paths)
+    }
+}

@@ -1,0 +1,31 @@
+import VaultCatalogue
+package import VaultStore
+
+extension SpaceCheck {
+    /// Finds segments with exchanged names: compares their contents with the roots, the maps and the catalogue.
+    ///
+    /// - Parameter space: opened for reading, with the names under which its pages were found.
+    package static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError)
+        -> SegmentExchange?
+    {
+        var samples: [CheckedRun] = []
+        if space.pageCount > 0 {
+            // Without a catalogue only segments of pages can be told from each other.
+            let runs = try? Catalogue(storage: space, readOnly: true).locked {
+                tables throws(CatalogueError) in
+                try tables.runSamples(sectorsPerSegment: space.sectorsPerSegment)
+            }
+            samples = (runs ?? []).filter { space.isPossible($0.run) }
+        }
+        return try unlocked.findExchange(samples)
+    }
+}
+
+extension SpaceReport {
+    /// Adds a line for each group of exchanged segments, before all others.
+    package mutating func note(_ exchange: SegmentExchange) {
+        plan.exchange = exchange
+        findings.insert(
+            contentsOf: exchange.texts.map { Finding(subject: "the space", cause: $0) }, at: 0)
+    }
+}

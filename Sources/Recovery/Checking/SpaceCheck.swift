@@ -1,0 +1,276 @@
+package import VaultCatalogue
+import VaultFormat
+public import VaultStore
+
+/// Checks an unmounted space: structure, catalogue, allocation, and every stored byte. Writes nothing.
+public struct SpaceCheck {
+    private let space: Space
+    private var report = SpaceReport()
+    private let total: UInt64
+    private let proceed: (_ done: UInt64, _ total: UInt64) -> Bool
+    /// Segment faults that are already reported.
+    private var faults: Set<SegmentFault> = []
+
+    /// Limit of the violations that are reported for one constraint.
+    static let violationsMax = 64
+
+    /// - Parameters:
+    ///   - readsContent: also read all files; otherwise damage of their bytes is not found.
+    ///   - proceed: called on this thread with the bytes read so far and in total; false ends the check early.
+    public static func run(
+        _ unlocked: UnlockedSpace, readsContent: Bool = true,
+        _ proceed: (_ done: UInt64, _ total: UInt64) -> Bool = { _, _ in true }
+    ) throws(VaultError) -> SpaceReport {
+        let space: Space
+        do throws(VaultError) {
+            space = try unlocked.openSpace(readOnly: true)
+        } catch {
+            guard case .damaged(let cause) = error else { throw error }
+            var report = SpaceReport()
+            report.add("the space", cause, isHarmless: false)
+            report.plan.mustSalvage = true
+            return report
+        }
+        let report = run(space, readsContent: readsContent, proceed)
+        // Exchanged segments look like much damage, which is gone once each is read under its own name.
+        guard !report.isInterrupted, !report.findings.isEmpty || space.exchange != nil,
+            let exchange = try findExchange(unlocked, space)
+        else { return report }
+        var again = report
+        if exchange != space.exchange {
+            again = run(try unlocked.openSpace(through: exchange), readsContent: readsContent, proceed)
+        }
+        again.note(exchange)
+        return again
+    }
+
+    private static func run(
+        _ space: Space, readsContent: Bool, _ proceed: (_ done: UInt64, _ total: UInt64) -> Bool
+    ) -> SpaceReport {
+        withoutActuallyEscaping(proceed) { proceed in
+            var check = SpaceCheck(space, proceed)
+            check.run(readsContent: readsContent)
+            return check.report
+        }
+    }
+
+    private init(_ space: Space, _ proceed: @escaping (UInt64, UInt64) -> Bool) {
+        self.space = space
+        self.proceed = proceed
+        total = space.storedBytes
+    }
+
+    private mutating func run(readsContent: Bool) {
+        checkStructure()
+        guard advance(0), space.pageCount > 0 else { return }
+        do throws(CatalogueError) {
+            let catalogue = try Catalogue(storage: space, readOnly: true)
+            try checkCatalogue(catalogue)
+            try checkContent(catalogue, readsContent: readsContent)
+        } catch {
+            report.add("the catalogue", words(error), isHarmless: false)
+            report.plan.mustSalvage = true
+        }
+    }
+
+    private func words(_ error: CatalogueError) -> String {
+        switch error {
+        case .damaged: "it cannot be read completely"
+        case .unsupportedVersion(let version): "unknown version \(version)"
+        case .noRoom, .failed: "it cannot be queried (\(error))"
+        }
+    }
+
+    /// Counts bytes as read; false if the check must end.
+    private mutating func advance(_ bytes: UInt64) -> Bool {
+        report.bytes += bytes
+        if !proceed(min(report.bytes, total), total) { report.isInterrupted = true }
+        return !report.isInterrupted
+    }
+
+    private mutating func note(_ fault: SegmentFault) {
+        guard faults.insert(fault).inserted else { return }
+        report.add(Finding(fault))
+        if case .missing(let number) = fault { report.plan.segments.append(number) }
+    }
+
+    // MARK: Structure
+
+    private mutating func checkStructure() {
+        for finding in Finding.ofOlderState(space) { report.add(finding) }
+        let structure = space.checkStructure()
+        for fault in structure.segments.sorted(by: { $0.segment < $1.segment }) { note(fault) }
+        for finding in Finding.summarized(structure.damage) { report.add(finding) }
+        report.plan.parts = structure.halved + structure.damage.filter { !$0.isLost }.map(\.part)
+        let roots = report.plan.parts.filter { if case .root = $0 { true } else { false } }
+        report.plan.roots = roots.count
+        report.plan.parts.removeAll { roots.contains($0) }
+        let lost = structure.damage.filter(\.isLost).map(\.part)
+        report.plan.lostRoots = lost.count { if case .root = $0 { true } else { false } }
+        report.plan.hasLostDelta = lost.contains { if case .delta = $0 { true } else { false } }
+        if lost.contains(where: { $0.mustSalvage }) { report.plan.mustSalvage = true }
+        _ = advance(structure.bytes)
+        // Pages below a lost node cannot be told from free slots.
+        if !report.plan.mustSalvage { add(space.compareSlots(structure)) }
+    }
+
+    private mutating func add(_ allocation: AllocationReport) {
+        report.plan.allocation.add(allocation)
+    }
+
+    private mutating func reportAllocation() {
+        for finding in Finding.of(report.plan.allocation) { report.add(finding) }
+    }
+
+    // MARK: Catalogue
+
+    private mutating func checkCatalogue(_ catalogue: Catalogue) throws(CatalogueError) {
+        let (errors, broken, fileCount) = try catalogue.locked { tables throws(CatalogueError) in
+            var broken: [(IntegrityConstraint, [Finding])] = []
+            for rule in IntegrityConstraint.all {
+                let found = try tables.violations(of: rule, limit: Self.violationsMax)
+                if !found.isEmpty { broken.append((rule, try Self.findings(rule, found, tables))) }
+            }
+            return (try tables.integrityErrors(), broken, try tables.fileCount())
+        }
+        report.fileCount = fileCount
+        // Only salvage reads a damaged table, row by row.
+        if errors.contains(where: { !$0.isOfIndex }) { report.plan.mustSalvage = true }
+        if !errors.isEmpty {
+            report.plan.mustReindex = true
+            catalogue.locked { $0.trustsSectorIndexes = false }
+        }
+        for error in errors { report.add("the catalogue", error.text, isHarmless: false) }
+        for (rule, findings) in broken {
+            for finding in findings { report.add(finding) }
+            if rule.isMendable { report.plan.rules.append(rule) }
+        }
+    }
+
+    /// Findings about violations of a constraint, by path.
+    package static func findings(
+        _ rule: IntegrityConstraint, _ numbers: [UInt64], _ tables: Tables
+    ) throws(CatalogueError) -> [Finding] {
+        let finder = PathFinder(tables: tables)
+        guard rule.subject == .content else {
+            return try numbers.map { number throws(CatalogueError) in
+                Finding(subject: try finder.text(of: [number]), cause: rule.violation)
+            }
+        }
+        let owners = Dictionary(grouping: try tables.owners(of: Set(numbers))) { $0.content }
+        return try numbers.map { number throws(CatalogueError) in
+            let inodes = (owners[number] ?? []).map(\.ino)
+            let subject = inodes.isEmpty ? "content \(number)" : try finder.text(of: inodes)
+            return Finding(subject: subject, cause: rule.violation)
+        }
+    }
+
+    // MARK: Content
+
+    /// Reads all runs, and compares the bitmaps of the segments that they lie in.
+    private mutating func checkContent(
+        _ catalogue: Catalogue, readsContent: Bool
+    ) throws(CatalogueError) {
+        var (windows, others) = try catalogue.locked { tables throws(CatalogueError) in
+            let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
+            return (
+                try SegmentWindows(space, tables), try tables.runsNowhere(from: end) + tables.lostRuns()
+            )
+        }
+        try tell(others, catalogue)
+        report.plan.contested.formUnion(others.filter { !$0.run.isLost }.map(\.key))
+        while let window = try catalogue.locked({ tables throws(CatalogueError) in try windows.next(tables) })
+        {
+            add(space.compareSectors(window.expected))
+            report.plan.contested.formUnion(window.contested(space))
+            for finding in try catalogue.locked({ tables throws(CatalogueError) in
+                try Self.findings(ofShared: window.expected.shared, tables)
+            }) { report.add(finding) }
+            if readsContent {
+                if try !read(window.runs, catalogue) { break }
+            } else {
+                try tell(window.runs.filter { !space.isPossible($0.run) }, catalogue)
+            }
+        }
+        reportAllocation()
+    }
+
+    private mutating func read(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
+        let before = report.bytes
+        let (total, proceed) = (total, proceed)
+        var isWanted = true
+        let damage = space.checkExtents(runs) { bytes in
+            isWanted = proceed(min(before + bytes, total), total)
+            return isWanted
+        }
+        report.bytes += UInt64(
+            runs.reduce(0) { $0 + (space.isPossible($1.run) ? $1.run.sectorCount : 0) } * 512)
+        report.isInterrupted = !isWanted
+        try tell(damage, catalogue)
+        return isWanted
+    }
+
+    /// Reports runs that cannot be read: impossible and lost ones.
+    private mutating func tell(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) {
+        try tell(space.checkExtents(runs), catalogue)
+    }
+
+    private mutating func tell(_ damage: [ExtentDamage], _ catalogue: Catalogue) throws(CatalogueError) {
+        for damage in damage { if case .segment(let fault) = damage.fault { note(fault) } }
+        let (findings, thumbnails) = try catalogue.locked { tables throws(CatalogueError) in
+            let contents = Set(damage.filter { !$0.isRecord }.map(\.content))
+            let owners = try tables.owners(of: contents)
+            return (
+                try PathFinder(tables: tables).findings(damage),
+                owners.filter(\.isThumbnail).map(\.content)
+            )
+        }
+        for finding in findings { report.add(finding) }
+        plan(damage, Set(thumbnails))
+    }
+
+    private mutating func plan(_ damage: [ExtentDamage], _ thumbnails: Set<UInt64>) {
+        for damage in damage {
+            if case .descriptor = damage.fault {
+                report.plan.descriptors.append(damage)
+            } else if damage.isRecord {
+                report.plan.records.insert(damage.content)
+            } else if thumbnails.contains(damage.content) {
+                report.plan.thumbnails.insert(damage.content)
+            } else if damage.fault == .another {
+                // Its row is wrong, or its bytes are lost.
+                report.plan.contested.insert(damage.key)
+            }
+        }
+    }
+
+    /// Findings about extents that share sectors.
+    package static func findings(
+        ofShared pairs: [(ContentKey, ContentKey)], _ tables: Tables
+    ) throws(CatalogueError) -> [Finding] {
+        let told = pairs.prefix(violationsMax)
+        let contents = told.flatMap { [$0.0, $0.1] }.filter { !$0.isRecord }.map(\.content)
+        let owners = Dictionary(grouping: try tables.owners(of: Set(contents))) { $0.content }
+        let finder = PathFinder(tables: tables)
+        func text(_ key: ContentKey) throws(CatalogueError) -> String {
+            if key.isRecord { return "the identity record of \(try finder.text(of: [key.content]))" }
+            guard let inodes = owners[key.content]?.map(\.ino) else { return "content \(key.content)" }
+            return try finder.text(of: inodes)
+        }
+        return try told.map { one, other throws(CatalogueError) in
+            Finding(
+                subject: one == other ? try text(one) : "\(try text(one)) and \(try text(other))",
+                cause: "two extents have the same sectors")
+        }
+    }
+}
+
+extension StructurePart {
+    /// Whether the loss of this part leaves the catalogue or the maps incomplete.
+    fileprivate var mustSalvage: Bool {
+        switch self {
+        case .page(.catalogue, _), .node, .page(.usage, _), .page(.slotBitmap, _): true
+        case .page(.sectorBitmap, _), .root, .delta: false
+        }
+    }
+}

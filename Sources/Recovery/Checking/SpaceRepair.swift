@@ -1,0 +1,177 @@
+import FileRequests
+import FileTree
+package import VaultCatalogue
+import VaultFormat
+public import VaultStore
+
+/// Repairs the findings of a check of an unmounted space, as far as that loses no readable data.
+///
+/// All changes become durable with ordinary commits: a crash leaves the old state or the new one.
+public struct SpaceRepair {
+    private let space: Space
+    private let catalogue: Catalogue
+    private let plan: RepairPlan
+
+    /// Executes a repair plan. If segments have exchanged names, it only renames them: the space must be checked again
+    /// then.
+    ///
+    /// - Parameter salvage: the recovered data, if the plan requires a new catalogue.
+    public static func run(
+        _ unlocked: UnlockedSpace, _ plan: RepairPlan, salvage: Salvage? = nil
+    ) throws(VaultError) {
+        if plan.mustSalvage && salvage == nil && plan.exchange == nil {
+            throw .damaged("the catalogue cannot be read completely, and no salvage was run")
+        }
+        if let exchange = plan.exchange {
+            try unlocked.undo(exchange)
+            return unlocked.blurTraces()
+        }
+        try unlocked.repairFiles(segmentCount: (plan.segments.max() ?? -1) + 1)
+        if plan.mustSalvage, let salvage {
+            try salvage.rebuild()
+            return unlocked.blurTraces()
+        }
+        let space = try unlocked.openSpace(.repairing)
+        do throws(FileError) {
+            let catalogue = try sql(Catalogue(storage: space))
+            let repair = SpaceRepair(space: space, catalogue: catalogue, plan: plan)
+            // Until the indexes are rebuilt.
+            if plan.mustReindex { catalogue.locked { $0.trustsSectorIndexes = false } }
+            try repair.mendFiles()
+            if plan.mustMendAllocation { try repair.mendAllocation() }
+            try repair.mendPages()
+            try repair.mendCatalogue()
+            try repair.publish()
+        } catch {
+            if error == .noRoom { throw .noRoom }
+            throw .damaged("the repair could not be finished; nothing was lost: try again")
+        }
+        unlocked.blurTraces()
+    }
+
+    private func mendFiles() throws(FileError) { try stored(space.remakeSegments(plan.segments)) }
+
+    /// Precedes other writes, so that none overwrites data in use that is marked as free.
+    private func mendAllocation() throws(FileError) {
+        _ = space.compareSlots(space.checkStructure(), mending: true)
+        try catalogue.locked { tables throws(FileError) in
+            var windows = try sql(SegmentWindows(space, tables))
+            while let window = try sql(windows.next(tables)) {
+                _ = space.compareSectors(window.expected, mending: true)
+            }
+        }
+    }
+
+    private func mendPages() throws(FileError) { try stored(space.rewrite(plan.parts)) }
+
+    // MARK: Catalogue
+
+    /// Limit of rounds through all constraints: mending one may violate another.
+    private static let roundsMax = 4
+
+    private func mendCatalogue() throws(FileError) {
+        try catalogue.locked { tables throws(FileError) in
+            if plan.changesCatalogue { try sql(mendRows(tables)) }
+            for damage in plan.descriptors { try sql(mendDescriptor(damage, tables)) }
+        }
+    }
+
+    private func mendRows(_ tables: Tables) throws(CatalogueError) {
+        if plan.mustReindex { try tables.reindex(chooseName) }
+        let mender = CatalogueMender(tables, chooseName: chooseName)
+        // First the numbers and directories that recovered files need; then extents, while it is known which records
+        // are as new as the rows.
+        for rule in IntegrityConstraint.foundations { try mend(rule, tables, mender) }
+        try mendExtents(tables, mender)
+        try dropDamaged(tables)
+        for _ in 0..<Self.roundsMax {
+            if try !mendRules(tables, mender) { return }
+        }
+    }
+
+    /// Goes through the constraints once; returns whether one was violated.
+    private func mendRules(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) -> Bool {
+        var isBroken = false
+        for rule in IntegrityConstraint.all where rule.isMendable {
+            if try mend(rule, tables, mender) { isBroken = true }
+        }
+        return isBroken
+    }
+
+    /// Mends the violations of a constraint; returns whether there was one.
+    @discardableResult
+    private func mend(
+        _ rule: IntegrityConstraint, _ tables: Tables, _ mender: CatalogueMender
+    ) throws(CatalogueError) -> Bool {
+        if try tables.violations(of: rule, limit: 1).isEmpty { return false }
+        try mender.mend(rule) { () throws(CatalogueError) in try mendExtents(tables, mender) }
+        return true
+    }
+
+    /// Mends the extents of all contents that share sectors or lie at impossible ones.
+    private func mendExtents(_ tables: Tables, _ mender: CatalogueMender) throws(CatalogueError) {
+        let end = UInt64(space.segmentCount) * UInt64(space.sectorsPerSegment)
+        var keys = Set(try tables.runsNowhere(from: end).map(\.key))
+        keys.formUnion(try tables.contentsToMend().map { ContentKey(content: $0) })
+        keys.formUnion(plan.contested)
+        keys.formUnion(try contested(tables))
+        if keys.isEmpty { return }
+        for _ in 0..<Self.roundsMax {
+            var repair = ExtentRepair(space, tables, mender)
+            try repair.mend(keys)
+            // A restored extent may overlap one that nobody contested until then.
+            let more = try contested(tables)
+            if more.isSubset(of: keys) { return }
+            keys.formUnion(more)
+        }
+    }
+
+    /// Contents whose runs share sectors with others or lie at impossible sectors.
+    private func contested(_ tables: Tables) throws(CatalogueError) -> Set<ContentKey> {
+        var keys: Set<ContentKey> = []
+        var windows = try SegmentWindows(space, tables)
+        while let window = try windows.next(tables) { keys.formUnion(window.contested(space)) }
+        return keys
+    }
+
+    /// Damaged thumbnails and identity records are dropped and made again. Their sectors are freed once no row names
+    /// them, because another extent may lie there.
+    private func dropDamaged(_ tables: Tables) throws(CatalogueError) {
+        for content in plan.thumbnails.sorted() { try tables.dropThumbnail(content: content) }
+        if !plan.thumbnails.isEmpty { try tables.countTotals() }
+        for id in plan.records.sorted() {
+            try tables.deleteIdentity(id)
+            try tables.markUnrecorded(id)
+        }
+    }
+
+    /// The check that follows finds descriptors that cannot be mended.
+    private func mendDescriptor(_ damage: ExtentDamage, _ tables: Tables) throws(CatalogueError) {
+        guard case .descriptor(let role) = damage.fault else { return }
+        let runs = try tables.runs(of: damage.content, isRecord: damage.isRecord)
+        let checked = runs.first { $0.run.offset <= damage.offset && damage.offset < $0.run.end }
+        if let checked { _ = space.mendDescriptor(of: checked, at: damage.sector, role: role) }
+    }
+
+    private func publish() throws(FileError) {
+        let frozen = try sql(
+            catalogue.commitTransaction(before: { _ in }, freeze: { space.freeze() }))
+        try stored(space.publish(frozen, durable: true))
+        // The sectors of removed rows have no owner now.
+        if plan.changesCatalogue { try mendAllocation() }
+        try stored(space.publishMended())
+        if plan.hasLostDelta {
+            // No root leads to the lost delta any more: its slot has no owner now.
+            try mendAllocation()
+            try stored(space.publishMended())
+        }
+        try stored(space.close())
+    }
+}
+
+/// Returns a valid entry name like `wanted`, numbered if it is taken.
+package func chooseName(
+    _ wanted: [UInt8], _ isFree: ([UInt8]) throws(CatalogueError) -> Bool
+) throws(CatalogueError) -> [UInt8] {
+    try firstFreeName(possibleName(wanted), isFree: isFree)
+}

@@ -1,0 +1,109 @@
+package import VaultCatalogue
+public import VaultStore
+
+/// The findings of a check of a space, and the plan of its repair.
+public struct SpaceReport: Sendable {
+    public internal(set) var findings: [Finding] = []
+    /// Regular files with a name.
+    public internal(set) var fileCount = 0
+    /// Bytes read.
+    public internal(set) var bytes: UInt64 = 0
+    /// The check ended early and may have missed damage.
+    public internal(set) var isInterrupted = false
+    public internal(set) var plan = RepairPlan()
+    private var known: Set<String> = []
+
+    package mutating func add(_ finding: Finding) {
+        if known.insert(finding.text).inserted { findings.append(finding) }
+    }
+
+    /// Adds a finding about a part of the space: by default one that only costs room, or nothing yet.
+    package mutating func add(_ subject: String, _ cause: String, isHarmless: Bool = true) {
+        add(Finding(subject: subject, cause: cause, isHarmless: isHarmless))
+    }
+}
+
+/// The steps of `--repair`.
+public struct RepairPlan: Sendable {
+    /// Parts with one intact copy.
+    package var parts: [StructurePart] = []
+    package var roots = 0
+    /// Slots whose root is lost.
+    var lostRoots = 0
+    /// A delta is lost, and with it the information that its slot, and all that it freed, is free.
+    var hasLostDelta = false
+    /// Contents of damaged thumbnails.
+    package var thumbnails: Set<UInt64> = []
+    /// IDs of damaged identity records.
+    package var records: Set<UInt64> = []
+    package var descriptors: [ExtentDamage] = []
+    /// Contents whose runs share sectors with others or lie at impossible sectors.
+    var contested: Set<ContentKey> = []
+    package var rules: [IntegrityConstraint] = []
+    package var allocation = AllocationReport()
+    var mustReindex = false
+    /// The catalogue cannot be read completely: it must be rebuilt from the extents' own metadata.
+    public internal(set) var mustSalvage = false
+    package var segments: [Int] = []
+    /// Segments with exchanged names. All other steps apply to the space with the right names.
+    public internal(set) var exchange: SegmentExchange?
+
+    /// Whether rows of the catalogue change.
+    var changesCatalogue: Bool {
+        mustReindex || !(rules.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
+    }
+
+    /// Whether a write could overwrite data in use, or rows may change.
+    var mustMendAllocation: Bool { !allocation.isClean || changesCatalogue }
+
+    /// One line per step.
+    public var lines: [String] {
+        if let exchange {
+            return exchange.texts.map { "rename segment files: \($0)" } + ["check all of it again"]
+        }
+        if mustSalvage {
+            return ["rebuild the catalogue from the photos and their identity records"]
+        }
+        var lines: [String] = []
+        func add(_ count: Int, _ one: String, _ many: String) {
+            if count > 0 { lines.append(count == 1 ? one : many.replacing("#", with: "\(count)")) }
+        }
+        add(segments.count, "recreate a missing segment, empty", "recreate # missing segments, empty")
+        add(roots, "rewrite a root's second copy", "rewrite the second copies of # roots")
+        add(
+            lostRoots, "replace a lost root with the newest state that can be read",
+            "replace # lost roots with the newest state that can be read")
+        add(
+            parts.count, "rewrite a page with one damaged copy",
+            "rewrite # pages with one damaged copy")
+        add(
+            allocation.unmarkedSectors, "mark a sector in use as allocated",
+            "mark # sectors in use as allocated")
+        add(
+            allocation.givenBackSectors, "keep a sector in use that was about to be freed",
+            "keep # sectors in use that were about to be freed")
+        add(
+            allocation.unmarkedSlots, "mark a page slot in use as allocated",
+            "mark # page slots in use as allocated")
+        add(
+            allocation.leakedSectors + allocation.leakedSlots * 16, "free a sector that is not in use",
+            "free # sectors that are not in use")
+        add(
+            allocation.wrongCounts, "recount the sectors of a segment",
+            "recount the sectors of # segments")
+        add(
+            allocation.lostBitmaps, "rebuild the bitmap of a segment", "rebuild the bitmaps of # segments"
+        )
+        add(descriptors.count, "rewrite a descriptor", "rewrite # descriptors")
+        if !contested.isEmpty {
+            lines.append(
+                "give shared sectors to the extent that authenticates; reading the other stays an error"
+            )
+        }
+        add(records.count, "rewrite an identity record", "rewrite # identity records")
+        add(thumbnails.count, "drop a damaged thumbnail", "drop # damaged thumbnails")
+        if mustReindex { lines.append("rebuild the indexes of the catalogue") }
+        for rule in rules { lines.append("fix: \(rule.violation)") }
+        return lines
+    }
+}

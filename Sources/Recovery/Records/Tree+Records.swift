@@ -1,0 +1,81 @@
+package import CatalogueRows
+package import FileRequests
+import FileTree
+import LinuxIO
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Tracks the inodes with outdated identity records, and collects the contents of records.
+///
+/// A mark is part of the transaction that makes the record outdated. So after a crash at any moment either the record
+/// is up to date or the mark is there.
+extension Tree {
+    /// Collects the record with this number; throws `.stale` if the number does not exist.
+    package func recorded(_ id: UInt64) throws(FileError) -> Recorded {
+        if id >= RetiredIDs.records {
+            let block = id - RetiredIDs.records
+            guard let bits = try sql(tables.retired(block: block)) else { throw .stale }
+            return .retired(block: block, bits: bits)
+        }
+        if let known = cached(id) {
+            // Not `names(of:)`, which would cache them: no one else may need them.
+            if let names = known.names { return .inode(try record(known.row, names)) }
+            return .inode(try record(known.row, try sql(tables.dentries(of: id))))
+        }
+        guard let row = try sql(tables.inode(id)) else { throw .stale }
+        return .inode(try record(row, try sql(tables.dentries(of: id))))
+    }
+
+    /// Collects an inode's record from its rows, within `limits`.
+    package func record(
+        _ row: InodeRow, _ names: [DentryRow], _ limits: RecordLimits = .ofRecords
+    ) throws(FileError) -> IdentityRecord {
+        var record = IdentityRecord(row: row)
+        record.row.nlink = 0
+        record.row.parent = 0
+        var bytesLeft = limits.nameBytes
+        for name in names {
+            bytesLeft -= name.name.count + 32
+            if bytesLeft < 0 { break }
+            record.names.append(
+                RecordedName(
+                    parent: name.parent, name: name.name, isMember: name.isMember,
+                    since: try sql(tables.trashRow(row.ino, name.id))?.since))
+        }
+        if row.flags.contains(.hasAttributes) {
+            record.attributes = try sql(tables.extendedAttributes(row.ino)).map {
+                ExtendedAttribute(name: $0.name, value: $0.value)
+            }
+        }
+        switch row.mode & fileTypeMask {
+        case directoryType: record.row.size = 0
+        case linkType: record.target = try sql(tables.linkTarget(row.ino)) ?? []
+        case regularType: try addFile(to: &record, limits)
+        default: break
+        }
+        return record
+    }
+
+    /// Adds the parts that only regular files have.
+    private func addFile(to record: inout IdentityRecord, _ limits: RecordLimits) throws(FileError) {
+        let row = record.row
+        if row.allocated > 0 {
+            let runs = try sql(
+                tables.firstExtents(of: row.content, limit: limits.runs + 1))
+            record.runs = runs.count > limits.runs ? nil : runs
+        }
+        guard row.flags.contains(.photo) else { return }
+        record.photo = try sql(tables.photo(row.ino))
+        guard row.flags.contains(.trashed), var trashed = try sql(tables.trashRow(row.ino, 0)) else { return }
+        trashed.noted = nil
+        record.trashed = trashed
+        var bytesLeft = limits.nameBytes
+        for var name in try sql(tables.trashNames(of: row.ino)) {
+            bytesLeft -= name.name.count + 32
+            if bytesLeft < 0 { break }
+            name.id = 0
+            record.keptNames.append(name)
+        }
+    }
+}

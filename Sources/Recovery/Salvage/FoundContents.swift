@@ -1,0 +1,210 @@
+import CatalogueRows
+import FileTree
+import VaultCatalogue
+package import VaultFormat
+
+/// A part of a content: authentic or lost.
+package struct ContentPiece {
+    package var run: ExtentRun
+    package var isLost = false
+}
+
+/// The bytes of a file, as far as they can be recovered.
+package struct FoundBytes {
+    /// By offset.
+    package var pieces: [ContentPiece] = []
+    package var size: UInt64
+
+    package var allocated: UInt64 { pieces.reduce(0) { $0 + $1.run.length } }
+    package var lostBytes: UInt64 { pieces.reduce(0) { $0 + ($1.isLost ? $1.run.length : 0) } }
+    /// Whether bytes were stored, and all of them are lost.
+    package var isGone: Bool { !pieces.isEmpty && lostBytes == allocated }
+
+    /// Adds a chunk or a part of one, to the last run if it continues that.
+    package mutating func append(_ piece: ContentPiece) {
+        if let last = pieces.last, last.isLost == piece.isLost, last.run.isContinued(by: piece.run) {
+            pieces[pieces.count - 1].run.length += piece.run.length
+        } else {
+            pieces.append(piece)
+        }
+    }
+}
+
+/// The extents that were found, by sector and by content.
+package struct FoundContents {
+    /// By sector.
+    private let runs: [FoundRun]
+    /// Indexes of `runs`, by content, then offset.
+    private let order: [Int32]
+    private let damagedEnds: [UInt64: UInt64]
+    /// The capacity of the whole space: the rest of a longer gap is a hole.
+    private let lostBytesMax: UInt64
+
+    package init(_ runs: [FoundRun], damagedEnds: [UInt64: UInt64], lostBytesMax: UInt64) {
+        self.runs = runs
+        self.damagedEnds = damagedEnds
+        self.lostBytesMax = lostBytesMax
+        order = runs.indices.map(Int32.init).sorted {
+            let (first, second) = (runs[Int($0)], runs[Int($1)])
+            return (first.content, first.run.offset) < (second.content, second.run.offset)
+        }
+    }
+
+    /// The numbers of all contents, ascending.
+    package var numbers: [UInt64] {
+        var numbers: [UInt64] = []
+        for index in order {
+            let content = runs[Int(index)].content
+            if numbers.last != content { numbers.append(content) }
+        }
+        return numbers
+    }
+
+    /// Returns the bytes of a record as of its generation; or, if some of these are lost, the bytes that were written
+    /// since, if they have no gap.
+    package func bytes(of recoveredInode: Salvage.RecoveredInode) -> FoundBytes {
+        let (record, generation) = (recoveredInode.record, recoveredInode.found.run.generation)
+        let row = record.row
+        if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
+        if let listed = record.runs, areValid(listed) {
+            let told = bytes(row.content, listed, size: row.size)
+            if told.lostBytes == 0 { return told }
+            let newest = newestBytes(of: row.content)
+            // Never older bytes in place of the lost ones.
+            let isNewer = newest.pieces.allSatisfy { piece in
+                piece.run.generation >= generation
+                    || listed.contains {
+                        $0.generation == piece.run.generation && $0.epoch == piece.run.epoch
+                    }
+            }
+            return newest.pieces.isEmpty || newest.lostBytes > 0 || !isNewer ? told : newest
+        }
+        // More runs than fit into a record: gaps between them are holes if no bytes are missing.
+        var newest = newestBytes(of: row.content, size: row.size)
+        if newest.allocated - newest.lostBytes == row.allocated { newest.pieces.removeAll(where: \.isLost) }
+        return newest
+    }
+
+    /// Whether the runs are in order and fit into the space. Rows are untrusted: anyone who knows the password can
+    /// write them.
+    private func areValid(_ listed: [ExtentRun]) -> Bool {
+        var stored: UInt64 = 0
+        for run in listed {
+            guard run.isPlausible else { return false }
+            if !run.isLost { stored += run.length }
+            guard stored <= lostBytesMax else { return false }
+        }
+        return zip(listed, listed.dropFirst()).allSatisfy { $0.end <= $1.offset }
+    }
+
+    private func bytes(_ content: UInt64, _ listed: [ExtentRun], size: UInt64) -> FoundBytes {
+        var pieces: [ContentPiece] = []
+        for run in listed {
+            if run.isLost {
+                pieces.append(ContentPiece(run: run, isLost: true))
+                continue
+            }
+            for chunk in 0..<run.chunkCount {
+                let part = Self.extent(chunk, of: run)
+                let found = self.found(part, of: content)
+                pieces.append(ContentPiece(run: found ?? part, isLost: found == nil))
+            }
+        }
+        // Extents may have other offsets in the file than those listed.
+        pieces.sort { $0.run.offset < $1.run.offset }
+        var found = FoundBytes(size: size)
+        for piece in pieces where piece.run.offset >= found.pieces.last?.run.end ?? 0 { found.append(piece) }
+        found.size = max(size, found.pieces.last?.run.end ?? 0)
+        return found
+    }
+
+    private static func extent(_ number: Int, of run: ExtentRun) -> ExtentRun {
+        ExtentRun(
+            offset: run.offset + UInt64(number * Geometry.chunkBytes),
+            length: UInt64(run.plainBytes(ofChunk: number)), sector: run.sector(ofChunk: number),
+            generation: run.generation, epoch: run.epoch)
+    }
+
+    /// Returns the extent of that content and commit which lies at the sector of a listed one, as its descriptor has
+    /// it; nil if there is none.
+    private func found(_ extent: ExtentRun, of content: UInt64) -> ExtentRun? {
+        var (low, high) = (0, runs.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if runs[middle].run.sector > extent.sector { high = middle } else { low = middle + 1 }
+        }
+        guard low > 0 else { return nil }
+        let found = runs[low - 1]
+        guard found.content == content, found.run.generation == extent.generation,
+            found.run.epoch == extent.epoch
+        else { return nil }
+        let (chunk, rest) = (extent.sector - found.run.sector).quotientAndRemainder(
+            dividingBy: UInt64(Geometry.sectorsPerChunk))
+        guard rest == 0, chunk < UInt64(found.run.chunkCount) else { return nil }
+        return Self.extent(Int(chunk), of: found.run)
+    }
+
+    /// Returns the newest extents of each chunk of a content. Gaps between them, and the rest up to `size`, are lost.
+    /// Without `size`, the content ends with its last extent, authentic or damaged.
+    package func newestBytes(of content: UInt64, size: UInt64? = nil) -> FoundBytes {
+        let size = size ?? damagedEnds[content] ?? 0
+        var found = FoundBytes(size: 0)
+        for chunk in newestChunks(of: content) {
+            for extent in chunk where extent.offset >= found.size {
+                addLost(upTo: extent.offset, &found)
+                found.append(ContentPiece(run: extent))
+                found.size = extent.offset + extent.length
+            }
+        }
+        addLost(upTo: size, &found)
+        return found
+    }
+
+    private func addLost(upTo end: UInt64, _ found: inout FoundBytes) {
+        let chunk = UInt64(Geometry.chunkBytes)
+        let lostEnd = min(end, found.size + lostBytesMax)
+        while found.size < lostEnd {
+            // The rest of a chunk, then whole chunks.
+            let isWhole = found.size % chunk == 0
+            let length = (isWhole ? lostEnd : min(lostEnd, (found.size / chunk + 1) * chunk)) - found.size
+            // No sector yet: it gets one when its row is written.
+            let run = ExtentRun(offset: found.size, length: length, sector: .max, generation: 0, epoch: 0)
+            found.pieces.append(ContentPiece(run: run, isLost: true))
+            found.size += length
+        }
+        found.size = max(found.size, end)
+    }
+
+    /// Extents of a content by chunk, those of the newest commit that wrote the chunk.
+    private func newestChunks(of content: UInt64) -> [[ExtentRun]] {
+        var chunks: [UInt64: [ExtentRun]] = [:]
+        for index in indexes(of: content) {
+            let run = runs[Int(index)].run
+            for number in 0..<run.chunkCount {
+                let extent = Self.extent(number, of: run)
+                let chunk = extent.offset / UInt64(Geometry.chunkBytes)
+                guard let known = chunks[chunk]?.first,
+                    known.epoch != extent.epoch
+                        || known.generation != extent.generation
+                else {
+                    chunks[chunk, default: []].append(extent)
+                    continue
+                }
+                if extent.generation > known.generation { chunks[chunk] = [extent] }
+            }
+        }
+        return chunks.sorted { $0.key < $1.key }.map { $0.value.sorted { $0.offset < $1.offset } }
+    }
+
+    private func indexes(of content: UInt64) -> ArraySlice<Int32> {
+        func first(_ number: UInt64) -> Int {
+            var (low, high) = (0, order.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if runs[Int(order[middle])].content >= number { high = middle } else { low = middle + 1 }
+            }
+            return low
+        }
+        return order[first(content)..<first(content + 1)]
+    }
+}

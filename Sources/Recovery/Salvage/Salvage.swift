@@ -1,0 +1,279 @@
+import CatalogueRows
+import FileRequests
+package import FileTree
+import LinuxIO
+package import PhotoImaging
+import VaultCatalogue
+import VaultFormat
+public import VaultStore
+
+/// Counts of the files that were found in a space without its catalogue.
+public struct SalvageReport: Sendable, Equatable {
+    public var photos = 0
+    /// Days of these photos.
+    public var days = 0
+    /// Photos some of whose bytes are lost.
+    public var damagedPhotos = 0
+    /// Photos in the trash; `photos` does not count them.
+    public var trashedPhotos = 0
+    /// Copies of photos in albums, sidecars, and all other files that are not photos.
+    public var otherFiles = 0
+    public var damagedFiles = 0
+    /// Without nested albums.
+    public var albums = 0
+    /// Pictures and videos whose names and days are unknown.
+    public var nameless = 0
+    /// Photos and files that have names but no bytes left.
+    public var lost = 0
+
+    /// "412 photos in 31 days, 3 of them damaged; 2 without a name"
+    public var summary: String {
+        func count(_ number: Int, _ one: String, _ many: String) -> String {
+            "\(number) \(number == 1 ? one : many)"
+        }
+        var text =
+            count(photos, "photo", "photos") + " in " + count(days, "day", "days")
+            + (damagedPhotos > 0 ? ", \(damagedPhotos) of them damaged" : "")
+        if trashedPhotos > 0 { text += "; \(trashedPhotos) in the trash" }
+        if albums > 0 { text += "; " + count(albums, "album", "albums") }
+        if otherFiles > 0 {
+            text += "; " + count(otherFiles, "other file", "other files")
+            if damagedFiles > 0 { text += ", \(damagedFiles) of them damaged" }
+        }
+        if nameless > 0 { text += "; \(nameless) without a name" }
+        if lost > 0 { text += "; \(lost) lost but for the name" }
+        return text
+    }
+}
+
+/// Rebuilds a space whose catalogue cannot be read completely, from its extents and identity records.
+///
+/// `survey` reads everything and changes nothing. `rebuild` writes a new catalogue beside the old one. The old state
+/// stays valid until the new one is complete and durable.
+public final class Salvage {
+    fileprivate static let buffers = BufferPool(bufferBytes: Space.readBufferBytes, keptMax: 2)
+
+    package let unlocked: UnlockedSpace
+    package let space: Space
+    package let options: TreeOptions
+    /// Opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
+    private let classify: (UnlockedSpace) throws(VaultError) -> Void
+    package let scan: ScanResult
+    package let contents: FoundContents
+    private(set) var selector: RecordSelector
+    public private(set) var report = SalvageReport()
+    /// Contents of pictures and videos that no record names.
+    package private(set) var nameless: [(content: UInt64, type: MediaType)] = []
+
+    /// Reads all of a space. Calls `progress` with the number of finished segments.
+    ///
+    /// - Parameter classify: opens the rebuilt space as an ordinary one and classifies its files, as after a kill.
+    package static func survey(
+        _ unlocked: UnlockedSpace, _ options: TreeOptions,
+        classify: @escaping (UnlockedSpace) throws(VaultError) -> Void,
+        progress: (_ done: Int, _ total: Int) throws(VaultError) -> Void
+    ) throws(VaultError) -> Salvage {
+        let space = try unlocked.openBlankSpace()
+        let salvage = Salvage(
+            unlocked, space, options, classify, try ScanResult.scan(space, progress: progress))
+        salvage.plan()
+        return salvage
+    }
+
+    private init(
+        _ unlocked: UnlockedSpace, _ space: Space, _ options: TreeOptions,
+        _ classify: @escaping (UnlockedSpace) throws(VaultError) -> Void, _ scan: ScanResult
+    ) {
+        (self.unlocked, self.space, self.options, self.scan) = (unlocked, space, options, scan)
+        self.classify = classify
+        contents = FoundContents(
+            scan.contents, damagedEnds: scan.damagedEnds,
+            lostBytesMax: UInt64(space.segmentCount * space.sectorsPerSegment * Geometry.sectorBytes))
+        selector = RecordSelector(scan.records)
+    }
+
+    /// An inode of the new state.
+    package struct RecoveredInode {
+        package var record: IdentityRecord
+        /// Where the record lies.
+        package var found: FoundRecord
+    }
+
+    /// Visits all inodes of users that are not known to be deleted, in the order of their numbers.
+    func forEachInode(_ visit: (RecoveredInode) throws(FileError) -> Void) throws(FileError) {
+        for ino in selector.records.keys.sorted()
+        where ino >= WellKnownInode.firstOfUsers && ino <= Geometry.idMax {
+            if let recoveredInode = recoveredInode(ino) { try visit(recoveredInode) }
+        }
+    }
+
+    /// Returns an inode as far as it is known; nil if nothing is known of it, or if it is known to be deleted.
+    func recoveredInode(_ ino: UInt64) -> RecoveredInode? {
+        guard let found = selector.records[ino], !selector.isRetired(inode: ino),
+            case .inode(let record) = read(found), record.row.ino == ino
+        else { return nil }
+        return RecoveredInode(record: record, found: found)
+    }
+
+    /// Reads a record again; nil if that fails.
+    package func read(_ found: FoundRecord) -> Recorded? {
+        let buffer = Self.buffers.take()
+        defer { Self.buffers.give(buffer) }
+        guard
+            let plain = try? space.read(
+                role: .identity, content: found.id, run: found.run, chunk: 0, into: buffer)
+        else { return nil }
+        return Recorded.decode(plain)?.content
+    }
+
+    // MARK: Survey
+
+    private func plan() {
+        for found in selector.records.values where found.id >= RetiredIDs.records {
+            if case .retired(let block, let bits) = read(found), found.id == RetiredIDs.records + block {
+                selector.note(retired: bits, of: block, by: found)
+            }
+        }
+        var days: Set<Int64> = []
+        var claimed: Set<UInt64> = []
+        // The visitor writes nothing, so it cannot fail.
+        try? forEachInode { recoveredInode in
+            let record = recoveredInode.record
+            guard record.row.mode & fileTypeMask == regularType else {
+                if record.names.first?.parent == WellKnownInode.albums,
+                    record.row.mode & fileTypeMask == directoryType
+                {
+                    report.albums += 1
+                }
+                return
+            }
+            let bytes = contents.bytes(of: recoveredInode)
+            if !bytes.pieces.isEmpty, !bytes.isGone { claimed.insert(record.row.content) }
+            count(record, bytes, &days)
+        }
+        report.days = days.count
+        findNameless(besides: claimed)
+    }
+
+    private func count(_ record: IdentityRecord, _ bytes: FoundBytes, _ days: inout Set<Int64>) {
+        let isDamaged = bytes.lostBytes > 0
+        if bytes.isGone {
+            report.lost += 1
+        } else if record.trashed != nil {
+            report.trashedPhotos += 1
+        } else if let photo = record.photo {
+            report.photos += 1
+            report.damagedPhotos += isDamaged ? 1 : 0
+            days.insert(photo.day)
+        } else {
+            report.otherFiles += 1
+            report.damagedFiles += isDamaged ? 1 : 0
+        }
+    }
+
+    /// Keeps a content that no record names if it is a picture or a video, unless a block of retired numbers lists it
+    /// as an older version.
+    private func findNameless(besides claimed: Set<UInt64>) {
+        for content in contents.numbers
+        where !claimed.contains(content) && !selector.isRetired(content: content) {
+            let bytes = contents.newestBytes(of: content)
+            guard bytes.pieces.first?.isLost == false,
+                let facts = readFacts(FoundSource(space, content, bytes))
+            else { continue }
+            nameless.append((content, facts.type))
+        }
+        report.nameless = nameless.count
+    }
+
+    // MARK: The new state
+
+    /// Builds the new catalogue and publishes it as the state of the space.
+    public func rebuild() throws(VaultError) {
+        let catalogue: Catalogue
+        do throws(FileError) {
+            catalogue = try build()
+            let frozen = try sql(
+                catalogue.commitTransaction(
+                    before: { _ throws(CatalogueError) in }, freeze: { space.freeze() }))
+            try stored(space.publish(frozen, durable: true))
+            // Every root slot gets a root of the new state.
+            try stored(space.publishMended())
+            try stored(space.close())
+        } catch {
+            throw error == .noRoom ? .noRoom : .damaged("no new catalogue could be written")
+        }
+        // From here on it is a space like any other.
+        try classify(unlocked)
+    }
+
+    private func build() throws(FileError) -> Catalogue {
+        var claimed: [Range<UInt64>] = []
+        for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run)
+        where try stored(space.claim(run)) {
+            claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
+        }
+        space.beginState(after: scan.newestGeneration)
+        let catalogue = try sql(Catalogue(storage: space))
+        let used = try catalogue.locked { tables throws(FileError) in
+            var tree = SalvagedTree(self, try Tree(tables, options))
+            let used = try tree.build()
+            try sql(tables.countTotals())
+            return used
+        }
+        space.giveBack(subtracting(used, from: claimed))
+        return catalogue
+    }
+}
+
+/// Returns the parts of `ranges` that lie in none of `others`. `ranges` may be unsorted, but must not overlap.
+package func subtracting(_ others: [Range<UInt64>], from ranges: [Range<UInt64>]) -> [Range<UInt64>] {
+    let others = others.sorted { $0.lowerBound < $1.lowerBound }
+    var left: [Range<UInt64>] = []
+    var place = 0
+    for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+        var start = range.lowerBound
+        while place < others.count, others[place].upperBound <= start { place += 1 }
+        var at = place
+        while at < others.count, others[at].lowerBound < range.upperBound {
+            if others[at].lowerBound > start { left.append(start..<others[at].lowerBound) }
+            start = max(start, others[at].upperBound)
+            at += 1
+        }
+        if start < range.upperBound { left.append(start..<range.upperBound) }
+    }
+    return left
+}
+
+/// Recovered bytes as a source for the readers of metadata.
+private struct FoundSource: ByteSource {
+    private let space: Space
+    private let content: UInt64
+    private let bytes: FoundBytes
+    package var byteCount: UInt64 { bytes.size }
+
+    package init(_ space: Space, _ content: UInt64, _ bytes: FoundBytes) {
+        (self.space, self.content, self.bytes) = (space, content, bytes)
+    }
+
+    package func read(at offset: UInt64, into target: UnsafeMutableRawBufferPointer) -> Int {
+        let buffer = Salvage.buffers.take()
+        defer { Salvage.buffers.give(buffer) }
+        var done = 0
+        while done < target.count, offset + UInt64(done) < byteCount {
+            let position = offset + UInt64(done)
+            guard let piece = bytes.pieces.first(where: { $0.run.end > position }), !piece.isLost,
+                piece.run.offset <= position
+            else { return -1 }
+            let chunk = Int((position - piece.run.offset) / Chunk.bytes)
+            guard
+                let plain = try? space.read(
+                    role: .content, content: content, run: piece.run, chunk: chunk, into: buffer)
+            else { return -1 }
+            let first = Int(position - piece.run.offset) - chunk * Int(Chunk.bytes)
+            let count = min(plain.count - first, target.count - done)
+            target[done...].copyBytes(from: plain[first..<first + count])
+            done += count
+        }
+        return done
+    }
+}

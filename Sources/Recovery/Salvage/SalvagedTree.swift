@@ -1,0 +1,460 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import LinuxIO
+import PhotoImaging
+import PhotoRules
+import VaultCatalogue
+import VaultFormat
+import VaultStore
+
+/// Builds the tree of a new catalogue from identity records. Under the catalogue's lock.
+struct SalvagedTree {
+    package let salvage: Salvage
+    package let tree: Tree
+    /// Records of directories that are not yet in the tree, by number.
+    private var waiting: [UInt64: IdentityRecord] = [:]
+    /// Numbers of directories in the tree, by old number: different for a stand-in, and if two directories were the
+    /// same day.
+    private var places: [UInt64: UInt64] = [:]
+    /// Directories of which only the numbers are known.
+    private var standIns: Set<UInt64> = []
+    /// Records of directories in the tree, with the times to restore.
+    private var directories: [IdentityRecord] = []
+    /// The photo that each content is of.
+    private var photos: [UInt64: UInt64] = [:]
+    /// Inodes of each content whose rows are in the tree.
+    private var users: [UInt64: [UInt64]] = [:]
+    /// Copies, to be assigned to their photos once all photos are there.
+    private var copies: [UInt64] = []
+    /// Former names of photos in the trash, and of their copies.
+    private var kept: [(photo: UInt64, name: DentryRow)] = []
+    /// Records of inodes in the tree.
+    private var placed: [FoundRecord] = []
+    /// Sectors that rows name.
+    private var used: [Range<UInt64>] = []
+    /// `albums/Recovered`, once there is one.
+    private var recovered: UInt64?
+
+    private static let filesPerFlush = 4096
+    /// Depth of nested directories: deeper ones go to `albums/Recovered`.
+    private static let depthMax = 1024
+
+    package init(_ salvage: Salvage, _ tree: Tree) { (self.salvage, self.tree) = (salvage, tree) }
+
+    private var now: Timestamp { .now() }
+
+    /// Builds the tree; returns the sectors that rows name.
+    package mutating func build() throws(FileError) -> [Range<UInt64>] {
+        try tree.makeRootDirectories()
+        try reserveNumbers()
+        try restoreRootDirectories()
+        try salvage.forEachInode { recoveredInode throws(FileError) in
+            // The counters may be lost, and no new inode may get the number of a later record.
+            reserve(
+                inodesThrough: recoveredInode.record.row.ino,
+                contentsThrough: recoveredInode.record.row.content)
+            guard recoveredInode.record.row.mode & fileTypeMask == directoryType else { return }
+            waiting[recoveredInode.record.row.ino] = recoveredInode.record
+            placed.append(recoveredInode.found)
+        }
+        for ino in waiting.keys.sorted() { _ = try directory(ino) }
+        var count = 0
+        try salvage.forEachInode { recoveredInode throws(FileError) in
+            guard recoveredInode.record.row.mode & fileTypeMask != directoryType else { return }
+            if try add(recoveredInode) { placed.append(recoveredInode.found) }
+            count += 1
+            if count % Self.filesPerFlush == 0 {
+                try sql(tree.storeChanges())
+                tree.trim(isKernelNotified: true)
+            }
+        }
+        try settleCopies()
+        try settleTrash()
+        try addNameless()
+        try settleShares()
+        try restoreDirectories()
+        try keepRecords()
+        return used
+    }
+
+    /// Continues the numbering after all numbers that were found.
+    private func reserveNumbers() throws(FileError) {
+        reserve(
+            inodesThrough: salvage.scan.records.lazy.map(\.id).filter { $0 <= Geometry.idMax }.max(),
+            contentsThrough: salvage.scan.highestContent)
+        for (block, bits) in salvage.selector.retiredBlocks {
+            try sql(tree.tables.storeRetired(block: block, bits))
+            try sql(tree.tables.markUnrecorded(RetiredIDs.records + block))
+            let isOfContents = block >= RetiredIDs.contents
+            let end = (block % RetiredIDs.contents + 1) * RetiredIDs.numbersPerBlock
+            if isOfContents {
+                tree.counters.content = max(tree.counters.content, end)
+            } else {
+                tree.counters.ino = max(tree.counters.ino, end)
+            }
+        }
+    }
+
+    private func reserve(inodesThrough ino: UInt64?, contentsThrough content: UInt64?) {
+        // Higher numbers were never assigned.
+        for (number, counter) in [(ino, \Counters.ino), (content, \Counters.content)] {
+            guard let number, number <= Geometry.idMax else { continue }
+            tree.counters[keyPath: counter] = max(tree.counters[keyPath: counter], number + 1)
+        }
+    }
+
+    // MARK: Directories
+
+    /// Gives the root directories their former owners, modes and attributes.
+    private mutating func restoreRootDirectories() throws(FileError) {
+        for ino in [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums] {
+            guard let recoveredInode = salvage.recoveredInode(ino) else { continue }
+            let (inode, row) = (try tree.inode(ino), recoveredInode.record.row)
+            guard row.mode & fileTypeMask == directoryType else { continue }
+            (inode.row.mode, inode.row.uid, inode.row.gid) = (row.mode, row.uid, row.gid)
+            inode.row.flags = row.flags
+            try addDetails(recoveredInode.record, inode)
+            directories.append(recoveredInode.record)
+            placed.append(recoveredInode.found)
+        }
+    }
+
+    /// Returns the directory that had this number, made with all above it. A directory whose record is lost becomes a
+    /// stand-in below `albums/Recovered`, named after its number.
+    private mutating func directory(_ ino: UInt64, below depth: Int = 0) throws(FileError) -> Inode {
+        if [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(ino) {
+            return try tree.inode(ino)
+        }
+        if let place = places[ino] { return try tree.inode(place) }
+        guard let record = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
+        // It has no place during this search, so a directory that contains itself ends in a stand-in.
+        var name = record.names.first?.name ?? Array("\(ino)".utf8)
+        var above: Inode
+        if let entry = record.names.first, depth < Self.depthMax {
+            above = try directory(entry.parent, below: depth + 1)
+            if let stand = places[ino] { return try tree.inode(stand) }
+            let isMisplaced = above.isDay || (above.ino == WellKnownInode.root && !isTrashName(name))
+            if isMisplaced { above = try recoveredAlbum() }
+        } else {
+            above = try recoveredAlbum()
+        }
+        let isDay = above.ino == WellKnownInode.moments && dayNumber(named: name) == record.row.day
+        if above.ino == WellKnownInode.moments {
+            if !isDay {
+                above = try recoveredAlbum()
+            } else if let found = try tree.find(above, name) {
+                places[ino] = found.inode.ino
+                return found.inode
+            }
+        }
+        name = try tree.freeName(above, name)
+        var row = record.row
+        row.nlink = 2
+        if !isDay { row.day = 0 }
+        let made = try insert(row)
+        try tree.addEntry(above, name, made, now: now)
+        try addDetails(record, made)
+        places[ino] = ino
+        directories.append(record)
+        return made
+    }
+
+    private mutating func standIn(_ ino: UInt64) throws(FileError) -> Inode {
+        let parent = try recoveredAlbum()
+        let made = tree.makeInode(mode: directoryType | 0o755, in: parent, owner, now: now)
+        made.row.nlink = 2
+        try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), made, now: now)
+        places[ino] = made.ino
+        standIns.insert(ino)
+        return made
+    }
+
+    private var owner: Caller { Caller(uid: salvage.options.owner.uid, gid: salvage.options.owner.gid) }
+
+    /// The album of files and directories whose place is lost.
+    private mutating func recoveredAlbum() throws(FileError) -> Inode {
+        if let recovered { return try tree.inode(recovered) }
+        let albums = try tree.inode(WellKnownInode.albums)
+        let made = tree.makeInode(mode: directoryType | 0o755, in: albums, owner, now: now)
+        made.row.nlink = 2
+        try tree.addEntry(albums, try tree.freeName(albums, Array("Recovered".utf8)), made, now: now)
+        recovered = made.ino
+        return made
+    }
+
+    private func insert(_ row: InodeRow) throws(FileError) -> Inode {
+        try sql(tree.tables.store(row))
+        return try tree.inode(row.ino)
+    }
+
+    private func addDetails(_ record: IdentityRecord, _ inode: Inode) throws(FileError) {
+        for attribute in record.attributes {
+            try sql(tree.tables.storeExtendedAttribute(inode.ino, attribute.name, attribute.value))
+        }
+        if record.row.mode & fileTypeMask == linkType {
+            // In place of a lost target, one that leads nowhere: the name tells that there was a link.
+            let target = record.target.isEmpty ? Array("?".utf8) : record.target
+            inode.row.size = UInt64(target.count)
+            tree.touch(inode)
+            try sql(tree.tables.storeLinkTarget(inode.ino, target))
+        }
+    }
+
+    /// Restores the times of directories, which new entries have changed.
+    private func restoreDirectories() throws(FileError) {
+        for record in directories {
+            let inode = try tree.inode(record.row.ino)
+            (inode.row.accessed, inode.row.modified) = (record.row.accessed, record.row.modified)
+            inode.row.changed = record.row.changed
+            tree.touch(inode)
+        }
+    }
+
+    // MARK: Files
+
+    /// Adds a file, link or node; false if it has no place in the tree, or none of its bytes are left.
+    private mutating func add(_ recoveredInode: Salvage.RecoveredInode) throws(FileError) -> Bool {
+        let record = recoveredInode.record
+        var row = record.row
+        if record.names.isEmpty, record.photo == nil, !row.flags.contains(.copy) { return false }
+        let isRegular = row.mode & fileTypeMask == regularType
+        let bytes = salvage.contents.bytes(of: recoveredInode)
+        if isRegular, bytes.isGone { return false }
+        if isRegular {
+            if row.allocated > 0 || !bytes.pieces.isEmpty {
+                (row.size, row.allocated) = (bytes.size, bytes.allocated)
+            }
+            // No file can be larger: the cut loses no bytes.
+            if row.size > Geometry.fileBytesMax { row.size = bytes.pieces.last?.run.end ?? 0 }
+            row.flags.remove(.shared)
+            if users[row.content] == nil { try addRows(bytes, of: row.content) }
+            users[row.content, default: []].append(row.ino)
+        }
+        row.flags.subtract([.trashed, .copy])
+        if record.photo == nil { row.flags.remove(.photo) }
+        let inode = try insert(row)
+        try addDetails(record, inode)
+        if record.row.flags.contains(.copy) { copies.append(row.ino) }
+        if let photo = record.photo {
+            try addPhoto(photo, record, inode)
+        } else if record.row.flags.contains(.photo) {
+            try addUndated(record, inode)
+        } else {
+            for name in record.names { try add(name, of: inode) }
+        }
+        // A kill may have come between a file's fsync(2) and its classification; no record tells.
+        if isRegular, !inode.row.flags.contains(.photo), !record.row.flags.contains(.copy) {
+            try sql(tree.tables.addPendingClassification(row.ino))
+        }
+        inode.row.changed = record.row.changed
+        tree.touch(inode)
+        return true
+    }
+
+    /// Adds a name where it was, numbered if it is taken.
+    private mutating func add(_ name: RecordedName, of inode: Inode) throws(FileError) {
+        var parent = try directory(name.parent)
+        if parent.ino == WellKnownInode.root || parent.ino == WellKnownInode.moments {
+            parent = try recoveredAlbum()
+        }
+        let id = tree.counters.dentry
+        try tree.addEntry(
+            parent, try tree.freeName(parent, name.name), inode, isMember: name.isMember, now: now)
+        tree.linked(inode, now: now)
+        guard let since = name.since, try tree.isInTrash(parent) else { return }
+        try sql(tree.tables.store(TrashRow(ino: inode.ino, id: id, since: min(since, now.seconds))))
+    }
+
+    private mutating func addPhoto(
+        _ photo: PhotoRow, _ record: IdentityRecord, _ inode: Inode
+    ) throws(FileError) {
+        var photo = photo
+        var isInDay = false
+        for name in record.names {
+            // A day whose record is lost is made from the photo's own day.
+            if !isInDay, record.trashed == nil, isLost(name.parent), !name.isMember,
+                record.names.allSatisfy({ isLost($0.parent) || !isOfDay($0) })
+            {
+                try tree.addMoment(inode, day: photo.day, name: name.name, now: now)
+                isInDay = true
+                continue
+            }
+            let parent = try directory(name.parent)
+            if parent.isDay {
+                if isInDay { continue }
+                isInDay = true
+                // The day was renamed since.
+                if photo.day != parent.row.day { photo.pin(to: parent.row.day) }
+            }
+            try add(name, of: inode)
+        }
+        if photos[inode.row.content] == nil { photos[inode.row.content] = inode.ino }
+        inode.row.flags.insert(.photo)
+        try sql(tree.tables.store(photo))
+        if let trashed = record.trashed, try isInTrash(inode) {
+            inode.row.flags.insert(.trashed)
+            var row = trashed
+            row.since = min(row.since, now.seconds)
+            try sql(tree.tables.store(row))
+            kept += record.keptNames.map { (inode.ino, $0) }
+        } else if !isInDay {
+            let name = record.trashed?.name ?? record.names.first?.name ?? Array("\(inode.ino)".utf8)
+            try tree.addMoment(inode, day: photo.day, name: name, now: now)
+        }
+    }
+
+    /// A photo whose row and record are lost is classified by its own date when the library is opened.
+    private mutating func addUndated(_ record: IdentityRecord, _ inode: Inode) throws(FileError) {
+        for name in record.names where try !directory(name.parent).isDay { try add(name, of: inode) }
+        if inode.row.nlink == 0 {
+            let name = record.names.first?.name ?? Array("\(inode.ino)".utf8)
+            try add(RecordedName(parent: WellKnownInode.root, name: name, isMember: false), of: inode)
+        }
+        for name in try tree.names(of: inode) { try sql(tree.tables.addPendingClassification(name.parent)) }
+    }
+
+    /// Whether a file has names, all of them in the trash.
+    private func isInTrash(_ inode: Inode) throws(FileError) -> Bool {
+        for name in try tree.names(of: inode) {
+            guard try tree.isInTrash(tree.inode(name.parent)) else { return false }
+        }
+        return inode.row.nlink > 0
+    }
+
+    /// Whether nothing is known of a directory.
+    private func isLost(_ ino: UInt64) -> Bool {
+        ino >= WellKnownInode.firstOfUsers && (places[ino] == nil || standIns.contains(ino))
+    }
+
+    private func isOfDay(_ name: RecordedName) -> Bool {
+        (try? tree.inode(places[name.parent] ?? name.parent).isDay) ?? false
+    }
+
+    // MARK: Bytes
+
+    /// Writes the rows of a content. Lost bytes keep their former sectors, or get none: reading them is an error, and
+    /// never returns zeros or later data.
+    private mutating func addRows(_ bytes: FoundBytes, of content: UInt64) throws(FileError) {
+        for piece in bytes.pieces {
+            if !piece.isLost {
+                try addRow(piece.run, of: content)
+            } else if piece.run.sector < Geometry.lostSector, try stored(salvage.space.claim(piece.run)) {
+                try addRow(piece.run, of: content)
+            } else {
+                for run in ExtentRun.lost(piece.run.offset..<piece.run.end) {
+                    try sql(tree.tables.insert(run, of: content))
+                }
+            }
+        }
+    }
+
+    private mutating func addRow(_ run: ExtentRun, of content: UInt64) throws(FileError) {
+        try sql(tree.tables.insert(run, of: content))
+        used.append(run.sector..<run.sector + UInt64(run.sectorCount))
+    }
+
+    // MARK: Relations
+
+    /// Assigns copies to the photo with their content; without one they are classified as new files are.
+    private mutating func settleCopies() throws(FileError) {
+        for ino in copies {
+            let inode = try tree.inode(ino)
+            // A file in a day is no copy.
+            if let photo = photos[inode.row.content], try tree.moments(of: inode).isEmpty {
+                try sql(tree.tables.storeCopy(ino, of: photo))
+                inode.row.flags.insert(.copy)
+            } else {
+                for name in try tree.names(of: inode) {
+                    try sql(tree.tables.addPendingClassification(name.parent))
+                }
+            }
+            tree.touch(inode)
+        }
+    }
+
+    /// Keeps the former names of photos in the trash. Copies without any name go to `albums/Recovered`.
+    private mutating func settleTrash() throws(FileError) {
+        var owners: Set<UInt64> = []
+        for (photo, name) in kept {
+            var row = name
+            guard !isLost(row.parent), let inode = try tree.existing(row.ino),
+                row.ino == photo || inode.row.flags.contains(.copy)
+            else { continue }
+            row.parent = try directory(row.parent).ino
+            row.id = tree.counters.dentry
+            tree.counters.dentry += 1
+            try sql(tree.tables.addTrashName(row, of: photo))
+            owners.insert(row.ino)
+        }
+        for ino in copies where !owners.contains(ino) {
+            let inode = try tree.inode(ino)
+            if inode.row.nlink > 0 { continue }
+            let parent = try recoveredAlbum()
+            try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
+            tree.linked(inode, now: now)
+            try sql(tree.tables.addPendingClassification(parent.ino))
+        }
+    }
+
+    /// Puts nameless pictures into `albums/Recovered`, to be classified when the library is opened.
+    private mutating func addNameless() throws(FileError) {
+        let found = salvage.nameless.filter { users[$0.content] == nil }
+        guard !found.isEmpty else { return }
+        let parent = try recoveredAlbum()
+        for (content, type) in found {
+            let bytes = salvage.contents.newestBytes(of: content)
+            try addRows(bytes, of: content)
+            let inode = tree.makeInode(
+                mode: regularType | 0o644, in: parent, owner, now: now, content: content)
+            (inode.row.size, inode.row.allocated, inode.row.version) = (bytes.size, bytes.allocated, 1)
+            let name = Array("\(content).\(fileExtension(of: type))".utf8)
+            try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
+            tree.linked(inode, now: now)
+            users[content] = [inode.ino]
+        }
+        try sql(tree.tables.addPendingClassification(parent.ino))
+    }
+
+    private func settleShares() throws(FileError) {
+        for (content, inodes) in users where inodes.count > 1 {
+            try sql(tree.tables.store(users: Int64(inodes.count), of: content))
+            for ino in inodes {
+                let inode = try tree.inode(ino)
+                inode.row.flags.insert(.shared)
+                tree.touch(inode)
+            }
+        }
+    }
+
+    /// Records that match the tree stay where they are; the first commits write the others anew.
+    private mutating func keepRecords() throws(FileError) {
+        try sql(tree.storeChanges())
+        let newest = salvage.selector.newest
+        try sql(tree.tables.storeRecorder(epoch: newest.epoch, generation: newest.generation))
+        let blocks = salvage.selector.records.values.filter { $0.id >= RetiredIDs.records }
+        for found in placed + blocks {
+            guard let told = salvage.read(found), let known = try? tree.recorded(found.id), told == known
+            else {
+                continue
+            }
+            try sql(tree.tables.storeIdentity(found.id, found.run))
+            try sql(tree.tables.unmarkUnrecorded(found.id))
+            used.append(found.run.sector..<found.run.sector + UInt64(found.run.sectorCount))
+        }
+    }
+}
+
+/// The usual extension of such a file's name.
+private func fileExtension(of type: MediaType) -> String {
+    switch type {
+    case .jpeg: "jpg"
+    case .tiff: "tif"
+    case .threeGP: "3gp"
+    case .matroska: "mkv"
+    case .mpegTS: "mts"
+    case .mpegPS: "mpg"
+    case .asf: "wmv"
+    default: "\(type)"
+    }
+}

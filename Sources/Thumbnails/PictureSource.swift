@@ -1,0 +1,85 @@
+package import FileRequests
+package import PhotoImaging
+
+/// A photo whose pictures are requested: its bytes, and the place where its pictures are kept. Lives as long as the
+/// request.
+package protocol PictureSource: Sendable {
+    /// The photo's number, which no other photo of the mount has.
+    var ino: UInt64 { get }
+
+    /// The photo as it is now. Throws `.noEntry` if it is none, or none any more.
+    func photo() throws(FileError) -> PicturedPhoto
+
+    /// Calls `body` with the photo's bytes.
+    func read<R>(_ body: (any PhotoBytes) throws(FileError) -> R) throws(FileError) -> R
+
+    /// The bytes of a kept picture. Throws `.damaged` if they cannot be read, or if the picture was replaced.
+    func bytes(of picture: KeptPicture) throws(FileError) -> [UInt8]
+
+    /// Keeps a picture of `photo`, if the budget and the room allow it; returns nil if not. Throws `.busy` if the photo
+    /// has changed.
+    func keep(
+        _ bytes: [UInt8], _ size: PictureSize, _ format: PictureFormat, of photo: PicturedPhoto
+    ) throws(FileError) -> KeptPicture?
+
+    /// Records that no picture can be made of `photo`; false if the vault takes no writes. Throws `.busy` if the photo
+    /// has changed.
+    func noteUndecodable(_ photo: PicturedPhoto) throws(FileError) -> Bool
+}
+
+/// The bytes of a photo while a picture is made of them.
+package protocol PhotoBytes: ByteSource {
+    /// Whether a read failed: the result is then unreliable.
+    var hasFailed: Bool { get }
+}
+
+/// A picture that the vault keeps.
+package struct KeptPicture: Sendable, Equatable {
+    package var size: PictureSize
+    package var format: PictureFormat
+    package var byteCount: Int
+    /// The number under which it is kept.
+    package var content: UInt64
+
+    package init(_ size: PictureSize, _ format: PictureFormat, byteCount: Int, content: UInt64) {
+        (self.size, self.format, self.byteCount, self.content) = (size, format, byteCount, content)
+    }
+}
+
+/// The properties of a photo that its pictures depend on.
+package struct PicturedPhoto: Sendable {
+    package var ino: UInt64
+    /// Grows with each change of the photo's bytes.
+    package var version: UInt64
+    package var type: MediaType
+    /// Size of the photo.
+    package var byteCount: UInt64
+    /// As EXIF numbers it, 1–8.
+    package var orientation: Int64
+    /// Kept pictures of this version.
+    package var kept: [KeptPicture]
+    /// Whether a worker has failed to decode it.
+    package var isUndecodable: Bool
+
+    package init(
+        ino: UInt64, version: UInt64, type: MediaType, byteCount: UInt64, orientation: Int64,
+        kept: [KeptPicture], isUndecodable: Bool
+    ) {
+        (self.ino, self.version, self.type) = (ino, version, type)
+        (self.byteCount, self.orientation) = (byteCount, orientation)
+        (self.kept, self.isUndecodable) = (kept, isUndecodable)
+    }
+
+    package func picture(_ size: PictureSize, _ format: PictureFormat) -> KeptPicture? {
+        kept.first { $0.size == size && $0.format == format }
+    }
+
+    /// The smallest kept JPEG that has all the pixels of a picture of that size.
+    package func picture(serving size: PictureSize) -> KeptPicture? {
+        kept.filter { $0.format == .jpeg && $0.size.serves(size) }
+            .min { $0.size.width * $0.size.height < $1.size.width * $1.size.height }
+    }
+
+    /// Whether its picture may be transparent, which a JPEG made of it is not.
+    var mayBeTransparent: Bool { type != .jpeg && !type.isRaw && !type.isVideo }
+}
