@@ -137,8 +137,16 @@ public final class LinuxCalls: FileSystemCalls {
     }
 
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {
-        posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_DONTNEED))
+        // The kernel passes over a page that something else holds at this moment, reclaim on another core for example.
+        for _ in 0..<Self.forgetsMax {
+            posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_DONTNEED))
+            if obscura_cached_pages(descriptor, offset, length) <= 0 { return }
+            usleep(2000)
+        }
     }
+
+    /// Attempts at dropping bytes from the page cache: a tenth of a second in all.
+    private static let forgetsMax = 50
 
     public func readNothingAhead(_ descriptor: Int32) {
         posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_RANDOM))
