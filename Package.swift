@@ -75,12 +75,12 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "FuseBridge", "PhotoLibrary", "Recovery", "FileTree", "FileRequests", "PhotoImaging",
-                "VaultStore",
-                "VaultCrypto", "LinuxIO", "CShims",
+                "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree", "FileRequests",
+                "PhotoImaging",
+                "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "KernelNames", "PhotoLibrary", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoLibrary",
             uses: [
@@ -126,6 +126,9 @@ let package = Package(
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging", "TestFixtures"]),
         tests("KernelNamesTests", uses: ["KernelNames"]),
+        tests(
+            "PhotoRulesTests",
+            uses: ["PhotoRules", "PhotoImaging", "CatalogueRows", "FileRequests", "LinuxIO"]),
         tests(
             "VaultCatalogueTests",
             uses: [

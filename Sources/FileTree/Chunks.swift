@@ -39,7 +39,7 @@ extension ExtentRun {
     }
 
     /// Whether `next` is sealed directly after this run, so that the two can be joined.
-    func isFollowed(by next: ExtentRun) -> Bool {
+    private func isFollowed(by next: ExtentRun) -> Bool {
         end == next.offset && length % Chunk.bytes == 0 && offset % Chunk.bytes == 0
             && next.sector == sector + length / Chunk.bytes * Chunk.sectors && next.generation == generation
             && next.epoch == epoch

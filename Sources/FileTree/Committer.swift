@@ -29,9 +29,9 @@ package protocol CommitSource: AnyObject, Sendable {
 /// Publishes changes as roots: soft 50 ms after a change, durable after 5 s or on fsync(2). One thread; waiters share
 /// its commits.
 package final class Committer: @unchecked Sendable {
-    static let softDelayMilliseconds: Int64 = 50
-    static let durableDelayMilliseconds: Int64 = 5000
-    static let unsavedMilliseconds: Int64 = 1000
+    private static let softDelayMilliseconds: Int64 = 50
+    private static let durableDelayMilliseconds: Int64 = 5000
+    private static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
     /// Idle time after the last change before a vault returns free room to its host, which takes durable commits.

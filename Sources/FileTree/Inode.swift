@@ -40,28 +40,9 @@ public final class Inode: @unchecked Sendable {
     package var isDay: Bool { row.day != 0 }
     /// A day that readdir omits: created by classification, and empty now.
     package var isUnlistedDay: Bool { row.isUnlistedDay }
-    package var area: Area {
-        if isDay { return .day }
-        switch row.ino {
-        case WellKnownInode.root: return .root
-        case WellKnownInode.moments: return .moments
-        default: return .album
-        }
-    }
+    package var area: Area { row.area }
 }
 
 extension InodeRow {
     package var isUnlistedDay: Bool { day != 0 && size == 0 && !flags.contains(.madeByHand) }
-}
-
-/// The rules that hold in a directory.
-package enum Area {
-    /// The root: only trash directories (`.Trash-UID`) can be made.
-    case root
-    /// `moments` itself: days only.
-    case moments
-    /// A day: photos and plain files.
-    case day
-    /// `albums` and everything below it; also the trash, which differs little: `Tree.isInTrash` tells them apart.
-    case album
 }

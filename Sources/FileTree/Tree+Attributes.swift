@@ -53,5 +53,5 @@ extension Tree {
 }
 
 extension FileState {
-    func notePrivileges(_ hasThem: Bool) { view.withLock { mayHavePrivileges = hasThem } }
+    private func notePrivileges(_ hasThem: Bool) { view.withLock { mayHavePrivileges = hasThem } }
 }

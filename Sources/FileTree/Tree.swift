@@ -5,8 +5,8 @@ package import LinuxIO
 package import VaultCatalogue
 import VaultFormat
 
-/// The inodes and names: above the tables, below the rules for photos. Only under the catalogue's lock; all changes belong to its
-/// transaction.
+/// The inodes and names: above the tables, below the rules for photos. Only under the catalogue's lock; all changes
+/// belong to its transaction.
 open class Tree {
     package let tables: Tables
     package let options: TreeOptions

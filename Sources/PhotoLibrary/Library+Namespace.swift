@@ -128,7 +128,9 @@ extension Library {
             // is notified.
             let inode = try resolve(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
-            guard !inode.isDirectory, directory.area == .album else { throw .notPermitted }
+            guard !inode.isDirectory, mayMake(.hardLink, named: newName.bytes, in: directory.area) else {
+                throw .notPermitted
+            }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }
             guard inode.row.nlink < linkCountMax else { throw .tooManyLinks }
             guard try !tree.has(directory, newName.bytes) else { throw .exists }
@@ -245,14 +247,13 @@ extension PhotoTree {
         let directory = try self.directory(parent)
         let type = mode & fileTypeMask
         if try has(directory, name) { throw .exists }
-        switch directory.area {
-        case .root: guard type == directoryType, isTrashName(name) else { throw .notPermitted }
-        case .moments:
-            guard type == directoryType, dayNumber(named: name) != nil else { throw .notPermitted }
-        case .day:
-            guard type == regularType else { throw .notPermitted }
-        case .album: break
-        }
+        let kind: NewFile =
+            switch type {
+            case directoryType: .directory
+            case regularType: .regularFile
+            default: .special
+            }
+        guard mayMake(kind, named: name, in: directory.area) else { throw .notPermitted }
         // The directory was removed while a process was using it.
         guard directory.row.nlink > 0 else { throw .noEntry }
         let now = Timestamp.now()
@@ -264,7 +265,7 @@ extension PhotoTree {
     }
 
     /// mkdir of a day that exists but is not listed: lists it from now on.
-    func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
+    private func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
         let moments = try inode(WellKnownInode.moments)
         guard let found = try find(moments, name), found.inode.isUnlistedDay else { return nil }
         let now = Timestamp.now()

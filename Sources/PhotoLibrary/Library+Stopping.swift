@@ -58,7 +58,7 @@ extension Library {
 
     /// As `settle`, but first resumes writing if it has stopped and the cause may have passed. If this fails, it stays
     /// stopped.
-    func settleAfterStop() throws(FileError) {
+    private func settleAfterStop() throws(FileError) {
         guard let reason = space.writeStop else { return try settle() }
         guard hasUnwritten, space.resumeWriting() else { return try settle() }
         committer.noteResumed()

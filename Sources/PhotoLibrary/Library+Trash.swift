@@ -4,6 +4,7 @@ import FileTree
 import Glibc
 import KernelNames
 import LinuxIO
+import PhotoRules
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -193,7 +194,7 @@ extension Library {
 
 extension PhotoTree {
     /// The name in the trash that a row is about; nil if it is gone.
-    func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
+    private func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
         guard let name = try sql(tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
             try isInTrash(inode(name.parent))
         else { return nil }
@@ -290,30 +291,5 @@ struct SessionClock: Sendable {
     var wall: Int64 { clocks.wall() }
     /// The wall clock's expected time, if it was not set.
     var expected: Int64 { start + clocks.boot() - bootStart }
-    var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
-}
-
-/// A `.trashinfo` file of the freedesktop trash specification.
-///
-/// - Parameters:
-///   - path: from the root of the mount.
-///   - deleted: seconds since 1970; shown as local time.
-func trashInfoText(path: [UInt8], deleted: Int64) -> [UInt8] {
-    let time = civilTime(deleted)
-    return Array("[Trash Info]\nPath=".utf8) + percentEncoded(path)
-        + Array("\nDeletionDate=\(time)\n".utf8)
-}
-
-/// `YYYY-MM-DDThh:mm:ss` in the mount's time zone.
-private func civilTime(_ seconds: Int64) -> String {
-    var seconds = time_t(seconds)
-    var parts = tm()
-    localtime_r(&seconds, &parts)
-    func digits(_ number: Int32, _ count: Int) -> String {
-        let text = String(number)
-        return String(repeating: "0", count: max(0, count - text.count)) + text
-    }
-    let day = [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
-    let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
-    return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
+    private var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
 }

@@ -1,3 +1,4 @@
+import CatalogueRows
 public import FileRequests
 import FileTree
 import Glibc

@@ -14,24 +14,30 @@ extension PhotoTree {
     func apply(_ classification: Classification, to inode: Inode, _ space: Space, now: Timestamp)
         throws(FileError)
     {
-        guard inode.isRegular, inode.row.nlink > 0, !inode.isCopy else { return }
-        switch classification {
-        case .unknown: return
-        case .plain:
-            if inode.isPhoto { try demote(inode, space, now: now) }
-        case .media(let probe):
-            let place = try classifiableName(of: inode)
-            if inode.isPhoto {
-                if let place,
-                    try becomeCopy(
-                        inode, probe, named: place.row.name, in: place.directory, space, now: now)
-                {
-                    return
-                }
-                try redate(inode, probe, now: now)
-            } else if let place {
-                try promote(inode, probe, place.row, in: place.directory, space, now: now)
+        guard inode.isRegular else { return }
+        var probe: MediaProbe?
+        var place: (directory: Inode, row: DentryRow)?
+        if case .media(let seen) = classification {
+            probe = seen
+            place = try classifiableName(of: inode)
+        }
+        let facts = FilingFacts(
+            isPhoto: inode.isPhoto, isCopy: inode.isCopy, isNamed: inode.row.nlink > 0,
+            hasPhotoName: place != nil)
+        switch filing(of: facts, as: classification) {
+        case .nothing: return
+        case .demote: try demote(inode, space, now: now)
+        case .promote:
+            guard let probe, let place else { return }
+            try promote(inode, probe, place.row, in: place.directory, space, now: now)
+        case .redate:
+            guard let probe else { return }
+            if let place,
+                try becomeCopy(inode, probe, named: place.row.name, in: place.directory, space, now: now)
+            {
+                return
             }
+            try redate(inode, probe, now: now)
         }
     }
 
@@ -103,24 +109,10 @@ extension PhotoTree {
         try deletePhoto(inode, space)
     }
 
-    /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`: its
-    /// backups, of this save or an earlier one, and ordinary hard links. Nil if all names stay, because the saved name
-    /// is such a hard link itself: the new file is then a photo of its own.
+    /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`; see
+    /// `namesKept`.
     func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
-        let names = try names(of: old)
-        let former = try backupMoments(of: old)
-        let backups =
-            names.filter { $0.parent == place.ino && backupOriginal($0.name) == name && !former.contains($0) }
-            + former
-        let saved = names.first { $0.parent == place.ino && $0.name == name } ?? backups.first
-        var links: [DentryRow] = []
-        for row in names where !row.isMember && row.id != saved?.id && !isWorkingName(row.name) {
-            guard !backups.contains(row), try !inode(row.parent).isDay else { continue }
-            links.append(row)
-        }
-        if !links.isEmpty, !place.isDay, let saved, !saved.isMember { return nil }
-        // A single one is not a link to another name: it is where the photo was added.
-        return Set((links.count > 1 ? backups + links : backups).map(\.id))
+        namesKept(by: try placedNames(of: old), whenSavedAs: name, in: place.ino, isDay: place.isDay)
     }
 
     /// Retargets a photo's moment and memberships to `new`, saved as `name` in `place`, which is the photo from now on.
@@ -221,15 +213,13 @@ extension PhotoTree {
         noteLost(row, in: directory)
     }
 
-    /// Whether a file was made in this session and has no names except this one and its own moment: a file that a
-    /// program writes in order to replace another.
+    /// Whether a program wrote a file in order to replace another; see `PhotoRules.isNewFile`.
     func isNewFile(_ inode: Inode, named id: UInt64, in directory: Inode) throws(FileError) -> Bool {
         guard inode.ino >= firstOfSession, inode.row.nlink <= 2 else { return false }
-        for row in try names(of: inode) where row.parent != directory.ino || row.id != id {
-            if directory.isDay { return false }
-            guard try self.inode(row.parent).isDay else { return false }
-        }
-        if inode.isPhoto && !directory.isDay { return try !photo(inode).isPinned }
-        return true
+        var isPinned = false
+        if inode.isPhoto, !directory.isDay { isPinned = try photo(inode).isPinned }
+        return PhotoRules.isNewFile(
+            try placedNames(of: inode), own: id, isInDay: directory.isDay, isOfSession: true,
+            isPinned: isPinned)
     }
 }

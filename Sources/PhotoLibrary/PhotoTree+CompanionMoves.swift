@@ -25,9 +25,6 @@ struct CompanionMove {
 /// `mv day/* other/` moves every one of them itself. So companions do not follow at once, but when a directory is
 /// listed, or when a thread other than the mover looks one of them up.
 extension PhotoTree {
-    /// Seconds by which the two parts of a Live Photo may differ.
-    private static let pairSecondsMax: Int64 = 3
-
     /// Notes the companions of a photo that is about to leave, or has just left, its day. `captured` is its time there.
     func noteCompanions(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
@@ -40,14 +37,9 @@ extension PhotoTree {
                 in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: siblingNamesMax))
         for row in rows where row.ino != photo.ino {
             let other = try inode(row.ino)
-            if other.isPhoto {
-                guard stemOf(row.name) == stemOf(name) else { continue }
-                let partner = try self.photo(other)
-                guard partner.media != media, abs(partner.captured - captured) <= Self.pairSecondsMax else {
-                    continue
-                }
-            } else {
-                guard sidecarNames(name).contains(row.name) else { continue }
+            let otherPhoto = other.isPhoto ? try self.photo(other) : nil
+            guard isCompanion(row.name, otherPhoto, of: name, media: media, captured: captured) else {
+                continue
             }
             companionMoves[row.ino] = CompanionMove(
                 directory: directory.ino, name: row.name, day: day, mover: actor)

@@ -53,8 +53,7 @@ extension PhotoTree {
         guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canHaveCopies(photo) else {
             return false
         }
-        let row = try self.photo(photo)
-        return own.day == row.day || own.isUndated || row.isPinned
+        return try mayBeCopy(own, of: self.photo(photo))
     }
 
     /// Makes a file a copy of a photo, with the same content.
@@ -157,7 +156,7 @@ extension PhotoTree {
     }
 
     /// Releases an inode's content. Frees its extents, unless other inodes have the content.
-    func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
+    private func releaseContent(of inode: Inode, _ space: Space) throws(FileError) {
         let content = inode.row.content
         if try leaveContent(of: inode) { return }
         try freeContent(content, space)

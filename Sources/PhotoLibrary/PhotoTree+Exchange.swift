@@ -2,6 +2,7 @@ import CatalogueRows
 import FileRequests
 import FileTree
 import LinuxIO
+import PhotoRules
 import VaultCatalogue
 
 extension PhotoTree {
@@ -11,11 +12,10 @@ extension PhotoTree {
         guard let target = request.target else { throw .noEntry }
         let (from, to, now) = (request.from, request.to, request.now)
         let (first, second) = (request.source, target.inode)
-        guard (from.area == .album && to.area == .album) || (from.area == .day && from.ino == to.ino) else {
-            throw .notPermitted
-        }
-        // A photo leaves the trash only by the rules of restoring.
-        guard request.isFromTrash == request.isIntoTrash else { throw .notPermitted }
+        let isAllowed = mayExchange(
+            from.area, to.area, isSameDirectory: from.ino == to.ino, isFromTrash: request.isFromTrash,
+            isIntoTrash: request.isIntoTrash)
+        guard isAllowed else { throw .notPermitted }
         if first.isDirectory, try isInside(to, first) { throw .invalid }
         if second.isDirectory, try isInside(from, second) { throw .invalid }
         let isMember = try find(to, request.newName)?.isMember ?? false

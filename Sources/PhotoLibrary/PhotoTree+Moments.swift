@@ -10,17 +10,19 @@ import VaultStore
 
 /// Days, and photos' places in them.
 extension PhotoTree {
-    /// The name of a photo in moments. A photo whose album links stayed with its old bytes when it was saved anew has a
-    /// backup name next to its own; if that is its only name in moments, it counts.
-    func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
-        let all = try moments(of: inode)
-        return all.first { backupOriginal($0.row.name) == nil } ?? all.first
+    /// All names of a file, each with the kind of its directory.
+    func placedNames(of inode: Inode) throws(FileError) -> [PlacedName] {
+        var placed: [PlacedName] = []
+        for row in try names(of: inode) {
+            placed.append(PlacedName(row, isInDay: try self.inode(row.parent).isDay))
+        }
+        return placed
     }
 
-    /// A photo's names in days besides its own: backup names that still belong to it.
-    func backupMoments(of inode: Inode) throws(FileError) -> [DentryRow] {
-        let own = try moment(of: inode)?.row.id
-        return try moments(of: inode).map(\.row).filter { $0.id != own }
+    /// The name of a photo in moments; see `ownMoment`.
+    func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+        guard let own = ownMoment(try placedNames(of: inode)) else { return nil }
+        return (try self.inode(own.parent), own)
     }
 
     /// Removes a photo from moments.

@@ -65,16 +65,23 @@ extension PhotoTree {
     }
 
     func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        if try renameInTrash(request, space) { return }
-        switch (request.from.area, request.to.area) {
-        case (.moments, .moments): try renameDay(request)
-        case (.moments, .album): try copyDayToAlbum(request)
-        case (.album, .album) where request.source.isDirectory: try renameDirectory(request)
-        case (.album, .album): try renameInAlbums(request, space)
-        case (.album, .day): try moveIntoDay(request, space)
-        case (.day, .day): try renameInDays(request, space)
-        case (.day, .album): try addToAlbum(request, space)
-        default: throw .notPermitted
+        let facts = RenameFacts(
+            from: request.from.area, to: request.to.area,
+            touchesTrash: request.isFromTrash || request.isIntoTrash, isDirectory: request.source.isDirectory)
+        switch effect(of: facts) {
+        case .moveDirectory: try renameDirectory(request)
+        case .moveInAlbums: try renameInAlbums(request, space)
+        case .moveIntoDay: try moveIntoDay(request, space)
+        case .moveInDays: try renameInDays(request, space)
+        case .addToAlbum: try addToAlbum(request, space)
+        case .renameDay: try renameDay(request)
+        case .copyDay: try copyDayToAlbum(request)
+        case .moveTrashed: try renameTrashed(request, space)
+        case .takeOut: try trashFromDay(request)
+        case .takeOutDay: try trashDay(request)
+        case .restoreIntoDay: try restoreIntoDay(request, space)
+        case .restoreDay: try restoreDay(request, space)
+        case nil: throw .notPermitted
         }
     }
 
@@ -333,21 +340,16 @@ extension PhotoTree {
         return true
     }
 
-    /// The source's row as a photo, if the rename saves it over one: it is new and in the same directory, or has a
-    /// working name, and gets a name that photos may have.
+    /// The source's row as a photo, if the rename saves it over one; see `isSave`.
     private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         let source = request.source
-        guard source.isRegular, !request.isFromTrash, try isClassifiable(request.newName, in: request.to)
-        else {
-            return nil
-        }
-        // rsync links a file that it has to a working name, and renames that over another.
-        let isWorking = try !isClassifiable(request.name, in: request.from)
-        if !source.isPhoto || !isWorking {
-            guard try isNewFile(source, named: request.sourceID, in: request.from) else { return nil }
-            // Programs write next to the file that they replace: a photo from elsewhere is a different one.
-            guard isWorking || request.from.ino == request.to.ino else { return nil }
-        }
+        guard source.isRegular, !request.isFromTrash else { return nil }
+        let facts = SaveFacts(
+            isPhoto: source.isPhoto, hadWorkingName: try !isClassifiable(request.name, in: request.from),
+            getsPhotoName: try isClassifiable(request.newName, in: request.to),
+            isNew: try isNewFile(source, named: request.sourceID, in: request.from),
+            isBeside: request.from.ino == request.to.ino)
+        guard isSave(facts) else { return nil }
         if case .media(let probe) = request.classification {
             return PhotoRow(source.row, probe, named: request.newName, now: request.now)
         }

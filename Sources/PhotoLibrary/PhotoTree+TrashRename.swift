@@ -9,25 +9,11 @@ import VaultStore
 
 /// Effects of rename(2) if the source or the target is in the trash.
 extension PhotoTree {
-    /// Returns false if neither is in the trash.
-    func renameInTrash(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
-        guard request.isFromTrash || request.isIntoTrash else { return false }
-        switch (request.from.area, request.to.area) {
-        case (.album, .album): try renameTrashed(request, space)
-        case (.day, .album): try trashFromDay(request)
-        case (.moments, .album): try trashDay(request)
-        case (.album, .day): try restoreIntoDay(request, space)
-        case (.album, .moments): try restoreDay(request, space)
-        default: throw .notPermitted
-        }
-        return true
-    }
-
     // MARK: Into the trash
 
     /// Between albums and the trash, or within it, names are moved as everywhere. A photo that was taken out of moments
     /// is restored when it comes into an album. `Library.classifyBelow` handles files below a directory afterwards.
-    private func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
         var request = request
         // As for a move from moments: at its original place the photo gets a name of its own again.
         if request.source.isTrashed && !request.isIntoTrash { request.isMember = true }
@@ -58,7 +44,7 @@ extension PhotoTree {
     }
 
     /// Takes a photo out of its day and of all albums; moves any other file.
-    private func trashFromDay(_ request: RenameRequest) throws(FileError) {
+    func trashFromDay(_ request: RenameRequest) throws(FileError) {
         let (source, now) = (request.source, request.now)
         if let target = request.target {
             guard !target.inode.isDirectory else { throw .isDirectory }
@@ -77,7 +63,7 @@ extension PhotoTree {
     }
 
     /// A whole day: moves the directory that the kernel knows, with its photos.
-    private func trashDay(_ request: RenameRequest) throws(FileError) {
+    func trashDay(_ request: RenameRequest) throws(FileError) {
         let (day, now) = (request.source, request.now)
         try replaceDirectory(request)
         let rows = try entries(of: day)
@@ -101,7 +87,7 @@ extension PhotoTree {
     // MARK: Out of the trash
 
     /// From the trash into a day, which becomes the file's own.
-    private func restoreIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func restoreIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         try sql(tables.deleteTrash(source.ino, request.sourceID))
         guard source.isTrashed else {
@@ -115,7 +101,7 @@ extension PhotoTree {
     }
 
     /// Makes a directory of the trash a day of moments, if it contains only regular files.
-    private func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
         let rows = try entries(of: source)

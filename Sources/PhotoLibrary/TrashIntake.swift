@@ -1,8 +1,10 @@
+import CatalogueRows
 public import FileRequests
 import FileTree
 import Glibc
 import LinuxIO
 public import PhotoImaging
+public import PhotoRules
 
 /// Copies files and directories that a program put into a trash outside the vault into the trash of a space.
 ///

@@ -66,8 +66,8 @@ package enum Composition: Hashable, Sendable {
     /// `sheet.jpg`: a grid of the newest photos with their names.
     case sheet
 
-    static let stackName = Array("stack.jpg".utf8)
-    static let sheetName = Array("sheet.jpg".utf8)
+    private static let stackName = Array("stack.jpg".utf8)
+    private static let sheetName = Array("sheet.jpg".utf8)
     /// The box that the pile fits in: standard pictures with their borders, turned a little.
     static let stackSize = PictureSize(fitting: 360)
 

@@ -5,6 +5,7 @@ import LinuxIO
 import TestSupport
 import Testing
 
+@testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary

@@ -2,6 +2,7 @@ import PhotoLibrary
 import Testing
 
 @testable import LinuxIO
+@testable import PhotoRules
 @testable import obscura
 
 /// What a trash outside the vault says of where its files were.

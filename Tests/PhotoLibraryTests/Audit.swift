@@ -2,13 +2,13 @@ import LinuxIO
 import Testing
 import VaultFormat
 
+@testable import CatalogueRows
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoRules
 @testable import Recovery
 @testable import VaultCatalogue
 @testable import VaultStore
-@testable import CatalogueRows
-@testable import PhotoRules
 
 /// What must hold of a space whenever nobody has it open, after a close as after a crash.
 ///

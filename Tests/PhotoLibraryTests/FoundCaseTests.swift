@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary

@@ -1,5 +1,7 @@
+import CatalogueRows
 import FileRequests
 import FileTree
+import PhotoRules
 import Thumbnails
 
 /// Thumbnails outside the vault, whose names are digests of their files' paths.

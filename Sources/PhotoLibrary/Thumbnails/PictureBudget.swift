@@ -17,11 +17,11 @@ import VaultStore
 /// such pictures the total always holds.
 enum PictureBudget {
     /// Bytes that pictures may take without a photo to pay for them: a handful of pictures.
-    static let allowanceBytes: UInt64 = 64 << 10
+    private static let allowanceBytes: UInt64 = 64 << 10
     /// Bytes of a picture's rows, on both copies of their pages.
     static let rowBytes: UInt64 = 256
     /// Bytes that a standard picture is expected to take before it is made.
-    static let expectedBytes: UInt64 = 12 << 10
+    private static let expectedBytes: UInt64 = 12 << 10
 
     /// The share, in bytes, of a photo of that size, or of all photos.
     static func share(of photoBytes: UInt64) -> UInt64 {

@@ -1,3 +1,4 @@
+import CatalogueRows
 import FileTree
 package import VaultCatalogue
 import VaultFormat
@@ -125,7 +126,7 @@ extension Finding {
 
 extension ExtentDamage {
     /// Whether an identity record is lost.
-    var isLostRecord: Bool {
+    private var isLostRecord: Bool {
         if case .descriptor = fault { return false }
         return isRecord
     }

@@ -2,6 +2,7 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoLibrary
+import PhotoRules
 
 /// A trash of the user outside the vault (freedesktop trash specification 1.0). All access must be with the user's
 /// rights.

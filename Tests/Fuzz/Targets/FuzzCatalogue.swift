@@ -3,6 +3,7 @@ import LinuxIO
 import TestSupport
 import VaultFormat
 
+@testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary

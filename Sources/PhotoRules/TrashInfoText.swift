@@ -1,3 +1,6 @@
+import FileRequests
+import Glibc
+
 /// The bytes of a `.trashinfo` file (freedesktop trash specification 1.0).
 public struct TrashInfoText: Sendable, Equatable {
     private var lines: [[UInt8]]
@@ -70,4 +73,29 @@ func percentEncoded(_ path: [UInt8]) -> [UInt8] {
         }
     }
     return encoded
+}
+
+/// A `.trashinfo` file of the freedesktop trash specification.
+///
+/// - Parameters:
+///   - path: from the root of the mount.
+///   - deleted: seconds since 1970; shown as local time.
+package func trashInfoText(path: [UInt8], deleted: Int64) -> [UInt8] {
+    let time = civilTime(deleted)
+    return Array("[Trash Info]\nPath=".utf8) + percentEncoded(path)
+        + Array("\nDeletionDate=\(time)\n".utf8)
+}
+
+/// `YYYY-MM-DDThh:mm:ss` in the mount's time zone.
+private func civilTime(_ seconds: Int64) -> String {
+    var seconds = time_t(seconds)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    func digits(_ number: Int32, _ count: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, count - text.count)) + text
+    }
+    let day = [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
+    let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
+    return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
 }

@@ -1,0 +1,47 @@
+package import CatalogueRows
+
+/// What becomes of a file after it was classified by its bytes.
+package enum Filing: Sendable {
+    case nothing
+    /// A picture or video becomes a photo and gets a moment.
+    case promote
+    /// A photo has new bytes: it is dated anew, unless the user chose its day.
+    case redate
+    /// A photo became something else: it leaves moments.
+    case demote
+}
+
+/// A regular file that was classified.
+package struct FilingFacts: Sendable {
+    package var isPhoto: Bool
+    /// Whether the file stands for another photo with the same bytes.
+    package var isCopy: Bool
+    /// Whether it has any name.
+    package var isNamed: Bool
+    /// Whether one of its names may be a photo's.
+    package var hasPhotoName: Bool
+
+    package init(isPhoto: Bool, isCopy: Bool, isNamed: Bool, hasPhotoName: Bool) {
+        (self.isPhoto, self.isCopy) = (isPhoto, isCopy)
+        (self.isNamed, self.hasPhotoName) = (isNamed, hasPhotoName)
+    }
+}
+
+/// How a classified file is filed.
+package func filing(of file: FilingFacts, as classification: Classification) -> Filing {
+    guard file.isNamed, !file.isCopy else { return .nothing }
+    return switch (classification, file.isPhoto) {
+    case (.unknown, _): .nothing
+    case (.plain, true): .demote
+    case (.plain, false): .nothing
+    case (.media, true): .redate
+    case (.media, false): file.hasPhotoName ? .promote : .nothing
+    }
+}
+
+/// Whether a file with the bytes of a photo may become its copy: nothing but its mtime would give it another day.
+///
+/// - Parameter own: the row that the file would have as a photo of its own.
+package func mayBeCopy(_ own: PhotoRow, of photo: PhotoRow) -> Bool {
+    own.day == photo.day || own.isUndated || photo.isPinned
+}

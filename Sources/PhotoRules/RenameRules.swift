@@ -1,0 +1,86 @@
+package import CatalogueRows
+
+/// What a rename(2) moves, from where to where.
+package struct RenameFacts: Sendable {
+    package var from: Area
+    package var to: Area
+    /// Whether the source or the target directory is in the trash.
+    package var touchesTrash: Bool
+    /// Whether the source is a directory.
+    package var isDirectory: Bool
+
+    package init(from: Area, to: Area, touchesTrash: Bool, isDirectory: Bool) {
+        (self.from, self.to) = (from, to)
+        (self.touchesTrash, self.isDirectory) = (touchesTrash, isDirectory)
+    }
+}
+
+/// What a rename(2) does to photos, besides what POSIX says.
+package enum RenameEffect: Sendable, CaseIterable {
+    /// Nothing: a directory moves with all that is in it.
+    case moveDirectory
+    /// A file moves, and may be the new version of the photo that had its new name.
+    case moveInAlbums
+    /// A photo gets its moment where the user put it, and the name in the album is gone.
+    case moveIntoDay
+    /// A photo gets another name in its day, or another day.
+    case moveInDays
+    /// A photo stays in its day and becomes a member of an album.
+    case addToAlbum
+    /// All photos of a day get another date.
+    case renameDay
+    /// An album with the photos of a day is made; the day stays.
+    case copyDay
+    /// Within the trash, into it from an album, or back: a photo that was taken out of moments is restored.
+    case moveTrashed
+    /// A photo leaves its day and all albums; its names there are kept for its return.
+    case takeOut
+    /// As `takeOut`, for all photos of a day, whose directory moves.
+    case takeOutDay
+    /// A photo returns to its albums, and the day becomes its own.
+    case restoreIntoDay
+    /// A directory becomes a day again, and its photos return to their albums.
+    case restoreDay
+}
+
+/// One row of the table of renames; nil stands for both.
+struct RenameRule: Sendable {
+    package let from: Area
+    package let to: Area
+    package var touchesTrash = false
+    package var isDirectory: Bool?
+    package let effect: RenameEffect
+}
+
+/// What is in none of these rows is refused with EPERM.
+let renameRules = [
+    RenameRule(from: .album, to: .album, isDirectory: true, effect: .moveDirectory),
+    RenameRule(from: .album, to: .album, isDirectory: false, effect: .moveInAlbums),
+    RenameRule(from: .album, to: .day, effect: .moveIntoDay),
+    RenameRule(from: .day, to: .day, effect: .moveInDays),
+    RenameRule(from: .day, to: .album, effect: .addToAlbum),
+    RenameRule(from: .moments, to: .moments, effect: .renameDay),
+    RenameRule(from: .moments, to: .album, effect: .copyDay),
+    RenameRule(from: .album, to: .album, touchesTrash: true, effect: .moveTrashed),
+    RenameRule(from: .day, to: .album, touchesTrash: true, effect: .takeOut),
+    RenameRule(from: .moments, to: .album, touchesTrash: true, effect: .takeOutDay),
+    RenameRule(from: .album, to: .day, touchesTrash: true, effect: .restoreIntoDay),
+    RenameRule(from: .album, to: .moments, touchesTrash: true, effect: .restoreDay),
+]
+
+/// The effect of a rename; nil if the rules of moments forbid it.
+package func effect(of rename: RenameFacts) -> RenameEffect? {
+    renameRules.first { rule in
+        rule.from == rename.from && rule.to == rename.to && rule.touchesTrash == rename.touchesTrash
+            && rule.isDirectory ?? rename.isDirectory == rename.isDirectory
+    }?.effect
+}
+
+/// Whether two names may exchange their files (RENAME_EXCHANGE): in albums as POSIX says, and within a day. A photo
+/// leaves the trash only by the rules of restoring.
+package func mayExchange(
+    _ from: Area, _ to: Area, isSameDirectory: Bool, isFromTrash: Bool, isIntoTrash: Bool
+) -> Bool {
+    guard isFromTrash == isIntoTrash else { return false }
+    return (from == .album && to == .album) || (from == .day && isSameDirectory)
+}

@@ -1,0 +1,90 @@
+package import CatalogueRows
+
+/// Programs save a photo in three ways: they write into it, they rename a new file over it, or they rename the photo to
+/// a backup name and give its name to a new file. In the last two the new file becomes the photo: its moment, its
+/// albums and its pinned day are the photo's from then on. The rules here tell which new file is a save, and which
+/// names stay with the old bytes.
+
+/// A name of a file, and whether its directory is a day.
+package struct PlacedName: Sendable, Equatable {
+    package var row: DentryRow
+    package var isInDay: Bool
+
+    package init(_ row: DentryRow, isInDay: Bool) { (self.row, self.isInDay) = (row, isInDay) }
+}
+
+/// A regular file that is renamed over a photo, not from the trash.
+package struct SaveFacts: Sendable {
+    /// Whether the file is a photo already.
+    package var isPhoto: Bool
+    /// Whether its old name was that of a program's working file.
+    package var hadWorkingName: Bool
+    /// Whether its new name may be a photo's.
+    package var getsPhotoName: Bool
+    /// Whether a program has just written it; see `isNewFile`.
+    package var isNew: Bool
+    /// Whether it was in the photo's directory.
+    package var isBeside: Bool
+
+    package init(isPhoto: Bool, hadWorkingName: Bool, getsPhotoName: Bool, isNew: Bool, isBeside: Bool) {
+        (self.isPhoto, self.hadWorkingName, self.getsPhotoName) = (isPhoto, hadWorkingName, getsPhotoName)
+        (self.isNew, self.isBeside) = (isNew, isBeside)
+    }
+}
+
+/// Whether a file renamed over a photo is its new version, and not another photo.
+package func isSave(_ file: SaveFacts) -> Bool {
+    guard file.getsPhotoName else { return false }
+    // rsync links a file that it has to a working name, and renames that over another.
+    if file.isPhoto && file.hadWorkingName { return true }
+    // Programs write next to the file that they replace: a new photo from elsewhere is a different one.
+    return file.isNew && (file.hadWorkingName || file.isBeside)
+}
+
+/// Whether a program wrote a file in order to replace another: the file was made in this session and has no names
+/// except the one with this id and, if that is in an album, its moment on a day that the user did not choose.
+///
+/// - Parameters:
+///   - isInDay: whether that name is in a day.
+///   - isPinned: whether the user chose the day of the photo; false for a plain file.
+package func isNewFile(
+    _ names: [PlacedName], own id: UInt64, isInDay: Bool, isOfSession: Bool, isPinned: Bool
+) -> Bool {
+    guard isOfSession, names.count <= 2 else { return false }
+    let others = names.filter { $0.row.id != id }
+    return isInDay ? others.isEmpty : others.allSatisfy(\.isInDay) && !isPinned
+}
+
+/// A photo's own name in moments. A photo whose album links stayed with its old bytes when it was saved anew has a
+/// backup name next to its own; if that is its only name in moments, it counts.
+package func ownMoment(_ names: [PlacedName]) -> DentryRow? {
+    let moments = names.filter(\.isInDay).map(\.row)
+    return moments.first { backupOriginal($0.name) == nil } ?? moments.first
+}
+
+/// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`: its backups,
+/// of this save or an earlier one, and ordinary hard links. Nil if all names stay, because the saved name is such a
+/// hard link itself: the new file is then a photo of its own.
+///
+/// - Parameters:
+///   - names: of the photo.
+///   - place: the directory of the saved name.
+package func namesKept(
+    by names: [PlacedName], whenSavedAs name: [UInt8], in place: UInt64, isDay: Bool
+) -> Set<UInt64>? {
+    let own = ownMoment(names)?.id
+    // Backup names in days that still belong to the photo.
+    let former = names.filter { $0.isInDay && $0.row.id != own }.map(\.row)
+    let backups =
+        names.map(\.row).filter {
+            $0.parent == place && backupOriginal($0.name) == name && !former.contains($0)
+        } + former
+    let saved = names.map(\.row).first { $0.parent == place && $0.name == name } ?? backups.first
+    let links = names.filter {
+        !$0.row.isMember && $0.row.id != saved?.id && !isWorkingName($0.row.name) && !backups.contains($0.row)
+            && !$0.isInDay
+    }.map(\.row)
+    if !links.isEmpty, !isDay, let saved, !saved.isMember { return nil }
+    // A single one is not a link to another name: it is where the photo was added.
+    return Set((links.count > 1 ? backups + links : backups).map(\.id))
+}

@@ -1,0 +1,74 @@
+import CatalogueRows
+import LinuxIO
+import PhotoImaging
+import Testing
+
+@testable import PhotoRules
+
+/// INTERFACE, *What is a photo*: what becomes of a file after its bytes were read, and who follows it.
+@Suite struct FilingRuleTests {
+    private func filed(
+        _ classification: Classification, photo: Bool = false, copy: Bool = false, named: Bool = true,
+        photoName: Bool = true
+    ) -> Filing {
+        filing(
+            of: FilingFacts(isPhoto: photo, isCopy: copy, isNamed: named, hasPhotoName: photoName),
+            as: classification)
+    }
+
+    private let media = Classification.media(MediaProbe(facts: MediaFacts(type: .jpeg), fingerprint: 1))
+
+    @Test func `a picture is promoted, a photo with new bytes dated anew, a former one demoted`() {
+        #expect(filed(media) == .promote && filed(media, photo: true) == .redate)
+        #expect(filed(.plain, photo: true) == .demote && filed(.plain) == .nothing)
+    }
+
+    @Test func `a photo is dated by new bytes under any name, a file only by a photo's name`() {
+        #expect(filed(media, photoName: false) == .nothing)
+        #expect(filed(media, photo: true, photoName: false) == .redate)
+    }
+
+    @Test func `bytes that could not be read change nothing, nor do copies and files without a name`() {
+        #expect(filed(.unknown) == .nothing && filed(.unknown, photo: true) == .nothing)
+        #expect(filed(media, copy: true) == .nothing && filed(.plain, copy: true) == .nothing)
+        #expect(
+            filed(media, named: false) == .nothing && filed(.plain, photo: true, named: false) == .nothing)
+    }
+
+    @Test func `a file of the same bytes is a copy unless its own date names another day`() {
+        func row(_ day: Int64, undated: Bool = false, pinned: Bool = false) -> PhotoRow {
+            var row = PhotoRow(ino: 1, day: day)
+            (row.isUndated, row.isPinned) = (undated, pinned)
+            return row
+        }
+        #expect(mayBeCopy(row(20_240_501), of: row(20_240_501)))
+        #expect(mayBeCopy(row(20_240_502, undated: true), of: row(20_240_501)))
+        #expect(mayBeCopy(row(20_240_502), of: row(20_240_501, pinned: true)))
+        #expect(!mayBeCopy(row(20_240_502), of: row(20_240_501)))
+    }
+
+    @Test func `a Live Photo's video, a raw file's JPEG and a sidecar are companions`() {
+        func row(_ media: Int64, _ captured: Int64) -> PhotoRow {
+            var row = PhotoRow(ino: 1, day: 20_240_501)
+            (row.media, row.captured) = (media, captured)
+            return row
+        }
+        func follows(_ other: String, _ row: PhotoRow?) -> Bool {
+            isCompanion(
+                Array(other.utf8), row, of: Array("IMG_1.HEIC".utf8), media: 5, captured: 1000)
+        }
+        #expect(follows("IMG_1.MOV", row(9, 1003)) && follows("IMG_1.jpg", row(1, 997)))
+        #expect(follows("IMG_1.xmp", nil) && follows("IMG_1.HEIC.xmp", nil))
+        #expect(!follows("IMG_1.MOV", row(9, 1004)) && !follows("IMG_1.heic", row(5, 1000)))
+        #expect(!follows("IMG_2.MOV", row(9, 1000)) && !follows("IMG_1.txt", nil))
+        #expect(!follows("IMG_1.001.MOV", row(9, 1000)))
+    }
+
+    @Test func `a photo moved to a day keeps its clock time and is pinned there`() {
+        var row = PhotoRow(ino: 1, day: 20_240_501)
+        row.captured = 19_844 * 86_400 + 3661
+        row.pin(to: 20_240_229)
+        #expect(row.captured == 19_782 * 86_400 + 3661 && row.day == 20_240_229 && row.isPinned)
+        #expect(row.source == Array("moved".utf8))
+    }
+}

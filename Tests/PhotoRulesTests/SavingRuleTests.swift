@@ -1,0 +1,97 @@
+import CatalogueRows
+import Testing
+
+@testable import PhotoRules
+
+/// INTERFACE, *Saving*: which new file is a photo's new version, and which names stay with its old bytes.
+@Suite struct SavingRuleTests {
+    private static let album: UInt64 = 20
+    private static let day: UInt64 = 30
+
+    private func name(
+        _ id: UInt64, _ text: String, in parent: UInt64 = album, isInDay: Bool = false, isMember: Bool = false
+    ) -> PlacedName {
+        PlacedName(
+            DentryRow(parent: parent, id: id, name: Array(text.utf8), ino: 100, isMember: isMember),
+            isInDay: isInDay)
+    }
+
+    private func moment(_ id: UInt64, _ text: String, in day: UInt64 = day) -> PlacedName {
+        name(id, text, in: day, isInDay: true)
+    }
+
+    private func kept(
+        _ names: [PlacedName], savedAs text: String, in place: UInt64 = album, isDay: Bool = false
+    ) -> Set<UInt64>? {
+        namesKept(by: names, whenSavedAs: Array(text.utf8), in: place, isDay: isDay)
+    }
+
+    @Test func `a file renamed over a photo saves it`() {
+        for flags in 0..<32 {
+            let (isPhoto, hadWorkingName) = (flags & 1 != 0, flags & 2 != 0)
+            let (getsPhotoName, isNew, isBeside) = (flags & 4 != 0, flags & 8 != 0, flags & 16 != 0)
+            let file = SaveFacts(
+                isPhoto: isPhoto, hadWorkingName: hadWorkingName, getsPhotoName: getsPhotoName, isNew: isNew,
+                isBeside: isBeside)
+            // Row by row: a working name gives nothing away; a linked photo; a temporary file; a new file beside.
+            let expected =
+                getsPhotoName
+                && (isPhoto && hadWorkingName || isNew && hadWorkingName || isNew && isBeside)
+            #expect(isSave(file) == expected, "\(file)")
+        }
+    }
+
+    @Test func `a file is new while its only names are its own and its moment`() {
+        func isNew(_ names: [PlacedName], inDay: Bool = false, ofSession: Bool = true, pinned: Bool = false)
+            -> Bool
+        {
+            isNewFile(names, own: 1, isInDay: inDay, isOfSession: ofSession, isPinned: pinned)
+        }
+        #expect(isNew([name(1, "a.jpg")]))
+        #expect(isNew([name(1, "a.jpg"), moment(2, "a.jpg")]))
+        #expect(isNew([moment(1, "a.jpg")], inDay: true))
+        #expect(!isNew([name(1, "a.jpg")], ofSession: false))
+        #expect(!isNew([name(1, "a.jpg"), name(2, "b.jpg")]))
+        #expect(!isNew([name(1, "a.jpg"), moment(2, "a.jpg")], pinned: true))
+        #expect(!isNew([moment(1, "a.jpg"), name(2, "a.jpg")], inDay: true))
+        #expect(!isNew([name(1, "a.jpg"), moment(2, "a.jpg"), moment(3, "a.jpg~")]))
+    }
+
+    @Test func `a photo's own moment is not its backup's, unless that is its only one`() {
+        #expect(ownMoment([name(1, "a.jpg")]) == nil)
+        #expect(ownMoment([moment(1, "a.jpg~"), moment(2, "a.jpg")])?.id == 2)
+        #expect(ownMoment([name(1, "a.jpg"), moment(2, "a.jpg~")])?.id == 2)
+    }
+
+    @Test func `the name in moments and memberships follow the new file`() {
+        let names = [name(1, "a.jpg"), moment(2, "a.jpg"), name(3, "a.jpg", in: 21, isMember: true)]
+        #expect(kept(names, savedAs: "a.jpg") == [])
+    }
+
+    @Test func `backups stay with the old bytes`() {
+        #expect(kept([name(1, "a.jpg~"), moment(2, "a.jpg")], savedAs: "a.jpg") == [1])
+        #expect(kept([name(1, "a.jpg_original"), moment(2, "a.jpg")], savedAs: "a.jpg") == [1])
+        // In moments: the backup of an earlier save too.
+        let names = [moment(1, "a.jpg"), moment(2, "a.jpg~")]
+        #expect(kept(names, savedAs: "a.jpg", in: Self.day, isDay: true) == [2])
+    }
+
+    @Test func `two hard links and more stay together, a single one is where the photo came in`() {
+        let member = name(3, "c.jpg", in: 21, isMember: true)
+        #expect(
+            kept([name(1, "b.jpg"), moment(2, "a.jpg")], savedAs: "a.jpg", in: Self.day, isDay: true) == [])
+        let links = [name(1, "b.jpg"), name(4, "c.jpg"), moment(2, "a.jpg"), member]
+        #expect(kept(links, savedAs: "a.jpg", in: Self.day, isDay: true) == [1, 4])
+    }
+
+    @Test func `saved by one of its hard links, the photo keeps all names`() {
+        #expect(kept([name(1, "a.jpg"), name(4, "b.jpg"), moment(2, "a.jpg")], savedAs: "a.jpg") == nil)
+        // By a membership, it does not.
+        let names = [name(1, "a.jpg", isMember: true), name(4, "b.jpg"), moment(2, "a.jpg")]
+        #expect(kept(names, savedAs: "a.jpg") == [])
+    }
+
+    @Test func `working files are no links`() {
+        #expect(kept([name(1, "a.jpg"), name(4, ".a.tmp"), moment(2, "a.jpg")], savedAs: "a.jpg") == [])
+    }
+}
