@@ -39,7 +39,7 @@ extension ExtentRun {
     }
 
     /// Whether `next` is sealed directly after this run, so that the two can be joined.
-    private func isFollowed(by next: ExtentRun) -> Bool {
+    fileprivate func isFollowed(by next: ExtentRun) -> Bool {
         end == next.offset && length % Chunk.bytes == 0 && offset % Chunk.bytes == 0
             && next.sector == sector + length / Chunk.bytes * Chunk.sectors && next.generation == generation
             && next.epoch == epoch

@@ -17,7 +17,7 @@ struct AncestorWalk {
     /// Goes to the parent directory. Returns false at the root, and if there is no parent.
     ///
     /// Throws `.damaged` if directories contain each other: anybody with the password can write any rows.
-    private mutating func rise() throws(FileError) -> Bool {
+    fileprivate mutating func rise() throws(FileError) -> Bool {
         guard current.row.parent != 0, current.ino != WellKnownInode.root else { return false }
         current = try tree.inode(current.row.parent)
         guard current.ino != passed else { throw .damaged }

@@ -53,5 +53,5 @@ extension Tree {
 }
 
 extension FileState {
-    private func notePrivileges(_ hasThem: Bool) { view.withLock { mayHavePrivileges = hasThem } }
+    fileprivate func notePrivileges(_ hasThem: Bool) { view.withLock { mayHavePrivileges = hasThem } }
 }

@@ -265,7 +265,7 @@ extension PhotoTree {
     }
 
     /// mkdir of a day that exists but is not listed: lists it from now on.
-    private func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
+    fileprivate func reviveDay(_ name: [UInt8]) throws(FileError) -> Entry? {
         let moments = try inode(WellKnownInode.moments)
         guard let found = try find(moments, name), found.inode.isUnlistedDay else { return nil }
         let now = Timestamp.now()

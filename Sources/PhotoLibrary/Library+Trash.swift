@@ -194,7 +194,7 @@ extension Library {
 
 extension PhotoTree {
     /// The name in the trash that a row is about; nil if it is gone.
-    private func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
+    fileprivate func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
         guard let name = try sql(tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
             try isInTrash(inode(name.parent))
         else { return nil }
@@ -291,5 +291,5 @@ struct SessionClock: Sendable {
     var wall: Int64 { clocks.wall() }
     /// The wall clock's expected time, if it was not set.
     var expected: Int64 { start + clocks.boot() - bootStart }
-    private var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
+    fileprivate var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
 }

@@ -198,7 +198,7 @@ extension PhotoTree {
     }
 
     /// Whether the directory has a virtual `.thumbs`.
-    private func hasThumbs(_ directory: Inode) throws(FileError) -> Bool {
+    fileprivate func hasThumbs(_ directory: Inode) throws(FileError) -> Bool {
         if directory.ino == WellKnownInode.root { return true }
         guard try !has(directory, thumbsName) else { return false }
         return try showsPhotos(directory)

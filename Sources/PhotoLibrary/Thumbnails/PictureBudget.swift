@@ -21,7 +21,7 @@ enum PictureBudget {
     /// Bytes of a picture's rows, on both copies of their pages.
     static let rowBytes: UInt64 = 256
     /// Bytes that a standard picture is expected to take before it is made.
-    private static let expectedBytes: UInt64 = 12 << 10
+    static let expectedBytes: UInt64 = 12 << 10
 
     /// The share, in bytes, of a photo of that size, or of all photos.
     static func share(of photoBytes: UInt64) -> UInt64 {

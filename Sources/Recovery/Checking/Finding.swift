@@ -126,7 +126,7 @@ extension Finding {
 
 extension ExtentDamage {
     /// Whether an identity record is lost.
-    private var isLostRecord: Bool {
+    fileprivate var isLostRecord: Bool {
         if case .descriptor = fault { return false }
         return isRecord
     }
