@@ -1,6 +1,5 @@
 import FileRequests
 import LinuxIO
-import PhotoImaging
 package import VaultFormat
 package import VaultStore
 

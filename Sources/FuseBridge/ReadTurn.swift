@@ -8,9 +8,11 @@ internal import Synchronization
 ///
 /// If all workers waited in read(2), each request would wake another thread, on another core, with cold caches: for
 /// small requests that costs more than serving them. Copying 3,000 files of 4 KB took 1.30 times as long then, reading
-/// the start of each 1.20, renaming 1,500 of them 1.12, removing all 1.27 (medians of five rounds on two cores). So a worker keeps the turn while it serves a quick request, and
-/// passes it on before a request that may block, or when more requests are waiting already. A worker that keeps the
-/// turn too long loses it to the follower, the first worker that waits for the turn.
+/// the start of each 1.20, renaming 1,500 of them 1.12, removing all 1.27 (medians of five rounds on two cores).
+///
+/// So a worker keeps the turn while it serves a quick request, and passes it on before a request that may block, or
+/// when more requests are waiting already. A worker that keeps the turn too long loses it to the follower, the first
+/// worker that waits for the turn.
 /// Unchecked Sendable: `lock` guards the fields that are not atomic.
 final class ReadTurn: @unchecked Sendable {
     /// Longest time that a worker may keep the turn without reading.

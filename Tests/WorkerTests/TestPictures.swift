@@ -187,8 +187,15 @@ func workerProcesses(of parent: Int32 = getpid()) -> [Int32] {
     }
 }
 
+/// The descriptors of this process, but for those of files, which tests that run at the same time open.
 func openDescriptors() -> Set<String> {
-    Set((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [])
+    let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return Set(
+        all.filter { number in
+            let target =
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) ?? "/"
+            return !target.hasPrefix("/") || target.hasPrefix("/memfd:")
+        })
 }
 
 /// Runs `body` on `count` threads and waits for all of them.
