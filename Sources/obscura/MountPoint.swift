@@ -14,7 +14,8 @@ func clearMountPoint(_ directory: String) throws(Failure) -> Bool {
     try freeHangingMount(directory)
     // The kernel may answer stat(2) for a dead mount from its cache; statfs(2) always asks the daemon.
     var usage = statvfs()
-    guard statvfs(directory, &usage) != 0, errno == ENOTCONN else { return false }
+    // ECONNABORTED: it died while it was asked.
+    guard statvfs(directory, &usage) != 0, errno == ENOTCONN || errno == ECONNABORTED else { return false }
     let place = realPath(directory)
     guard let entry = mountEntry(at: place), entry.isObscura else {
         throw Failure(.failed, directory, "a dead mount of another program is there: unmount it first")
