@@ -84,8 +84,13 @@ import Testing
         #expect(check.status == 0, "seed \(seed): \(check.output)")
     }
 
-    /// What the rounds are for is found where nothing is claimed.
+    /// What the rounds are for is found where nothing is claimed: in one of a few, as two computers need not meet.
     @Test func `without claims one undoes the other`() throws {
+        let isFound = try (0..<5).contains { _ in try losesSomethingUnclaimed() }
+        #expect(isFound)
+    }
+
+    private func losesSomethingUnclaimed() throws -> Bool {
         let daemons = try TwoDaemons(spaces: 2, .noLocks, times: "off")
         let safe = SafeFiles()
         try daemons.mustMount(0)
@@ -97,9 +102,9 @@ import Testing
         for writer in writers { writer.end() }
         #expect(eventually { writers.allSatisfy(\.isEnded) })
         for number in 0..<2 { try daemons.takeAway(number) }
-        let isMounted = try daemons.mount(0).status == 0
-        #expect(!isMounted || !daemons.missing(safe, in: 0).isEmpty)
-        if isMounted { try daemons.takeAway(0) }
+        guard try daemons.mount(0).status == 0 else { return true }
+        defer { try? daemons.takeAway(0) }
+        return !daemons.missing(safe, in: 0).isEmpty
     }
 
     @Test func `after a kill the same computer mounts at once, without a question`() throws {
