@@ -74,8 +74,9 @@ int obscura_act_as(unsigned int user, unsigned int group) {
 // Not in Debian 12's headers; the number is the same on all architectures.
 #define CACHESTAT_NUMBER 451
 
-long long obscura_cached_pages(int descriptor, unsigned long long offset, unsigned long long length) {
-    struct { uint64_t offset, length; } range = {offset, length};
+long long obscura_cached_pages(int descriptor) {
+    // A length of 0 is up to the file's end.
+    struct { uint64_t offset, length; } range = {0, 0};
     struct { uint64_t cached, dirty, writing, evicted, evicted_recently; } pages = {0};
     return syscall(CACHESTAT_NUMBER, descriptor, &range, &pages, 0) == 0 ? (long long)pages.cached : -1;
 }

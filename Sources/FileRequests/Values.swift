@@ -206,9 +206,6 @@ package let groupExecute: UInt32 = 0o0010
 /// All permission bits, including `setUserID`, `setGroupID` and the sticky bit.
 package let permissionMask: UInt32 = 0o7777
 
-/// The number of a filesystem's root directory, FUSE_ROOT_ID.
-package let rootInode: UInt64 = 1
-
 package let nameBytesMax = 255
 package let linkCountMax: UInt32 = 1_000_000_000
 

@@ -40,7 +40,14 @@ public final class Inode: @unchecked Sendable {
     package var isDay: Bool { row.day != 0 }
     /// A day that readdir omits: created by classification, and empty now.
     package var isUnlistedDay: Bool { row.isUnlistedDay }
-    package var area: Area { row.area }
+    package var area: Area {
+        if isDay { return .day }
+        switch ino {
+        case WellKnownInode.root: return .root
+        case WellKnownInode.moments: return .moments
+        default: return .album
+        }
+    }
 }
 
 extension InodeRow {

@@ -106,12 +106,16 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// Asks the kernel to drop these bytes from the page cache (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
     /// file's end if `length` is 0. Only advice, as `readSoon`.
     func forget(_ descriptor: Int32, offset: UInt64, length: UInt64)
+    /// The number of pages of a file in the page cache, cachestat(2). 0 where the kernel does not tell, and on tmpfs,
+    /// where the cache is the file itself.
+    func cachedPages(_ descriptor: Int32) -> Int
 }
 
 extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
     public func readNothingAhead(_ descriptor: Int32) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+    public func cachedPages(_ descriptor: Int32) -> Int { 0 }
 
     /// Opens a file and reads from the disk or the server, not from this kernel's page cache, as far as the host can
     /// tell the two apart. `bytes` and `offset` are whole pages of 4096 bytes. Returns how many bytes were read: fewer

@@ -138,22 +138,14 @@ public final class LinuxCalls: FileSystemCalls {
 
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {
         posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_DONTNEED))
-        var left = obscura_cached_pages(descriptor, offset, length)
-        guard left > 0, obscura_filesystem_type(descriptor) != Self.tmpfs else { return }
-        // The kernel passes over a page that something else holds at this moment, reclaim on another core for example.
-        var attemptsLeft = Self.forgetsMax
-        while left > 0, attemptsLeft > 0 {
-            usleep(1000)
-            posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_DONTNEED))
-            let now = obscura_cached_pages(descriptor, offset, length)
-            attemptsLeft = now < left ? Self.forgetsMax : attemptsLeft - 1
-            left = now
-        }
     }
 
-    /// Attempts in succession that drop no page from the cache, before it is left as it is.
-    private static let forgetsMax = 20
-    /// TMPFS_MAGIC: its page cache is the file itself.
+    public func cachedPages(_ descriptor: Int32) -> Int {
+        if obscura_filesystem_type(descriptor) == Self.tmpfs { return 0 }
+        return max(0, Int(obscura_cached_pages(descriptor)))
+    }
+
+    /// TMPFS_MAGIC.
     private static let tmpfs: Int64 = 0x0102_1994
 
     public func readNothingAhead(_ descriptor: Int32) {

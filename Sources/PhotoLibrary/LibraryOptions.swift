@@ -63,14 +63,9 @@ extension LibraryOptions {
     }
 
     var thumbnailSettings: ThumbnailSettings {
-        var settings = ThumbnailSettings()
-        settings.readOnly = readOnly
-        (settings.workerPath, settings.workerCount) = (workerPath, workerCount)
-        settings.dataDirectories = dataDirectories
-        settings.maker = pictureMaker
-        settings.settleMilliseconds = settleMilliseconds
-        settings.heldBytesMax = limits.heldPictureBytes
-        settings.impossibleMax = limits.impossiblePictures
-        return settings
+        ThumbnailSettings(
+            readOnly: readOnly, workerPath: workerPath, workerCount: workerCount,
+            dataDirectories: dataDirectories, maker: pictureMaker, settleMilliseconds: settleMilliseconds,
+            heldBytesMax: limits.heldPictureBytes, impossibleMax: limits.impossiblePictures)
     }
 }

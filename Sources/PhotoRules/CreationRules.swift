@@ -1,6 +1,6 @@
 package import CatalogueRows
 
-/// What a program can make in a directory.
+/// A kind of file that a program makes in a directory.
 package enum NewFile: Sendable, CaseIterable {
     case directory, regularFile
     /// A symbolic link, FIFO, socket or device node.

@@ -1,6 +1,6 @@
 package import CatalogueRows
 
-/// What becomes of a file after it was classified by its bytes.
+/// The consequence of a classification for a file.
 package enum Filing: Sendable {
     case nothing
     /// A picture or video becomes a photo and gets a moment.

@@ -1,6 +1,6 @@
 package import CatalogueRows
 
-/// What a rename(2) moves, from where to where.
+/// The source and the target of a rename(2), as far as its effect depends on them.
 package struct RenameFacts: Sendable {
     package var from: Area
     package var to: Area
@@ -15,7 +15,7 @@ package struct RenameFacts: Sendable {
     }
 }
 
-/// What a rename(2) does to photos, besides what POSIX says.
+/// The effect of a rename(2) on photos, besides its effect on names by POSIX.
 package enum RenameEffect: Sendable, CaseIterable {
     /// Nothing: a directory moves with all that is in it.
     case moveDirectory
@@ -52,7 +52,7 @@ struct RenameRule: Sendable {
     package let effect: RenameEffect
 }
 
-/// What is in none of these rows is refused with EPERM.
+/// All renames that are allowed: any other is refused with EPERM.
 let renameRules = [
     RenameRule(from: .album, to: .album, isDirectory: true, effect: .moveDirectory),
     RenameRule(from: .album, to: .album, isDirectory: false, effect: .moveInAlbums),

@@ -1,22 +1,30 @@
 /// How a mount makes its thumbnails.
 package struct ThumbnailSettings: Sendable {
     /// Whether the vault keeps no pictures, so that none are made before they are requested.
-    package var readOnly = false
+    let readOnly: Bool
     /// The worker executable; nil: no thumbnails can be made.
-    package var workerPath: String?
+    let workerPath: String?
     /// Maximum number of worker processes.
-    package var workerCount = 2
+    let workerCount: Int
     /// Data directories of the XDG Base Directory Specification, most important first, where thumbnailers for formats
     /// that the workers do not decode are registered.
-    package var dataDirectories: [String] = []
+    let dataDirectories: [String]
     /// Makes thumbnails instead of the worker, in tests.
-    package var maker: (any PictureMaking)?
+    let maker: (any PictureMaking)?
     /// Milliseconds without writes after which thumbnails of new photos are made without a request.
-    package var settleMilliseconds = BackgroundThumbnailer.settleMilliseconds
+    let settleMilliseconds: Int64
     /// Maximum bytes of pictures in memory that the vault does not keep.
-    package var heldBytesMax = 16 << 20
+    let heldBytesMax: Int
     /// Maximum number of pictures that are remembered as impossible.
-    package var impossibleMax = 4096
+    let impossibleMax: Int
 
-    package init() {}
+    package init(
+        readOnly: Bool, workerPath: String?, workerCount: Int, dataDirectories: [String],
+        maker: (any PictureMaking)?, settleMilliseconds: Int64, heldBytesMax: Int, impossibleMax: Int
+    ) {
+        (self.readOnly, self.workerPath, self.workerCount) = (readOnly, workerPath, workerCount)
+        (self.dataDirectories, self.maker) = (dataDirectories, maker)
+        self.settleMilliseconds = settleMilliseconds
+        (self.heldBytesMax, self.impossibleMax) = (heldBytesMax, impossibleMax)
+    }
 }

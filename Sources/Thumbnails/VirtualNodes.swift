@@ -19,7 +19,7 @@ package enum VirtualNode: Hashable, Sendable {
 
     /// `.thumbs` of a directory.
     package static func thumbs(of directory: UInt64) -> VirtualNode {
-        .folder(ThumbnailFolder(directory: directory, kind: nil, isMirror: directory == rootInode))
+        .folder(ThumbnailFolder(directory: directory, kind: nil, isMirror: directory == WellKnownInode.root))
     }
 
     package var isDirectory: Bool {

@@ -118,4 +118,5 @@ extension ForwardingCalls {
     public func forget(_ d: Int32, offset: UInt64, length: UInt64) {
         real.forget(d, offset: offset, length: length)
     }
+    public func cachedPages(_ d: Int32) -> Int { real.cachedPages(d) }
 }

@@ -29,9 +29,9 @@ long long obscura_list_attributes(int descriptor, char *names, unsigned long siz
 long long obscura_get_attribute(int descriptor, const char *name, void *value, unsigned long size);
 int obscura_set_attribute(int descriptor, const char *name, const void *value, unsigned long size);
 
-/// cachestat(2): the number of pages of a range, up to the file's end if `length` is 0, that the page cache holds. -1
-/// and errno where the kernel, before Linux 6.5, does not tell.
-long long obscura_cached_pages(int descriptor, unsigned long long offset, unsigned long long length);
+/// cachestat(2): the number of pages of a file in the page cache. -1 and errno where the kernel, before Linux 6.5, does
+/// not tell.
+long long obscura_cached_pages(int descriptor);
 
 /// syncfs(2).
 int obscura_sync_filesystem(int descriptor);

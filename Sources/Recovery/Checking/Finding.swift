@@ -1,4 +1,5 @@
 import CatalogueRows
+import FileRequests
 import FileTree
 package import VaultCatalogue
 import VaultFormat

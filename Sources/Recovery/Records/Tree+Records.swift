@@ -6,10 +6,7 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Tracks the inodes with outdated identity records, and collects the contents of records.
-///
-/// A mark is part of the transaction that makes the record outdated. So after a crash at any moment either the record
-/// is up to date or the mark is there.
+/// Collects the contents of identity records from the rows.
 extension Tree {
     /// Collects the record with this number; throws `.stale` if the number does not exist.
     package func recorded(_ id: UInt64) throws(FileError) -> Recorded {
