@@ -14,8 +14,13 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
     .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
-func tests(_ name: String, uses: [Target.Dependency]) -> Target {
-    .testTarget(name: name, dependencies: uses, swiftSettings: settings)
+/// A target of tests.
+///
+/// - Parameter computes: whether the tests themselves compute much; others are built faster than they would be optimised.
+func tests(_ name: String, uses: [Target.Dependency], computes: Bool = false) -> Target {
+    .testTarget(
+        name: name, dependencies: uses + ["TestThreads"],
+        swiftSettings: settings + (computes ? [] : [.unsafeFlags(["-Onone"])]))
 }
 
 /// What the targets of `scripts/fuzz` look into.
@@ -134,7 +139,9 @@ let package = Package(
             uses: [
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
                 "TestSupport",
-            ]),
+            ], computes: true),
+        // Threads for tests that wait.
+        .target(name: "TestThreads", path: "Tests/TestThreads", swiftSettings: settings),
         // Vaults, pictures and failures for the tests that need a whole space.
         .target(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
@@ -172,7 +179,7 @@ let package = Package(
                 "CatalogueRows",
                 "KernelNames", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
                 "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
-            ]),
+            ], computes: true),
         tests(
             "FuseBridgeTests",
             uses: [
@@ -185,7 +192,7 @@ let package = Package(
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests(
             "VaultStoreTests",
-            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
+            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"], computes: true),
     ]
 )
 

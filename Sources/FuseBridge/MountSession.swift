@@ -102,14 +102,17 @@ public final class MountSession: @unchecked Sendable {
     }
 
     /// Stops the notifier first, while its last message is still served; then the workers; then the connection, upon
-    /// which requests that still wait for an answer get ENOTCONN.
+    /// which requests that still wait for an answer get ENOTCONN. Does nothing the second time.
     private func closeDown() {
+        guard session != nil else { return }
+        // Later the next mount may have the device number of this one.
+        let isMounted = !mountPoint.directories.isEmpty
         notifier.stop()
         // A worker that compares photos must not hold this up.
         library.cancelLongTasks()
         session?.stop()
         session = nil
-        mountPoint.removeIfDead()
+        if isMounted { mountPoint.removeIfDead() }
     }
 
     /// Waits for the end of the mount and returns its reason.

@@ -1,13 +1,14 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 import VaultStore
 
 @testable import obscura
 
 /// Programs that are interrupted, and programs that find no room: what they leave.
-@Suite(.serialized) final class InterruptionTests {
+@Suite(.serialized, .waiting) final class InterruptionTests {
     private let directory = "/tmp/obscura-interruption-\(UUID().uuidString)"
     private var vault: String { directory + "/V" }
 

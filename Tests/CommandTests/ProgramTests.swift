@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 
 @testable import obscura
@@ -44,7 +45,7 @@ final class CommandPlace {
     }
 }
 
-@Suite(.serialized) struct ProgramTests {
+@Suite(.serialized, .waiting) struct ProgramTests {
     private let place: CommandPlace
     private var directory: String { place.path }
 

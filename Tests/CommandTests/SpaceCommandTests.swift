@@ -2,13 +2,14 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 import VaultCrypto
 
 @testable import obscura
 
 /// Spaces, passwords and headers, managed by the built program.
-@Suite(.serialized) struct SpaceCommandTests {
+@Suite(.serialized, .waiting) struct SpaceCommandTests {
     private let place: CommandPlace
     private var directory: String { place.path }
     private var header: String { directory + "/V/obscura.vault" }

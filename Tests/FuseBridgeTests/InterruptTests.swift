@@ -2,13 +2,14 @@ import Foundation
 import LinuxIO
 import PhotoImaging
 import TestSupport
+import TestThreads
 import Testing
 
 @testable import PhotoLibrary
 @testable import Thumbnails
 
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
-@Suite(.serialized) struct InterruptTests {
+@Suite(.serialized, .waiting) struct InterruptTests {
     @Test func aProcessThatIsKilledNeedNotWait() throws {
         try withEndlessMaker { mounted, maker in
             for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {

@@ -1,10 +1,12 @@
 import Foundation
 import FuseBridge
+import LinuxIO
 import PhotoLibrary
+import TestThreads
 import Testing
 
 /// Tests that mount. One after the other: signals and working directories belong to the whole process.
-@Suite(.serialized) struct RealMounts {}
+@Suite(.serialized, .waiting) struct RealMounts {}
 
 extension RealMounts {
     @Suite struct LifecycleTests {
@@ -89,6 +91,23 @@ extension RealMounts {
             try mount.finish()
         }
 
+        @Test func aDeadMountThatTookTheNumberOfOneThatIsGoneStays() throws {
+            // Another program on the machine may take the number first.
+            let isSeen = try (0..<20).contains { _ in
+                var gone: MountedLibrary? = try MountedLibrary()
+                let device = try #require(gone.flatMap { mountEntry(at: $0.mountPoint) }).device
+                try gone?.finish()
+                let dead = try HeldMount()
+                dead.sever()
+                let hasNumber = mountEntry(at: dead.mountPoint)?.device == device
+                gone = nil
+                #expect(isMountPoint(dead.mountPoint))
+                try dead.finish()
+                return hasNumber
+            }
+            #expect(isSeen)
+        }
+
         @Test func anIdleMountGoesButNotWhileAFileIsOpen() throws {
             let mount = try MountedLibrary { $0.idleSeconds = 1 }
             try write("x", to: mount.path("file"))
@@ -163,4 +182,46 @@ private func withEmptyDirectory(_ body: (String) throws -> Void) throws {
     let directory = String(cString: try #require(mkdtemp(&template)))
     try body(directory)
     #expect(rmdir(directory) == 0)
+}
+
+/// A mount whose session is held up until `finish`, whatever becomes of the connection.
+private final class HeldMount: @unchecked Sendable {
+    private let made: TestLibrary
+    private let ending = DispatchSemaphore(value: 0)
+    private let ended = DispatchSemaphore(value: 0)
+    let mountPoint: String
+
+    init() throws {
+        var template = Array("/tmp/fusebridge-XXXXXX".utf8CString)
+        mountPoint = String(cString: try #require(mkdtemp(&template)))
+        var options = MountOptions()
+        options.handlesSignals = false
+        made = try TestLibrary()
+        let session = try MountSession.mount(made.library, at: mountPoint, options: options)
+        let live = DispatchSemaphore(value: 0)
+        Thread.detachNewThread { [self] in
+            _ = try? session.run {
+                live.signal()
+                ending.wait()
+            }
+            ended.signal()
+        }
+        try #require(live.wait(timeout: .now() + 60) == .success)
+    }
+
+    /// Ends the connection. The mount stays: a file is open.
+    func sever() {
+        let descriptor = open(mountPoint + "/albums", O_RDONLY | O_DIRECTORY)
+        defer { close(descriptor) }
+        #expect(failure { Int(umount2(mountPoint, Int32(MNT_FORCE))) } == EBUSY)
+    }
+
+    /// Also removes the mount if it is dead.
+    func finish() throws {
+        ending.signal()
+        try #require(ended.wait(timeout: .now() + 60) == .success)
+        #expect(!isMountPoint(mountPoint))
+        #expect(rmdir(mountPoint) == 0)
+        try made.library.close()
+    }
 }

@@ -3,6 +3,7 @@ import FuseBridge
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 import VaultFormat
 
@@ -11,7 +12,7 @@ import VaultFormat
 @testable import PhotoLibrary
 
 /// Photos that are compared at length, while programs use the mount.
-@Suite(.serialized) struct LongComparisonTests {
+@Suite(.serialized, .waiting) struct LongComparisonTests {
     private static let chunkRead = 128 << 10
     /// Reads, of the 68 that are left to a comparison that was held after 60, in whose time the kernel tells of a kill.
     private static let patience = 30

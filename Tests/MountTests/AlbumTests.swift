@@ -1,9 +1,10 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 /// *moments* and *albums* of the contract.
-@Suite(.serialized) struct AlbumTests {
+@Suite(.serialized, .waiting) struct AlbumTests {
     private let place: Place
 
     /// Mounted, with one photo in the album T.

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 @testable import VaultStore
 
 /// Copies of vaults in use, and backups that are killed, through the real program.
-@Suite(.serialized) struct BackupTests {
+@Suite(.serialized, .waiting) struct BackupTests {
     private func mount(_ place: Place, _ vault: String) throws {
         let ended = try place.run(
             [obscura, "mount", vault, place.mountPoint, "--password-stdin"], "one\n")

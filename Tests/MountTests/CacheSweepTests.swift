@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// What file managers keep of a mount's photos in clear does not outlive the mount.
-@Suite(.serialized) struct CacheSweepTests {
+@Suite(.serialized, .waiting) struct CacheSweepTests {
     private let place: Place
 
     init() throws { place = try Place() }

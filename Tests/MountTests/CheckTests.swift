@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// `check`, `status` and `speed`, from outside.
-@Suite(.serialized) struct CheckTests {
+@Suite(.serialized, .waiting) struct CheckTests {
     /// A place with two photos, one of them in an album, and a larger file.
     private func filled(spaces: Int = 1) throws -> Place {
         let place = try Place(spaces: spaces)

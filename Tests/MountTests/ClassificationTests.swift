@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// *Photos and plain files*, and *Days*, of the contract.
-@Suite(.serialized) struct FilingTests {
+@Suite(.serialized, .waiting) struct FilingTests {
     @Test(arguments: ["cp", "cp -p", "mv", "rsync -a", "install -m 644"])
     func `a photo put anywhere in albums appears in moments under its day`(command: String) throws {
         let place = try Place()

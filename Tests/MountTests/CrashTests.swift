@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// The daemon is killed: what was finished is there.
-@Suite(.serialized) struct CrashTests {
+@Suite(.serialized, .waiting) struct CrashTests {
     @Test(arguments: [1, 2])
     func `kill -9 during rsync, mount again: every finished file is intact`(spaces: Int) throws {
         let place = try Place(spaces: spaces, size: "128M")

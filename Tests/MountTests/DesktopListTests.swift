@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Lists that desktop programs keep outside: entries of the mount go with it, all others stay.
-@Suite(.serialized) struct DesktopListTests {
+@Suite(.serialized, .waiting) struct DesktopListTests {
     private let place: Place
 
     init() throws { place = try Place() }

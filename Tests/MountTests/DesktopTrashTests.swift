@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// What Dolphin's Delete puts in clear into the desktop's trash lies in the vault's own when the mount is gone.
 ///
 /// The files are those that Dolphin 22.12.3 (KIO 5.103) was seen to leave.
-@Suite(.serialized) struct DesktopTrashTests {
+@Suite(.serialized, .waiting) struct DesktopTrashTests {
     private let place: Place
     private var trash: String { place.root + "/.local/share/Trash" }
     private static let album = "albums/T"

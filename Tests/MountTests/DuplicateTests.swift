@@ -1,11 +1,12 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// rsync keeps a tree of duplicates and hard links, whatever is edited at its source: copies that share their bytes
 /// must never show.
-@Suite(.serialized) struct DuplicateTests {
+@Suite(.serialized, .waiting) struct DuplicateTests {
     /// A tree of pictures that is edited at random.
     private struct Source {
         let place: Place

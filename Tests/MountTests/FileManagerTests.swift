@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// What file managers do with a mount, without their windows.
-@Suite(.serialized) struct FileManagerTests {
+@Suite(.serialized, .waiting) struct FileManagerTests {
     private let place: Place
 
     init() throws {

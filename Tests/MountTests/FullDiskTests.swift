@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Files of random sizes in one directory, written until there is no room.
@@ -95,7 +96,7 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 /// Spaces and disks that are filled, half emptied and filled again.
-@Suite(.serialized) struct FullDiskTests {
+@Suite(.serialized, .waiting) struct FullDiskTests {
     private static let rounds = 10
 
     /// Runs `body` with a mounted vault of one space on a disk of its own.

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Vaults of every format version, made once and kept in Tests/Golden: each later program opens them all.
 ///
 /// `scripts/golden` makes those of the version that the program writes; see `GoldenArchive` for how they are kept.
-@Suite(.serialized) struct GoldenTests {
+@Suite(.serialized, .waiting) struct GoldenTests {
     private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("Golden").path
     private static let version = 1

@@ -3,10 +3,11 @@ import Glibc
 import LinuxIO
 import Synchronization
 import TestSupport
+import TestThreads
 import Testing
 
 /// The process that serves a mount is killed where it cannot end: the kernel waits in it for a directory's lock.
-@Suite(.serialized) struct GuardTests {
+@Suite(.serialized, .waiting) struct GuardTests {
     private let place: Place
     /// Of another mount, which answers nothing while its process is stopped.
     private let other: Place

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Vaults on disks that cannot be written, or of which a part is gone, seen through mounts.
-@Suite(.serialized) struct HostTests {
+@Suite(.serialized, .waiting) struct HostTests {
     private let place: Place
 
     init() throws { place = try Place() }

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 
 /// A path of bytes of no particular encoding, as C has it.
@@ -66,7 +67,7 @@ private struct Listing: Equatable {
 }
 
 /// Names, targets and attributes that somebody chose to break something with.
-@Suite(.serialized) struct HostileNameTests {
+@Suite(.serialized, .waiting) struct HostileNameTests {
     private static let names: [[UInt8]] =
         [
             "-rf", "--", "-o allow_other", "a\nb", "\n", "\r", "\t", " ", "  two  ", "\u{1B}]0;title\u{7}",

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 
 extension Place {
@@ -49,7 +50,7 @@ extension Place {
     }
 }
 
-@Suite(.serialized) struct ImportTests {
+@Suite(.serialized, .waiting) struct ImportTests {
     /// Three days, a sidecar, an undated photo, duplicates and what is no photo.
     private func makeSources(_ place: Place) throws {
         try place.source("a.jpg", Photo().bytes, modified: 1_500_000_000)
@@ -200,7 +201,7 @@ extension Place {
     }
 }
 
-@Suite(.serialized) struct ExportTests {
+@Suite(.serialized, .waiting) struct ExportTests {
     private func fill(_ place: Place) throws {
         try place.source("1/a.jpg", Photo().bytes, modified: 1_111_111_111)
         try place.source("1/b.jpg", Photo(taken: "2020:05:06 01:02:03", seed: 2).bytes)

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Pictures of what only installed programs can draw.
-@Suite(.serialized) struct InstalledThumbnailerTests {
+@Suite(.serialized, .waiting) struct InstalledThumbnailerTests {
     /// nobody, in every Debian.
     private static let user = 65_534
 

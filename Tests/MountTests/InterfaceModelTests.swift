@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 @testable import TestSupport
@@ -7,7 +8,7 @@ import Testing
 /// Random operations over the whole interface, through a real mount, against the reference model: moments, albums,
 /// memberships, copies, saving and the trash; with unmounts and kills between. A failure names its seed;
 /// `scripts/model` tries many more.
-@Suite(.serialized) struct InterfaceModelTests {
+@Suite(.serialized, .waiting) struct InterfaceModelTests {
     /// Seeds to try: few, unless told otherwise by who runs longer.
     static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment

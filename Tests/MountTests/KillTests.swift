@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The daemon and its workers are killed at any moment: I3. A test plays some rounds, `scripts/kills` a thousand.
-@Suite(.serialized) struct KillTests {
+@Suite(.serialized, .waiting) struct KillTests {
     private static func variable(_ name: String) -> Int? {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     }

@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestThreads
 import Testing
 
 /// One file, two links: also for programs that ask for nothing but the link count, as `stat -c %h` does.
-@Suite(.serialized) struct LinkCountTests {
+@Suite(.serialized, .waiting) struct LinkCountTests {
     @Test(arguments: ["cp", "cat"])
     func `a photo just written has its link in moments counted`(command: String) throws {
         let place = try Place()

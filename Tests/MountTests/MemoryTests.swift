@@ -2,13 +2,14 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 import VaultCrypto
 
 @testable import VaultStore
 
 /// What the process that serves a mount keeps of keys and passwords, and where.
-@Suite(.serialized) struct MemoryTests {
+@Suite(.serialized, .waiting) struct MemoryTests {
     private static let password = "jK7-Samarkand-9wQ-Marrakesh"
     /// Has a debug build stop where there is something to look at.
     private static let stopping = "OBSCURA_STOP_FOR_INSPECTION"

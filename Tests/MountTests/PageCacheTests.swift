@@ -2,13 +2,14 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 import VaultCrypto
 
 @testable import VaultStore
 
 /// What the kernel still has in memory of a vault of several spaces, which fincore(1) tells whoever may read it.
-@Suite(.serialized) struct PageCacheTests {
+@Suite(.serialized, .waiting) struct PageCacheTests {
     private static let tmpfs: UInt64 = 0x0102_1994
 
     /// How many of the bytes of one space, or of the whole file, are in memory.

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 @testable import TestSupport
 
 /// Random POSIX calls in an album and in a directory of tmpfs at a time: both must answer the same, and have the same
 /// in them, from four threads, with unmounts and kills between. `scripts/model` tries many seeds.
-@Suite(.serialized) struct PosixModelTests {
+@Suite(.serialized, .waiting) struct PosixModelTests {
     private static let threads = 4
 
     @Test(arguments: InterfaceModelTests.seeds)

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 
 /// A private session that is going on: what is written to its standard input, a shell does inside.
@@ -39,7 +40,7 @@ final class Session {
 }
 
 /// Sessions that only their own programs see.
-@Suite(.serialized) struct PrivateTests {
+@Suite(.serialized, .waiting) struct PrivateTests {
     /// nobody.
     private static let user = 65_534
     /// In no other file or argument of this machine.

@@ -1,11 +1,12 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// The reader in Tests/Reader, which follows the format's specification and shares no code with the program, finds in a
 /// vault what a mount shows.
-@Suite(.serialized) struct ReaderTests {
+@Suite(.serialized, .waiting) struct ReaderTests {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().path
 

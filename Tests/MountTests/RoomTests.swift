@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// A full space: ENOSPC, what was there is intact, deleting works, and the room is usable at once.
-@Suite(.serialized) struct RoomTests {
+@Suite(.serialized, .waiting) struct RoomTests {
     private func available(_ place: Place) -> Int {
         var found = statvfs()
         return statvfs(place.mountPoint, &found) == 0 ? Int(found.f_bavail) * Int(found.f_frsize) : 0

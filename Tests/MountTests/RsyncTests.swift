@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// A tree with everything that rsync keeps goes in and comes out the same.
-@Suite(.serialized) struct RsyncTests {
+@Suite(.serialized, .waiting) struct RsyncTests {
     /// Nanoseconds are compared too, which rsync leaves out by default.
     private static let rsync = "rsync -aHX --delete --modify-window=-1"
 

@@ -2,6 +2,7 @@ import Foundation
 import LinuxIO
 import PhotoLibrary
 import TestSupport
+import TestThreads
 import Testing
 import VaultCrypto
 import VaultStore
@@ -9,7 +10,7 @@ import VaultStore
 @testable import Recovery
 
 /// A vault whose catalogue was destroyed, rebuilt and mounted again.
-@Suite(.serialized) struct SalvageTests {
+@Suite(.serialized, .waiting) struct SalvageTests {
     /// - Parameter isDeleted: the files in which the catalogue was are gone; else what is in them.
     @Test(arguments: [(1, false), (1, true), (2, false)])
     func `all photos, albums and plain files come back after the catalogue is gone`(

@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
+import TestThreads
 import Testing
 
 /// Programs that save by writing a new file keep the photo.
-@Suite(.serialized) struct SavingTests {
+@Suite(.serialized, .waiting) struct SavingTests {
     private let place: Place
 
     /// Mounted, with one photo in the albums T and U.

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// A mount of root's that other users may enter: `-o allow_other`.
-@Suite(.serialized) struct SharedMountTests {
+@Suite(.serialized, .waiting) struct SharedMountTests {
     private static let (owner, stranger, group) = (54_321, 54_322, 54_323)
 
     /// Runs a line of the shell as a user.

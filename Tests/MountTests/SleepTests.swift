@@ -2,6 +2,7 @@ import CSystemd
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// A message bus with a logind that a test plays.
@@ -87,7 +88,7 @@ private final class FakeLogind {
 }
 
 /// A machine that is about to sleep.
-@Suite(.serialized) struct SleepTests {
+@Suite(.serialized, .waiting) struct SleepTests {
     private func makeMounted(_ logind: FakeLogind, options: String = "rw") throws -> Place {
         let place = try Place()
         try place.mount(options: options, variables: ["DBUS_SYSTEM_BUS_ADDRESS=\(logind.address)"])

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Spaces and passwords, from outside.
-@Suite(.serialized) struct SpaceTests {
+@Suite(.serialized, .waiting) struct SpaceTests {
     @Test func `two passwords give two unrelated trees, a third gives exit 4`() throws {
         let place = try Place(spaces: 2)
         #expect(try place.run([obscura, "space", "add", "V", "--password-stdin"], "two\none\n").status == 0)

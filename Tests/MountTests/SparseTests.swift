@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Files with holes, through the commands and through a mount.
-@Suite(.serialized) struct SparseTests {
+@Suite(.serialized, .waiting) struct SparseTests {
     private let size: off_t = 1 << 28
 
     /// A picture of 256 MiB, of which little is stored.

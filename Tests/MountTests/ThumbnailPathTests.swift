@@ -1,9 +1,10 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 /// *Thumbnails* of the contract: where they are found, and who does not see them.
-@Suite(.serialized) struct ThumbnailPathTests {
+@Suite(.serialized, .waiting) struct ThumbnailPathTests {
     private func placeWithPhotos(options: String = "rw") throws -> Place {
         let place = try Place()
         try place.mount(options: options)

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// *Thumbnails* of the contract, the first kind.
-@Suite(.serialized) struct ThumbnailTests {
+@Suite(.serialized, .waiting) struct ThumbnailTests {
     @Test func `a thumbnail fits 256 pixels, upright, its size told before it is opened`() throws {
         let place = try Place()
         try place.mount()

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// What a vault shows to one without a password.
-@Suite(.serialized) struct TracesTests {
+@Suite(.serialized, .waiting) struct TracesTests {
     /// Content, size, blocks and both times of every file of the vault.
     private func snapshot(_ place: Place) throws -> String {
         try place.shell(

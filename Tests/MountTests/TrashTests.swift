@@ -1,9 +1,10 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 /// *Trash* of the contract: what file managers do, and rm.
-@Suite(.serialized) struct TrashTests {
+@Suite(.serialized, .waiting) struct TrashTests {
     private let place: Place
     private static let standing = ["albums/T/a.jpg", "albums/U/b.jpg", "moments/2019-03-04/a.jpg"]
 

@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 /// Mounts by an ordinary user: whoever runs the tests, or where that is root nobody.
-@Suite(.serialized) struct UserTests {
+@Suite(.serialized, .waiting) struct UserTests {
     /// nobody, in every Debian: fusermount3 refuses numbers that have no name.
     private static let user = 65_534
 

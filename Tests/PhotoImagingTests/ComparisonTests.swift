@@ -24,7 +24,8 @@ private final class HoledSource: ByteSource {
         memset(buffer.baseAddress!, 0, buffer.count)
         for (range, byte) in stored {
             let part = range.clamped(to: offset..<offset + UInt64(count))
-            for place in part where !part.isEmpty { buffer[Int(place - offset)] = byte }
+            guard !part.isEmpty else { continue }
+            memset(buffer.baseAddress! + Int(part.lowerBound - offset), Int32(byte), part.count)
         }
         return count
     }

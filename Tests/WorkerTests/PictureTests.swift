@@ -1,11 +1,12 @@
 import CTurboJPEG
 import Foundation
+import TestThreads
 import Testing
 
 @testable import PhotoImaging
 
 /// One after another: they count processes and descriptors.
-@Suite(.serialized) struct WorkerTests {}
+@Suite(.serialized, .waiting) struct WorkerTests {}
 
 extension WorkerTests {
     @Suite struct Pictures {

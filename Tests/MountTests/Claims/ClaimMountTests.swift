@@ -2,11 +2,12 @@ import Foundation
 import Glibc
 import Synchronization
 import TestSupport
+import TestThreads
 import Testing
 
 /// Two daemons over storage whose locks do nothing: I11, with processes. A test plays some rounds, `scripts/claims` as
 /// many as it is told.
-@Suite(.serialized) struct ClaimMountTests {
+@Suite(.serialized, .waiting) struct ClaimMountTests {
     private static func variable(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
 
     /// A look is good for half a second, who takes over waits 1.1, and a race lasts 0.1.
