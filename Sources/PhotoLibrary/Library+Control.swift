@@ -11,7 +11,8 @@ import VaultStore
 /// - `user.obscura.status`: the room, the counts and the state of the space.
 /// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
-///   or empty. The first is `CheckCursor.start`.
+///   or empty. The first is `CheckCursor.start`. A `damage` line for each finding is followed, in the same order, by
+///   its `kind` and `path` lines; paths are in hexadecimal.
 extension Library {
     /// XATTR_SIZE_MAX, the limit of an answer.
     private static let answerBytesMax = 65_536
@@ -45,6 +46,10 @@ extension Library {
                 ("total", "\(step.total)"),
             ]
             values += step.findings.map { ("damage", $0.text) }
+            // Last, so that an answer that is too long loses none of the above. Names may hold newlines.
+            values += step.findings.flatMap { finding in
+                [("kind", finding.kind.rawValue)] + finding.paths.map { ("path", hexadecimal($0)) }
+            }
             let answer = lines(values)
             if answer.count <= Self.answerBytesMax { return answer }
             // An extent with more names than fit is reported without the last of them.
@@ -72,4 +77,8 @@ extension Library {
             ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", hasUnwritten ? "yes" : "no"),
         ] + stopLines
     }
+}
+
+private func hexadecimal(_ bytes: [UInt8]) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

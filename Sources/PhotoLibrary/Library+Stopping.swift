@@ -105,7 +105,7 @@ extension Library {
                 // Nobody would miss a file without a name.
                 guard let path = try sql(finder.paths(of: ino)).first else { continue }
                 changes.fileCount += 1
-                if changes.paths.count < limit { changes.paths.append(path) }
+                if changes.paths.count < limit { changes.paths.append(String(decoding: path, as: UTF8.self)) }
             }
         }
         return changes

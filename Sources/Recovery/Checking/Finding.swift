@@ -5,12 +5,35 @@ package import VaultCatalogue
 import VaultFormat
 package import VaultStore
 
+/// The part of a space that a finding is about. The raw values are part of the output of `check --json`.
+public enum FindingKind: String, Sendable, Hashable, CaseIterable {
+    /// Bytes of a file.
+    case file
+    case thumbnail
+    /// Metadata stored beside a file's bytes, from which a lost catalogue is rebuilt.
+    case record
+    /// Bytes that no file uses.
+    case content
+    /// The names, sizes and attributes of files.
+    case catalogue
+    /// Records of which sectors are in use.
+    case allocation
+    /// Pages and roots, of which there are two copies.
+    case structure
+    case segment
+    /// The space as a whole.
+    case space
+}
+
 /// One thing that a check found wrong.
 public struct Finding: Sendable, Hashable {
     /// The paths of a file, as a user of a mount sees them, or the part of the space.
     public var subject: String
     /// Printed after the subject and a colon.
     public var cause: String
+    public var kind: FindingKind
+    /// The paths of the files, from the root of a mount, each as bytes of no particular encoding.
+    public var paths: [[UInt8]] = []
     /// Whether no data is lost yet.
     public var isHarmless = false
     /// Whether bytes of a file are lost: only a backup can restore them.
@@ -43,16 +66,17 @@ extension Finding {
         let copy = damage.isADamaged ? "A" : "B"
         self =
             damage.isLost
-            ? Finding(subject: damage.part.text, cause: "both copies are damaged")
+            ? Finding(subject: damage.part.text, cause: "both copies are damaged", kind: .structure)
             : Finding(
                 subject: damage.part.text, cause: "copy \(copy) is damaged; the other is intact",
-                isHarmless: true)
+                kind: .structure, isHarmless: true)
     }
 
     package init(_ fault: SegmentFault) {
         let words = fault.text.split(separator: " ")
         self.init(
-            subject: words.prefix(2).joined(separator: " "), cause: words.dropFirst(2).joined(separator: " "))
+            subject: words.prefix(2).joined(separator: " "), cause: words.dropFirst(2).joined(separator: " "),
+            kind: .segment)
     }
 
     package init(_ damage: ExtentDamage, of owner: Owner) {
@@ -71,15 +95,22 @@ extension Finding {
         var isHarmless = false
         if case .descriptor = damage.fault { isHarmless = true }
         switch owner {
-        case .file(let paths):
-            self.init(subject: paths, cause: cause, isHarmless: isHarmless, isOfFile: !isHarmless)
-        case .thumbnail(let paths):
+        case .file(let owners):
             self.init(
-                subject: "thumbnail of \(paths)", cause: isHarmless ? cause : "\(cause); it is made again",
-                isHarmless: true)
-        case .record(let paths):
-            self.init(subject: "identity record of \(paths)", cause: cause, isHarmless: true)
-        case .nobody: self.init(subject: "content \(damage.content)", cause: "\(cause); no file uses it")
+                subject: owners.text, cause: cause, kind: .file, paths: owners.paths, isHarmless: isHarmless,
+                isOfFile: !isHarmless)
+        case .thumbnail(let owners):
+            self.init(
+                subject: "thumbnail of \(owners.text)",
+                cause: isHarmless ? cause : "\(cause); it is made again",
+                kind: .thumbnail, paths: owners.paths, isHarmless: true)
+        case .record(let owners):
+            self.init(
+                subject: "identity record of \(owners.text)", cause: cause, kind: .record,
+                paths: owners.paths, isHarmless: true)
+        case .nobody:
+            self.init(
+                subject: "content \(damage.content)", cause: "\(cause); no file uses it", kind: .content)
         }
         bytes = ContentRange(key: damage.key, offset: damage.offset, length: damage.length)
     }
@@ -89,7 +120,7 @@ extension Finding {
         var causes: [String] = []
         if !space.unreadableStates.isEmpty { causes.append("it cannot be read: an older one is shown") }
         if space.hasLostNewestRoot { causes.append("its root is lost: an older one is shown") }
-        return causes.map { Finding(subject: "the newest state of the space", cause: $0) }
+        return causes.map { Finding(subject: "the newest state of the space", cause: $0, kind: .space) }
     }
 
     /// Findings about the allocation bitmaps.
@@ -104,7 +135,9 @@ extension Finding {
             (allocation.wrongCounts, "segments have a wrong count of sectors in use", true),
         ]
         return counts.filter { $0.count > 0 }.map { count, words, isHarmless in
-            Finding(subject: "the allocation", cause: "\(count) \(words)", isHarmless: isHarmless)
+            Finding(
+                subject: "the allocation", cause: "\(count) \(words)", kind: .allocation,
+                isHarmless: isHarmless)
         }
     }
 
@@ -117,7 +150,7 @@ extension Finding {
             return [
                 Finding(
                     subject: "\(first.part.text) and \(group.count - 1) others like it", cause: one.cause,
-                    isHarmless: one.isHarmless)
+                    kind: one.kind, isHarmless: one.isHarmless)
             ]
         }
     }
@@ -133,12 +166,20 @@ extension ExtentDamage {
     }
 }
 
-/// The owner of an extent, with all paths of the owner in one text.
+/// The owner of an extent.
 package enum Owner {
-    case file(String)
-    case thumbnail(String)
-    case record(String)
+    case file(NamedFiles)
+    case thumbnail(NamedFiles)
+    case record(NamedFiles)
     case nobody
+}
+
+/// Files by their paths.
+package struct NamedFiles: Sendable {
+    /// All paths, at most `PathFinder.pathsMax`; files without a name by their inode.
+    package var text: String
+    /// As in `text`.
+    package var paths: [[UInt8]]
 }
 
 /// Finds the paths of inodes as a user sees them, even if rows are damaged.
@@ -155,17 +196,18 @@ package struct PathFinder {
     private static let pathsMax = 32
 
     /// Paths of an inode from the root of the mount, those in moments first.
-    package func paths(of ino: UInt64) throws(CatalogueError) -> [String] {
-        if ino == WellKnownInode.root { return ["."] }
-        var paths: [String] = []
+    package func paths(of ino: UInt64) throws(CatalogueError) -> [[UInt8]] {
+        if ino == WellKnownInode.root { return [Array(".".utf8)] }
+        var paths: [[UInt8]] = []
         for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax) {
             guard let path = try path(parent, name) else { continue }
             paths.append(path)
         }
-        return paths.filter { $0.hasPrefix("moments/") } + paths.filter { !$0.hasPrefix("moments/") }
+        let moments = Array("moments/".utf8)
+        return paths.filter { $0.starts(with: moments) } + paths.filter { !$0.starts(with: moments) }
     }
 
-    private func path(_ parent: UInt64, _ name: [UInt8]) throws(CatalogueError) -> String? {
+    private func path(_ parent: UInt64, _ name: [UInt8]) throws(CatalogueError) -> [UInt8]? {
         var parts = [name]
         var directory = parent
         while directory != WellKnownInode.root {
@@ -175,28 +217,34 @@ package struct PathFinder {
             parts.append(above.name)
             directory = above.parent
         }
-        return parts.reversed().map(Self.shown).joined(separator: "/")
+        return Array(parts.reversed().map(Self.printable).joined(separator: [UInt8(ascii: "/")]))
     }
 
     /// A name that is invalid as an entry must not look like a path.
-    private static func shown(_ name: [UInt8]) -> String {
+    private static func printable(_ name: [UInt8]) -> [UInt8] {
         name.isEmpty
-            ? "(no name)"
-            : String(decoding: name.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "?") : $0 }, as: UTF8.self)
+            ? Array("(no name)".utf8)
+            : name.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: "?") : $0 }
     }
 
-    /// The paths of these inodes in one text.
-    package func text(of inodes: [UInt64]) throws(CatalogueError) -> String {
+    /// The names of these inodes.
+    package func names(of inodes: [UInt64]) throws(CatalogueError) -> NamedFiles {
         var texts: [String] = []
+        var found: [[UInt8]] = []
         for (place, ino) in inodes.enumerated() {
             let paths = try paths(of: ino)
-            texts += paths.isEmpty ? ["a file without a name (inode \(ino))"] : paths
+            found += paths
+            texts +=
+                paths.isEmpty
+                ? ["a file without a name (inode \(ino))"] : paths.map { String(decoding: $0, as: UTF8.self) }
             if texts.count > Self.pathsMax {
-                return texts.prefix(Self.pathsMax).joined(separator: ", ")
-                    + (place + 1 < inodes.count ? ", and \(inodes.count - place - 1) other files" : "")
+                let more = place + 1 < inodes.count ? ", and \(inodes.count - place - 1) other files" : ""
+                return NamedFiles(
+                    text: texts.prefix(Self.pathsMax).joined(separator: ", ") + more,
+                    paths: Array(found.prefix(Self.pathsMax)))
             }
         }
-        return texts.joined(separator: ", ")
+        return NamedFiles(text: texts.joined(separator: ", "), paths: found)
     }
 
     /// Findings about damaged extents, each with the paths of the owner. Lost identity records share one finding.
@@ -216,15 +264,16 @@ package struct PathFinder {
             found.append(
                 Finding(
                     subject: "identity records",
-                    cause: "\(records) cannot be authenticated; no file is lost", isHarmless: true))
+                    cause: "\(records) cannot be authenticated; no file is lost", kind: .record,
+                    isHarmless: true))
         }
         return found
     }
 
     private func owner(_ damage: ExtentDamage, _ owners: [ContentOwner]) throws(CatalogueError) -> Owner {
-        if damage.isRecord { return .record(try text(of: [damage.content])) }
+        if damage.isRecord { return .record(try names(of: [damage.content])) }
         guard let first = owners.first else { return .nobody }
-        let paths = try text(of: owners.map(\.ino))
-        return first.isThumbnail ? .thumbnail(paths) : .file(paths)
+        let names = try names(of: owners.map(\.ino))
+        return first.isThumbnail ? .thumbnail(names) : .file(names)
     }
 }

@@ -15,7 +15,9 @@ extension LiveCheck {
         var step = CheckStep(next: .rule(number + 1))
         step.findings = try ofSnapshot { tables, _ throws(CatalogueError) in
             guard IntegrityConstraint.all.indices.contains(number) else {
-                return try tables.integrityErrors().map { Finding(subject: "the catalogue", cause: $0.text) }
+                return try tables.integrityErrors().map {
+                    Finding(subject: "the catalogue", cause: $0.text, kind: .catalogue)
+                }
             }
             let rule = IntegrityConstraint.all[number]
             let found = try tables.violations(of: rule, limit: SpaceCheck.violationsMax)
@@ -75,7 +77,9 @@ extension LiveCheck {
                 try find(tables, snapshot)
             }
         } catch {
-            return [Finding(subject: "the catalogue", cause: "it cannot be read completely")]
+            return [
+                Finding(subject: "the catalogue", cause: "it cannot be read completely", kind: .catalogue)
+            ]
         }
     }
 }

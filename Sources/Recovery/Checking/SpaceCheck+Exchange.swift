@@ -26,6 +26,6 @@ extension SpaceReport {
     package mutating func note(_ exchange: SegmentExchange) {
         plan.exchange = exchange
         findings.insert(
-            contentsOf: exchange.texts.map { Finding(subject: "the space", cause: $0) }, at: 0)
+            contentsOf: exchange.texts.map { Finding(subject: "the space", cause: $0, kind: .space) }, at: 0)
     }
 }

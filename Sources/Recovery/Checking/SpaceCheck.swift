@@ -27,7 +27,7 @@ public struct SpaceCheck {
         } catch {
             guard case .damaged(let cause) = error else { throw error }
             var report = SpaceReport()
-            report.add("the space", cause, isHarmless: false)
+            report.add("the space", cause, kind: .space, isHarmless: false)
             report.plan.mustSalvage = true
             return report
         }
@@ -68,7 +68,7 @@ public struct SpaceCheck {
             try checkCatalogue(catalogue)
             try checkContent(catalogue, readsContent: readsContent)
         } catch {
-            report.add("the catalogue", words(error), isHarmless: false)
+            report.add("the catalogue", words(error), kind: .catalogue, isHarmless: false)
             report.plan.mustSalvage = true
         }
     }
@@ -140,7 +140,9 @@ public struct SpaceCheck {
             report.plan.mustReindex = true
             catalogue.locked { $0.trustsSectorIndexes = false }
         }
-        for error in errors { report.add("the catalogue", error.text, isHarmless: false) }
+        for error in errors {
+            report.add("the catalogue", error.text, kind: .catalogue, isHarmless: false)
+        }
         for (rule, findings) in broken {
             for finding in findings { report.add(finding) }
             if rule.isMendable { report.plan.rules.append(rule) }
@@ -154,15 +156,19 @@ public struct SpaceCheck {
         let finder = PathFinder(tables: tables)
         guard rule.subject == .content else {
             return try numbers.map { number throws(CatalogueError) in
-                Finding(subject: try finder.text(of: [number]), cause: rule.violation)
+                finding(rule, try finder.names(of: [number]))
             }
         }
         let owners = Dictionary(grouping: try tables.owners(of: Set(numbers))) { $0.content }
         return try numbers.map { number throws(CatalogueError) in
             let inodes = (owners[number] ?? []).map(\.ino)
-            let subject = inodes.isEmpty ? "content \(number)" : try finder.text(of: inodes)
-            return Finding(subject: subject, cause: rule.violation)
+            guard inodes.isEmpty else { return finding(rule, try finder.names(of: inodes)) }
+            return Finding(subject: "content \(number)", cause: rule.violation, kind: .catalogue)
         }
+    }
+
+    private static func finding(_ rule: IntegrityConstraint, _ files: NamedFiles) -> Finding {
+        Finding(subject: files.text, cause: rule.violation, kind: .catalogue, paths: files.paths)
     }
 
     // MARK: Content
@@ -252,15 +258,27 @@ public struct SpaceCheck {
         let contents = told.flatMap { [$0.0, $0.1] }.filter { !$0.isRecord }.map(\.content)
         let owners = Dictionary(grouping: try tables.owners(of: Set(contents))) { $0.content }
         let finder = PathFinder(tables: tables)
-        func text(_ key: ContentKey) throws(CatalogueError) -> String {
-            if key.isRecord { return "the identity record of \(try finder.text(of: [key.content]))" }
-            guard let inodes = owners[key.content]?.map(\.ino) else { return "content \(key.content)" }
-            return try finder.text(of: inodes)
+        func names(_ key: ContentKey) throws(CatalogueError) -> NamedFiles {
+            if key.isRecord {
+                var names = try finder.names(of: [key.content])
+                names.text = "the identity record of \(names.text)"
+                return names
+            }
+            guard let inodes = owners[key.content]?.map(\.ino) else {
+                return NamedFiles(text: "content \(key.content)", paths: [])
+            }
+            return try finder.names(of: inodes)
         }
         return try told.map { one, other throws(CatalogueError) in
-            Finding(
-                subject: one == other ? try text(one) : "\(try text(one)) and \(try text(other))",
-                cause: "two extents have the same sectors")
+            var files = try names(one)
+            if one != other {
+                let second = try names(other)
+                files.text += " and \(second.text)"
+                files.paths += second.paths
+            }
+            return Finding(
+                subject: files.text, cause: "two extents have the same sectors", kind: .allocation,
+                paths: files.paths)
         }
     }
 }

@@ -18,8 +18,10 @@ public struct SpaceReport: Sendable {
     }
 
     /// Adds a finding about a part of the space: by default one that only costs room, or nothing yet.
-    package mutating func add(_ subject: String, _ cause: String, isHarmless: Bool = true) {
-        add(Finding(subject: subject, cause: cause, isHarmless: isHarmless))
+    package mutating func add(
+        _ subject: String, _ cause: String, kind: FindingKind, isHarmless: Bool = true
+    ) {
+        add(Finding(subject: subject, cause: cause, kind: kind, isHarmless: isHarmless))
     }
 }
 

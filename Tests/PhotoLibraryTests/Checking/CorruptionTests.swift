@@ -221,7 +221,7 @@ import VaultFormat
         try specimen.remove(segment: segment)
         let report = try specimen.check()
         let isPages = segment < 2
-        let first = Finding(subject: "segment 00000\(segment)", cause: "is missing")
+        let first = Finding(subject: "segment 00000\(segment)", cause: "is missing", kind: .segment)
         #expect(report.findings.contains(first) == (isPages || isContent))
         let lost = try specimen.unreadable()
         #expect(lost.isEmpty == !isContent)

@@ -102,7 +102,10 @@ import VaultFormat
         let specimen = try Specimen(spaces: 1)
         try specimen.remove(segment: segment)
         let report = try specimen.check()
-        #expect(report.findings == [Finding(subject: "segment 00000\(segment)", cause: "is missing")])
+        #expect(
+            report.findings == [
+                Finding(subject: "segment 00000\(segment)", cause: "is missing", kind: .segment)
+            ])
         #expect(report.plan.lines.count == 2)
         try SpaceRepair.run(specimen.unlocked, report.plan)
         #expect(try specimen.check().findings == [])
