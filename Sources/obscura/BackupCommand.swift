@@ -23,13 +23,20 @@ func runBackup(_ arguments: Arguments) throws(Failure) {
     }
     progress.end()
     switch result {
-    case .success(let report): try conclude(report, vault, destination)
+    case .success(let report):
+        if arguments.has(.json) {
+            say(report.json(vault, destination).line)
+        } else {
+            describe(report, vault, destination)
+        }
+        try conclude(report, vault)
     case .failure(let error): throw failure(error, vault, destination)
     case nil: preconditionFailure("the backup has ended")
     }
 }
 
-private func conclude(_ report: BackupReport, _ vault: String, _ destination: String) throws(Failure) {
+/// Prints the report as text.
+private func describe(_ report: BackupReport, _ vault: String, _ destination: String) {
     say("\(destination): copied \(sizeText(report.bytesWritten)) of \(sizeText(report.bytes))")
     for place in report.unreadable.prefix(placesMax) {
         let bytes = "\(place.bytes) bytes from \(place.offset) on"
@@ -37,6 +44,28 @@ private func conclude(_ report: BackupReport, _ vault: String, _ destination: St
     }
     if report.unreadable.count > placesMax { say("and \(report.unreadable.count - placesMax) more places") }
     if !report.strays.isEmpty { note(strayLine(report.strays, vault)) }
+}
+
+extension BackupReport {
+    /// The output of `obscura backup --json`.
+    func json(_ vault: String, _ destination: String) -> JSON {
+        let places = unreadable.map { place in
+            JSON.object([
+                ("path", .path(place.path)), ("offset", .number(place.offset)),
+                ("bytes", .number(place.bytes)),
+            ])
+        }
+        return .object([
+            ("vault", .path(vault)), ("destination", .path(destination)),
+            ("complete", .bool(missingSegments == 0 && unreadable.isEmpty)), ("bytes", .number(bytes)),
+            ("bytes_written", .number(bytesWritten)), ("missing_segments", .count(missingSegments)),
+            ("unreadable", .list(places)), ("unexpected_files", .list(strays.sorted().map { .path($0) })),
+        ])
+    }
+}
+
+/// Throws if the vault is damaged.
+private func conclude(_ report: BackupReport, _ vault: String) throws(Failure) {
     let found = [
         (report.missingSegments, "segment", "of it missing"),
         (report.unreadable.count, "place", "of it cannot be read"),

@@ -12,26 +12,32 @@ func runCheck(_ arguments: Arguments) throws(Failure) {
             throw Failure(
                 .usage, path, "a mounted space cannot be repaired: unmount it, then name the vault")
         }
-        return try checkMounted(path)
+        var output = CheckOutput(path, isJSON: arguments.has(.json))
+        defer { output.end() }
+        return try checkMounted(path, &output)
     }
     try requireVault(path)
-    try checkVault(path, arguments)
+    var output = CheckOutput(path, isJSON: arguments.has(.json))
+    defer { output.end() }
+    try checkVault(path, arguments, &output)
 }
 
-private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure) {
+private func checkVault(
+    _ vault: String, _ arguments: Arguments, _ output: inout CheckOutput
+) throws(Failure) {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
-    for damage in files { say(printable("\(damage.file): \(damage.cause)")) }
-    let strays = try onVault(vault) { () throws(VaultError) in try Vault.strayFiles(vault) }
-    if !strays.isEmpty { note(strayLine(strays, vault)) }
+    output.add(files.map { CheckFinding($0) })
+    output.add(strays: try onVault(vault) { () throws(VaultError) in try Vault.strayFiles(vault) })
     let password = try Passwords(arguments).toOpen(vault)
     let unlocked = try onVault(vault) { () throws(VaultError) in
         try Vault.unlock(vault, password: password, readOnly: true, stretcher: ChildStretcher())
     }
-    let report = try check(unlocked, vault, readsContent: true)
-    for finding in report.findings { say(finding.text) }
+    let report = try check(unlocked, vault, &output, readsContent: true)
+    output.add(report.findings.map { CheckFinding($0) })
+    output.isComplete = true
     let count = files.count + report.findings.count
     let summary = "\(counted(report.fileCount, "file")), \(sizeText(report.bytes)) read"
-    guard count > 0 else { return say("\(vault): nothing is damaged: \(summary)") }
+    guard count > 0 else { return output.line("\(vault): nothing is damaged: \(summary)") }
     if unlocked.isClaimedByOthers {
         throw Failure(
             .inUse, vault,
@@ -40,16 +46,22 @@ private func checkVault(_ vault: String, _ arguments: Arguments) throws(Failure)
         )
     }
     guard arguments.has(.repair) else {
-        throw Failure(.damaged, vault, "damage found: \(counted(count, "line")) above; \(summary)")
+        throw Failure(.damaged, vault, "damage found: \(lines(count, output)); \(summary)")
     }
-    try repair(unlocked, vault, files, report)
+    try repair(unlocked, vault, files, report, &output)
 }
 
-/// Runs a check with a progress line.
+/// `3 lines above`, or where they are members of an object.
+private func lines(_ count: Int, _ output: CheckOutput) -> String {
+    output.isJSON ? counted(count, "finding") : "\(counted(count, "line")) above"
+}
+
+/// Runs a check with a progress line. Its findings are added to the output only if it is interrupted.
 private func check(
-    _ unlocked: UnlockedSpace, _ vault: String, readsContent: Bool
+    _ unlocked: UnlockedSpace, _ vault: String, _ output: inout CheckOutput, readsContent: Bool
 ) throws(Failure) -> SpaceReport {
     let progress = ProgressLine("Checking")
+    output.hasBegun = true
     let report = try notingInterruption { () throws(Failure) in
         defer { progress.end() }
         return try onVault(vault) { () throws(VaultError) in
@@ -59,18 +71,82 @@ private func check(
             }
         }
     }
+    if readsContent { (output.bytes, output.fileCount) = (report.bytes, report.fileCount) }
     if report.isInterrupted {
-        for finding in report.findings { say(finding.text) }
+        output.isComplete = false
+        output.add(report.findings.map { CheckFinding($0) })
         throw Failure(.interrupted, vault, "interrupted: not all of it is checked")
     }
     return report
+}
+
+/// Checks a space in steps while it is in use.
+private func checkMounted(_ directory: String, _ output: inout CheckOutput) throws(Failure) {
+    let progress = ProgressLine("Checking")
+    let space = try MountedSpace(directory)
+    output.hasBegun = true
+    var found: [CheckFinding] = []
+    var (known, bytes) = (Set<String>(), UInt64(0))
+    // Also if the mount ends meanwhile.
+    defer { output.bytes = bytes }
+    try notingInterruption { () throws(Failure) in
+        defer { progress.end() }
+        var cursor = CheckCursor.start.description
+        while !cursor.isEmpty, !wasInterrupted {
+            let answer = try space.ask("check.\(cursor)", doing: "checking it")
+            var total: UInt64 = 0
+            cursor = ""
+            for (key, value) in answer {
+                switch key {
+                case "cursor": cursor = value
+                case "bytes": bytes = sizeSum(bytes, answeredNumber(value))
+                case "total": total = answeredNumber(value)
+                default: continue
+                }
+            }
+            found += answeredFindings(answer).filter { known.insert($0.text).inserted }
+            progress.show(done: cursor.isEmpty ? total : min(bytes, total), total: total)
+        }
+    }
+    output.add(found)
+    if wasInterrupted {
+        throw Failure(.interrupted, directory, "interrupted: not all of it is checked")
+    }
+    output.isComplete = true
+    guard found.isEmpty else {
+        throw Failure(
+            .damaged, directory,
+            "damage found: \(lines(found.count, output)); unmount it, then obscura check VAULT --repair")
+    }
+    output.line("\(directory): nothing is damaged: \(sizeText(bytes)) read")
+}
+
+/// The findings in an answer of a mount: their lines, then in the same order their kinds and paths. An older mount does
+/// not give those.
+func answeredFindings(_ answer: [(key: String, value: String)]) -> [CheckFinding] {
+    var findings = answer.filter { $0.key == "damage" }.map { CheckFinding(kind: "space", text: $0.value) }
+    var index = -1
+    for (key, value) in answer {
+        if key == "kind" { index += 1 }
+        guard findings.indices.contains(index) else { continue }
+        if key == "kind", FindingKind(rawValue: value) != nil { findings[index].kind = value }
+        if key == "path", let path = bytes(hexadecimal: value) { findings[index].paths.append(path) }
+    }
+    return findings
+}
+
+private func bytes(hexadecimal text: String) -> [UInt8]? {
+    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
 }
 
 // MARK: Repair
 
 /// Lists the repairs, asks if there is a terminal, repairs, and checks again.
 private func repair(
-    _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport
+    _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ report: SpaceReport,
+    _ output: inout CheckOutput
 ) throws(Failure) {
     let isExchange = report.plan.exchange != nil
     // Not before an exchange of file names: the finds would lie elsewhere afterwards.
@@ -86,27 +162,30 @@ private func repair(
     guard access("\(vault)/obscura.vault", W_OK) == 0 else {
         throw Failure(.damaged, vault, "cannot be written, so nothing was repaired: \(Errno.last)")
     }
-    say("To be repaired:")
-    for step in steps { say("  \(step)") }
-    if !lost.isEmpty { say("Damaged files stay; their intact parts stay readable.") }
-    try askToRepair(vault)
+    let terminal = isatty(STDIN_FILENO) == 1 ? Terminal() : nil
+    output.add(repairs: steps, keepsDamagedFiles: !lost.isEmpty, isAsked: terminal != nil)
+    if let terminal { try askToRepair(vault, terminal) }
     try onVault(vault) { () throws(VaultError) in
         try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
     }
-    if isExchange { return try goOn(unlocked, vault, files) }
-    let left = try remaining(unlocked, vault, report)
-    if left == 0 { return say("\(vault): repaired; nothing is damaged now") }
-    throw Failure(.damaged, vault, "repaired, except what is lost: \(counted(left, "line")) above")
+    if isExchange { return try goOn(unlocked, vault, files, &output) }
+    let left = try remaining(unlocked, vault, report, &output)
+    output.conclude(repaired: left)
+    if left.isEmpty { return output.line("\(vault): repaired; nothing is damaged now") }
+    throw Failure(.damaged, vault, "repaired, except what is lost: \(lines(left.count, output))")
 }
 
 /// Checks and repairs everything else once files have their own names again.
-private func goOn(_ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage]) throws(Failure) {
-    let report = try check(unlocked, vault, readsContent: true)
+private func goOn(
+    _ unlocked: UnlockedSpace, _ vault: String, _ files: [FileDamage], _ output: inout CheckOutput
+) throws(Failure) {
+    let report = try check(unlocked, vault, &output, readsContent: true)
     guard !report.findings.isEmpty || !files.isEmpty else {
-        return say("\(vault): repaired; nothing is damaged now")
+        output.conclude(repaired: [])
+        return output.line("\(vault): repaired; nothing is damaged now")
     }
-    for finding in report.findings { say(finding.text) }
-    try repair(unlocked, vault, files, report)
+    output.add(report.findings.map { CheckFinding($0) })
+    try repair(unlocked, vault, files, report, &output)
 }
 
 /// Searches for photos that the catalogue no longer lists.
@@ -125,28 +204,23 @@ private func survey(_ unlocked: UnlockedSpace, _ vault: String) throws(Failure) 
     }
 }
 
-private func askToRepair(_ vault: String) throws(Failure) {
-    guard isatty(STDIN_FILENO) == 1, let terminal = Terminal() else { return }
+private func askToRepair(_ vault: String, _ terminal: Terminal) throws(Failure) {
     let answer = try terminal.ask("Repair \(vault)? [y/N] ") ?? ""
     guard ["y", "yes"].contains(answer.lowercased()) else {
         throw Failure(.damaged, vault, "nothing was changed: the damage is still there")
     }
 }
 
-/// Prints the remaining damage and counts it: the findings of a second check, which does not read files, and the
-/// damaged files.
+/// The remaining damage: the findings of a second check, which does not read files, and the damaged files.
 private func remaining(
-    _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport
-) throws(Failure) -> Int {
+    _ unlocked: UnlockedSpace, _ vault: String, _ before: SpaceReport, _ output: inout CheckOutput
+) throws(Failure) -> [CheckFinding] {
     let files = try onVault(vault) { () throws(VaultError) in try Vault.checkFiles(vault) }
-    let again = try check(unlocked, vault, readsContent: false)
+    let again = try check(unlocked, vault, &output, readsContent: false)
     let texts = again.findings.map(\.text)
     // Damaged files that the second check did not read, and about which it reports nothing else.
     let lost = before.findings.filter { finding in
         finding.isOfFile && !again.findings.contains { $0.isAboutBytes(of: finding) }
-    }.map(\.text).filter { !texts.contains($0) }
-    let lines = files.map { printable("\($0.file): \($0.cause)") } + texts + lost
-    if !lines.isEmpty { say("Still damaged:") }
-    for line in lines { say("  \(line)") }
-    return lines.count
+    }.filter { !texts.contains($0.text) }
+    return files.map { CheckFinding($0) } + (again.findings + lost).map { CheckFinding($0) }
 }

@@ -71,7 +71,7 @@ enum Option: String, CaseIterable {
         case .repair: "say what can be repaired, and do it; nothing that can be read is lost"
         case .discard: "give up what cannot be written; what can be is written first"
         case .yes: "do not ask; needed where there is no terminal"
-        case .json: "print JSON, an object for each mount on a line of its own"
+        case .json: "print JSON, one object on a line, instead of text; its members are in obscura(1)"
         case .mountOptions: "mount options, as for mount(8)"
         case .foreground: "stay in the foreground"
         case .help: "show this help"
@@ -139,13 +139,13 @@ enum Command: String, CaseIterable {
         case .passwd, .spaceAdd: Option.passwordOptions + [.newKeyFile, .help]
         case .spaceRemove: [.yes] + Option.passwordOptions + [.help]
         case .private: Option.passwordOptions + [.help]
-        case .import: [.album, .move, .dryRun, .quiet] + Option.passwordOptions + [.help]
-        case .export: [.albums, .special, .quiet] + Option.passwordOptions + [.help]
-        case .backup: [.quiet, .help]
-        case .check: [.repair] + Option.passwordOptions + [.help]
+        case .import: [.album, .move, .dryRun, .quiet, .json] + Option.passwordOptions + [.help]
+        case .export: [.albums, .special, .quiet, .json] + Option.passwordOptions + [.help]
+        case .backup: [.quiet, .json, .help]
+        case .check: [.repair, .json] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .help]
-        case .status: [.json, .help]
-        case .grow, .headerExport, .headerRestore, .info, .speed: [.help]
+        case .status, .info: [.json, .help]
+        case .grow, .headerExport, .headerRestore, .speed: [.help]
         }
     }
 
@@ -227,9 +227,9 @@ enum Command: String, CaseIterable {
             """
         case .export:
             """
-            DIR must be empty or not exist. Times, modes and attributes are kept. Whoever can read DIR can see the
-            photos. Device nodes and set-user-ID or set-group-ID bits are left out and named: give --special only for a
-            vault that nobody else has written to.
+            DIR must be empty, not exist, or hold an export that was interrupted, which then goes on. Times, modes and
+            attributes are kept. Whoever can read DIR can see the photos. Device nodes and set-user-ID or set-group-ID
+            bits are left out and named: give --special only for a vault that nobody else has written to.
             """
         case .private:
             """
@@ -242,7 +242,10 @@ enum Command: String, CaseIterable {
             gives all paths of a file, and what is wrong with it. The exit status is 6 if there is damage.
             """
         case .status:
-            "Without DIR: every mount of yours. Only the user who mounted a space, or root, gets an answer."
+            """
+            Without DIR: every mount of yours, with --json one object for each. Only the user who mounted a space, or
+            root, gets an answer.
+            """
         case .speed: "Nothing is read from or written to any disk."
         case .backup:
             """

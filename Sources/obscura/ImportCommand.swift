@@ -15,7 +15,7 @@ struct ImportSettings {
     init(_ arguments: Arguments) throws(Failure) {
         isDry = arguments.has(.dryRun)
         moves = arguments.has(.move)
-        quiet = arguments.has(.quiet)
+        quiet = arguments.isQuiet
         guard let text = arguments[.album] else { return }
         album = text.split(separator: "/").map { Name(String($0)) }
         for name in album where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
@@ -45,8 +45,13 @@ func runImport(_ arguments: Arguments) throws(Failure) {
         do throws(FileError) { try library.close() } catch { end = end ?? failure(error, vault: vault) }
     }
     run.progress.end()
-    for line in run.report.lines { say(line) }
-    for failure in run.report.failures { note(failure.line) }
+    if arguments.has(.json) {
+        let isComplete = end == nil && !wasInterrupted && run.report.failures.isEmpty
+        say(run.report.json(vault, isComplete: isComplete).line)
+    } else {
+        for line in run.report.lines { say(line) }
+        for failure in run.report.failures { note(failure.line) }
+    }
     if let end { throw end }
     try conclude(run.report, vault)
 }
@@ -98,9 +103,9 @@ private func conclude(_ report: ImportReport, _ vault: String) throws(Failure) {
     guard !report.failures.isEmpty else { return }
     throw Failure(
         .failed, vault,
-        report.unreadable > 0
-            ? "\(counted(report.unreadable, "source")) could not be read: the rest has been imported"
-            : "\(counted(report.unremoved, "source")) could not be removed: all has been imported")
+        !report.unreadable.isEmpty
+            ? "\(counted(report.unreadable.count, "source")) could not be read: the rest has been imported"
+            : "\(counted(report.unremoved.count, "source")) could not be removed: all has been imported")
 }
 
 /// The paths that lie in none of the others, each once. All are resolved paths.

@@ -1,19 +1,13 @@
 import LinuxIO
 
-/// A number of files, and the names of the first few.
-struct FewNames {
-    static let namesMax = 10
+/// A path, and what is to be said of it.
+struct PathNote: Equatable {
+    var path: HostPath
+    /// Printed after the path and a colon.
+    var reason: String
 
-    private(set) var count = 0
-    private(set) var names: [String] = []
-
-    mutating func add(_ name: String) {
-        count += 1
-        if names.count < Self.namesMax { names.append(name) }
-    }
-
-    /// `: a, b` if there are few; else empty.
-    var list: String { count > 0 && count <= Self.namesMax ? ": " + names.joined(separator: ", ") : "" }
+    /// For `--json`.
+    var json: JSON { .object([("path", .path(path.bytes)), ("reason", .text(reason))]) }
 }
 
 /// The results of an import, or those that a dry run predicts.
@@ -23,7 +17,8 @@ struct ImportReport {
     private(set) var added = 0
     private(set) var addedBytes: UInt64 = 0
     private(set) var days: Set<String> = []
-    var undated = FewNames()
+    /// Sources of photos without a date of their own.
+    var undated: [HostPath] = []
     var duplicates = 0
     /// Duplicates that the album did not contain yet.
     var joined = 0
@@ -31,12 +26,14 @@ struct ImportReport {
     /// Files of an exported library that are not photos, and names in its albums.
     var plainFiles = 0
     var links = 0
-    var others = 0
+    /// Sources that are no photos.
+    var others: [HostPath] = []
     var removed = 0
-    /// Sources that could not be read or removed, with the reason.
-    private(set) var failures: [Failure] = []
-    private(set) var unreadable = 0
-    private(set) var unremoved = 0
+    private(set) var unreadable: [PathNote] = []
+    private(set) var unremoved: [PathNote] = []
+
+    /// At most this many undated photos are named.
+    static let namesMax = 10
 
     mutating func add(day: String, _ byteCount: UInt64) {
         added += 1
@@ -45,13 +42,16 @@ struct ImportReport {
     }
 
     mutating func addUnreadable(_ path: HostPath, _ why: String) {
-        unreadable += 1
-        failures.append(Failure(.failed, path.shown, why))
+        unreadable.append(PathNote(path: path, reason: why))
     }
 
     mutating func addUnremoved(_ path: HostPath, _ why: String) {
-        unremoved += 1
-        failures.append(Failure(.failed, path.shown, "imported, but not removed: \(why)"))
+        unremoved.append(PathNote(path: path, reason: "imported, but not removed: \(why)"))
+    }
+
+    /// Sources that could not be read or removed.
+    var failures: [Failure] {
+        (unreadable + unremoved).map { Failure(.failed, $0.path.shown, $0.reason) }
     }
 
     /// The report at the end, a line for each fact.
@@ -65,15 +65,35 @@ struct ImportReport {
             duplicates,
             "\(duplicates == 1 ? "duplicate" : "duplicates") skipped"
                 + (joined > 0 ? ", \(joined) of them \(would)added to the album" : ""))
-        line(undated.count, "without a date, under the day of their file's time\(undated.list)")
+        line(undated.count, "without a date, under the day of their file's time\(undatedText)")
         line(sidecars, "\(sidecars == 1 ? "sidecar" : "sidecars") \(would)carried along")
         line(plainFiles, "other \(plainFiles == 1 ? "file" : "files") \(would)restored")
         line(links, "\(links == 1 ? "name" : "names") in albums \(would)restored")
-        line(others, "left out: no photos")
-        line(unreadable, "could not be read")
+        line(others.count, "left out: no photos")
+        line(unreadable.count, "could not be read")
         line(removed, "removed from where they were")
-        line(unremoved, "could not be removed from where they were")
+        line(unremoved.count, "could not be removed from where they were")
         return lines
+    }
+
+    /// The output of `obscura import --json`.
+    func json(_ vault: String, isComplete: Bool) -> JSON {
+        .object([
+            ("vault", .path(vault)), ("dry_run", .bool(isDry)), ("complete", .bool(isComplete)),
+            ("photos", .count(added)), ("bytes", .number(addedBytes)),
+            ("days", .list(days.sorted().map { .text($0) })), ("duplicates", .count(duplicates)),
+            ("duplicates_added_to_album", .count(joined)), ("sidecars", .count(sidecars)),
+            ("other_files", .count(plainFiles)), ("album_names", .count(links)),
+            ("removed", .count(removed)), ("undated", .list(undated.map { .path($0.bytes) })),
+            ("not_photos", .list(others.map { .path($0.bytes) })),
+            ("unreadable", .list(unreadable.map(\.json))), ("not_removed", .list(unremoved.map(\.json))),
+        ])
+    }
+
+    /// `: a, b` if there are few; else empty.
+    private var undatedText: String {
+        undated.isEmpty || undated.count > Self.namesMax
+            ? "" : ": " + undated.map(\.shown).joined(separator: ", ")
     }
 
     private var daysText: String {

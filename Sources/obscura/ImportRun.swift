@@ -33,7 +33,7 @@ final class ImportRun {
         progress = TransferProgress("Importing", state, quiet: settings.quiet)
         removals = settings.moves && !settings.isDry ? Removals(library) : nil
         report.isDry = settings.isDry
-        report.others = sources.otherCount
+        report.others = sources.others
         for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
     }
 
@@ -77,7 +77,8 @@ final class ImportRun {
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
         switch appraisal {
         case .notPhoto:
-            report.others += 1 + (item.sidecars.isEmpty ? 0 : 1)
+            report.others.append(source.path)
+            report.others += item.sidecars.map { sources.path(of: $0, of: item) }
             pass(item.byteCount)
         case .duplicate(let ino): try takeDuplicate(ino, item, source, sidecars)
         case .photo(let candidate):
@@ -174,7 +175,7 @@ final class ImportRun {
     /// Counts a photo that was added.
     func note(_ candidate: Candidate, day: String, _ source: SourceFile) {
         report.add(day: day, source.byteCount)
-        if candidate.isUndated { report.undated.add(source.path.shown) }
+        if candidate.isUndated { report.undated.append(source.path) }
         progress.state.photos += 1
     }
 

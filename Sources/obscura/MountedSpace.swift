@@ -1,8 +1,6 @@
 import CShims
 import Glibc
 import LinuxIO
-import PhotoLibrary
-import Recovery
 
 /// Information about a mount from the process that serves it, through virtual attributes of the root.
 final class MountedSpace {
@@ -52,41 +50,4 @@ final class MountedSpace {
 /// A number in an answer of a mount, which need not be ours: 0 if it is not a number.
 func answeredNumber(_ text: String?) -> UInt64 {
     text.flatMap { parseNumber($0, in: 0...Quantity.max.value) } ?? 0
-}
-
-/// Checks a space in steps while it is in use.
-func checkMounted(_ directory: String) throws(Failure) {
-    let progress = ProgressLine("Checking")
-    let space = try MountedSpace(directory)
-    var (lines, known, bytes) = ([String](), Set<String>(), UInt64(0))
-    try notingInterruption { () throws(Failure) in
-        defer { progress.end() }
-        var cursor = CheckCursor.start.description
-        while !cursor.isEmpty, !wasInterrupted {
-            let answer = try space.ask("check.\(cursor)", doing: "checking it")
-            var total: UInt64 = 0
-            cursor = ""
-            for (key, value) in answer {
-                switch key {
-                case "cursor": cursor = value
-                case "bytes": bytes = sizeSum(bytes, answeredNumber(value))
-                case "total": total = answeredNumber(value)
-                case "damage": if known.insert(value).inserted { lines.append(value) }
-                default: continue
-                }
-            }
-            progress.show(done: cursor.isEmpty ? total : min(bytes, total), total: total)
-        }
-    }
-    for line in lines { say(line) }
-    if wasInterrupted {
-        throw Failure(.interrupted, directory, "interrupted: not all of it is checked")
-    }
-    guard lines.isEmpty else {
-        throw Failure(
-            .damaged, directory,
-            "damage found: \(counted(lines.count, "line")) above; unmount it, then obscura check VAULT --repair"
-        )
-    }
-    say("\(directory): nothing is damaged: \(sizeText(bytes)) read")
 }

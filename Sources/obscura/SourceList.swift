@@ -23,7 +23,7 @@ struct SourceList {
     private(set) var exports: [HostPath] = []
     private(set) var unreadable: [(path: HostPath, error: Errno)] = []
     /// Sidecars that belong to no file.
-    private(set) var otherCount = 0
+    private(set) var others: [HostPath] = []
     private(set) var byteCount: UInt64 = 0
 
     /// - Parameters:
@@ -85,10 +85,10 @@ struct SourceList {
             append(name, status.byteCount, sidecarsAmong: all, in: index)
             claimed.formUnion(items.last?.sidecars ?? [])
         }
-        otherCount +=
+        others +=
             names.filter {
                 ImportRules.isSidecar($0) && !ImportRules.isWorkingFile($0) && !claimed.contains($0)
-            }.count
+            }.map { path.appending($0) }
         for name in below { addDirectory(path.appending(name), vault) }
     }
 

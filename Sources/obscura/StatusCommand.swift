@@ -44,33 +44,18 @@ private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> St
 
 /// The output of `obscura status --json` for one mount: an object on one line.
 func statusJSON(_ directory: String, _ values: [String: String]) -> String {
-    var members = [("mounted_at", jsonText(directory))]
+    var members = [("mounted_at", JSON.path(directory))]
     for key in ["total", "free", "available", "photos", "trashed", "thumbnails", "unsaved"] {
-        members.append((key, "\(values[key].flatMap { UInt64($0) } ?? 0)"))
+        members.append((key, .number(values[key].flatMap { UInt64($0) } ?? 0)))
     }
     for (key, name) in [
         ("committed", "committed"), ("durable", "durable"), ("readonly", "read_only"),
         ("unwritten", "unwritten"),
     ] {
-        members.append((name, values[key] == "yes" ? "true" : "false"))
+        members.append((name, .bool(values[key] == "yes")))
     }
-    for key in ["reason", "advice"] { members.append((key, values[key].map { jsonText($0) } ?? "null")) }
-    return "{" + members.map { "\"\($0.0)\": \($0.1)" }.joined(separator: ", ") + "}"
-}
-
-/// A text as a JSON string (RFC 8259).
-func jsonText(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-        switch scalar {
-        case "\"", "\\": result += "\\" + String(scalar)
-        case _ where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value):
-            let digits = String(scalar.value, radix: 16)
-            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        default: result.unicodeScalars.append(scalar)
-        }
-    }
-    return result + "\""
+    for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
+    return JSON.object(members).line
 }
 
 /// The output of `obscura status` for one mount.

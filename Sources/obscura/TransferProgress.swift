@@ -41,6 +41,12 @@ struct TransferState: Equatable {
     }
 }
 
+extension Arguments {
+    /// Whether an import or export shows no progress: with `--json` standard error has errors only, and on a terminal
+    /// the bar.
+    var isQuiet: Bool { has(.quiet) || has(.json) && isatty(STDERR_FILENO) == 0 }
+}
+
 /// Shows the progress on standard error: a bar on a terminal, else a line at each tenth.
 final class TransferProgress {
     private static let intervalNanoseconds: Int64 = 100_000_000

@@ -45,7 +45,19 @@ func runGrow(_ arguments: Arguments) throws(Failure) {
 func runInfo(_ arguments: Arguments) throws(Failure) {
     let vault = arguments.operands[0]
     let info = try onVault(vault) { () throws(VaultError) in try Vault.info(vault) }
-    say(infoText(info))
+    say(arguments.has(.json) ? infoJSON(vault, info).line : infoText(info))
+}
+
+/// The output of `obscura info --json`.
+func infoJSON(_ vault: String, _ info: VaultInfo) -> JSON {
+    .object([
+        ("vault", .path(vault)), ("format_version", .count(info.formatVersion)),
+        ("spaces", .count(info.spaceCount)), ("segments_per_space", .count(info.segmentsPerSpace)),
+        ("segment_bytes", .number(info.segmentBytes)), ("bytes_per_space", .number(info.bytesPerSpace)),
+        ("grows", .bool(info.grows)), ("bytes_on_disk", .number(info.bytesOnDisk)),
+        ("kdf", .text("Argon2id")), ("kdf_memory_bytes", .number(info.kdf.memoryBytes)),
+        ("kdf_passes", .count(Int(info.kdf.passes))),
+    ])
 }
 
 /// The output of `obscura info`: nothing that depends on which spaces are in use.

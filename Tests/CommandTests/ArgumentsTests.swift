@@ -39,7 +39,7 @@ import VaultStore
         #expect(throws: Failure.self) { try parsed("status", "D", "E") }
         #expect(throws: Failure.self) { try parsed("check") }
         #expect(Command.status.synopsis == "status [DIR] [--json]")
-        #expect(Command.check.synopsis == "check VAULT|DIR [--repair]")
+        #expect(Command.check.synopsis == "check VAULT|DIR [--repair] [--json]")
     }
 
     @Test func `the last of a repeated option counts`() throws {
@@ -71,8 +71,8 @@ import VaultStore
         (["space", "ad", "V"], "obscura: space ad: unknown command: the nearest is space add"),
         (["--versoin"], "obscura: --versoin: unknown option here: the nearest is --version"),
         (["create", "V", "--sise=1"], "obscura: --sise: unknown option of create: the nearest is --size"),
-        (["info", "V", "--size=1"], "obscura: --size: unknown option of info: the nearest is --help"),
-        (["info", "V", "-x"], "obscura: -x: unknown option of info: the nearest is --help"),
+        (["info", "V", "--size=1"], "obscura: --size: unknown option of info: the nearest is --json"),
+        (["info", "V", "-x"], "obscura: -x: unknown option of info: the nearest is --json"),
         (["mount", "V", "D", "--o=ro"], "obscura: --o: unknown option of mount: the nearest is -o"),
         (["create", "V", "--size"], "obscura: --size: needs a value: --size SIZE"),
         (["mount", "V", "D", "--create=1"], "obscura: --create: takes no value"),

@@ -41,10 +41,10 @@ import Testing
         report.duplicates = 2
         report.joined = 1
         report.sidecars = 1
-        report.others = 3
+        report.others = ["x", "y", "z"].map { HostPath($0) }
         report.removed = 4
-        for index in 0..<FewNames.namesMax { report.undated.add("u\(index)") }
-        let names = (0..<FewNames.namesMax).map { "u\($0)" }.joined(separator: ", ")
+        for index in 0..<ImportReport.namesMax { report.undated.append(HostPath("u\(index)")) }
+        let names = (0..<ImportReport.namesMax).map { "u\($0)" }.joined(separator: ", ")
         #expect(
             report.lines == [
                 "2 photos added, 2 KiB, on 2 days from 2024-05-01 to 2024-05-03",
@@ -52,7 +52,7 @@ import Testing
                 "10 without a date, under the day of their file's time: \(names)",
                 "1 sidecar carried along", "3 left out: no photos", "4 removed from where they were",
             ])
-        report.undated.add("one more")
+        report.undated.append(HostPath("one more"))
         #expect(report.lines[2] == "11 without a date, under the day of their file's time")
         report.isDry = true
         #expect(report.lines[0].hasPrefix("2 photos would be added"))
@@ -94,7 +94,7 @@ import Testing
         #expect(mkfifo(root + "/fifo.jpg", 0o600) == 0)
         let list = found("", vault: "V")
         #expect(names(list) == ["a.jpg", "b/a.jpg", "b/z.jpg"])
-        #expect(list.byteCount == 3 && list.unreadable.isEmpty && list.otherCount == 0)
+        #expect(list.byteCount == 3 && list.unreadable.isEmpty && list.others.isEmpty)
         // What the user names is followed, and taken whatever it is called.
         #expect(names(found("link", ".c.jpg")) == ["b/a.jpg", "b/z.jpg", ".c.jpg"])
         #expect(found("nowhere", "fifo.jpg").unreadable.map(\.error) == [.noEntry, Errno(EINVAL)])
@@ -105,7 +105,7 @@ import Testing
         let list = found("")
         #expect(names(list) == ["a.jpg", "b.CR2"])
         #expect(list.items.map(\.sidecars) == [["a.jpg.xmp", "a.xmp"], ["b.XMP"]])
-        #expect(list.otherCount == 1)
+        #expect(list.others.map(\.name) == ["alone.xmp"])
         #expect(found("a.jpg").items.map(\.sidecars) == [["a.jpg.xmp", "a.xmp"]])
     }
 

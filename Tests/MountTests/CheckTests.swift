@@ -109,6 +109,9 @@ import Testing
 
     @Test func `damage is named by path, and the status is 6`() throws {
         let place = try filled()
+        try place.mount()
+        try place.shell("ln D/albums/big D/albums/Trip/$'big\\xff'")
+        try place.unmount()
         try place.shell("cp -a V whole")
         // All content lies in the third segment. More bytes than fill the end of a chunk's last sector.
         try place.shell(
@@ -116,10 +119,19 @@ import Testing
         )
         let ended = try check(place)
         #expect(ended.status == 6)
-        #expect(ended.lines.count == 1 && ended.output.hasPrefix("albums/big: bytes "))
+        #expect(
+            ended.lines.count == 1 && ended.output.hasPrefix("albums/big, albums/Trip/big\u{FFFD}: bytes "))
         #expect(ended.output.hasSuffix("cannot be authenticated\n"))
         #expect(ended.errors.split(separator: "\n").count == 1)
         #expect(ended.errors.hasPrefix("obscura: V: damage found: 1 line above"))
+        let object = try jsonObject(check(place, ["--json"]).output)
+        let expected =
+            [
+                "kind": "file", "path": "albums/big", "other_paths": [#"albums/Trip/big\xff"#],
+                "text": ended.lines[0],
+            ] as NSDictionary
+        #expect(object["findings"] as? [NSDictionary] == [expected])
+        #expect(object["complete"] as? Bool == true && object["files"] as? Int == 3)
         // Nothing can be done for it, and the rest is served.
         let repaired = try check(place, ["--repair"])
         #expect(repaired.status == 6 && repaired.errors.contains("nothing can be repaired"))
@@ -128,6 +140,9 @@ import Testing
         #expect(try place.run(["/bin/cat", "D/albums/big"]).errors.contains("Input/output error"))
         let mounted = try place.run([obscura, "check", "D"])
         #expect(mounted.status == 6 && mounted.output == ended.output)
+        let told = try place.run([obscura, "check", "D", "--json"])
+        #expect(told.status == 6 && told.errors.contains("1 finding; unmount it"))
+        #expect(try jsonObject(told.output)["findings"] as? [NSDictionary] == [expected])
         try place.unmount()
         // A segment that is gone.
         try place.shell("mv V/segments/000002.seg .")
@@ -138,7 +153,7 @@ import Testing
                 || gone.lines.contains("segment 000002: is missing"))
         #expect(gone.output.contains("albums/Trip/a.jpg: bytes 0 to "))
         try place.mount()
-        #expect(try place.files(place.mountPoint).count == 5)
+        #expect(try place.files(place.mountPoint).count == 6)
     }
 
     @Test func `a copy of a page and of the header are repaired`() throws {
@@ -155,6 +170,13 @@ import Testing
             found.lines.contains {
                 $0.contains(" of the catalogue") && $0.hasSuffix(": copy A is damaged; the other is intact")
             })
+        try place.shell("cp -a V C")
+        let told = try check(place, ["--repair", "--json"], vault: "C")
+        let object = try jsonObject(told.output)
+        #expect(told.status == 0 && told.errors.isEmpty && object["repaired"] as? Bool == true)
+        #expect((object["repairs"] as? [String])?.contains { $0.contains("one damaged copy") } == true)
+        #expect((object["still_damaged"] as? [Any])?.isEmpty == true)
+        #expect((object["findings"] as? [Any])?.count == found.lines.count)
         let ended = try check(place, ["--repair"])
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(

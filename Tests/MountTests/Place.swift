@@ -37,7 +37,8 @@ final class Place {
         try? FileManager.default.removeItem(atPath: root)
     }
 
-    private var environment: [String: String] {
+    /// That of all programs.
+    var environment: [String: String] {
         Child.plainEnvironment.merging(variables) { $1 }.merging(["HOME": root]) { $1 }
     }
 
@@ -129,3 +130,9 @@ func exists(_ path: String) -> Bool {
 
 /// The error of a call that must fail; nil if it did not.
 func errorNumber(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
+
+/// The one object that a `--json` printed, on one line.
+func jsonObject(_ output: String) throws -> [String: Any] {
+    #expect(output.hasSuffix("}\n") && output.split(separator: "\n").count == 1, "\(output)")
+    return try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+}
