@@ -79,6 +79,12 @@ public struct Limits: Sendable, Hashable {
     /// Bytes that one copy_file_range(2) copies: the copying program can be interrupted between two.
     public var copiedBytes = 16 << 20
 
+    // obscura.
+
+    /// Files of an export that are synced together before they get their names, and their bytes.
+    public var exportedFiles = 256
+    public var exportedBytes: UInt64 = 256 << 20
+
     // FuseBridge.
 
     /// Notifications queued for the kernel, which takes hundreds of thousands a second. On overflow one notification
@@ -128,6 +134,8 @@ public struct Limits: Sendable, Hashable {
         limits.backgroundThumbnails = 1
         limits.thinnedPhotos = 1
         limits.copiedBytes = 64 << 10
+        limits.exportedFiles = 1
+        limits.exportedBytes = 1
         // `waitingNotices` stays: kernels before 6.16 have no such notification, and an overflow leaves dentries to
         // their timeouts.
         return limits

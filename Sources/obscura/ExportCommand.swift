@@ -28,48 +28,44 @@ func runExport(_ arguments: Arguments) throws(Failure) {
         throw Failure(.usage, directory, "it is the vault or inside it: export somewhere else")
     }
     let root = HostPath(realPath(directory))
-    try checkEmpty(root, named: directory)
+    _ = try ExportTarget.isUnfinished(root, named: directory)
     let library = try openLibrary(vault, arguments, readOnly: true)
-    let isMade = root.withCString { mkdir($0, 0o700) } == 0
-    if !isMade, errno != EEXIST { throw Failure(directory, "making the directory", .last) }
+    let target = try ExportTarget(root, named: directory)
     let run = ExportRun(
-        library, to: root, form, special: arguments.has(.special), quiet: arguments.has(.quiet))
+        library, to: target, form, special: arguments.has(.special), quiet: arguments.isQuiet)
     var end: Failure?
     notingInterruption {
         do throws(Failure) { try run.run() } catch { end = error }
         stopForInspection()
     }
     run.progress.end()
-    for line in run.report.lines { say(line) }
-    for failure in run.report.failures { note(failure.line) }
+    if arguments.has(.json) {
+        let isComplete = end == nil && !wasInterrupted && run.report.failures.isEmpty
+        say(run.report.json(vault, directory, isComplete: isComplete).line)
+    } else {
+        for line in run.report.lines { say(line) }
+        for failure in run.report.failures { note(failure.line) }
+    }
     if let end { throw end }
     try conclude(run.report, vault, directory)
 }
 
-/// Refuses a directory that is not empty: the export must neither mix with existing files nor overwrite them.
-private func checkEmpty(_ root: HostPath, named directory: String) throws(Failure) {
-    let names: [Name]
-    do throws(Errno) { names = try root.list() } catch {
-        if error == .noEntry { return }
-        throw Failure(directory, "looking into it", error)
-    }
-    if names.isEmpty { return }
-    throw Failure(.failed, directory, "the directory is not empty: name a new or an empty one")
-}
-
+/// Throws if not everything is exported.
 private func conclude(_ report: ExportReport, _ vault: String, _ directory: String) throws(Failure) {
     if wasInterrupted {
-        throw Failure(
-            .interrupted, directory, "interrupted: it is not complete, delete it before trying again")
+        throw Failure(.interrupted, directory, "interrupted: run the same command again to go on")
     }
-    if report.damaged > 0 {
+    if !report.damaged.isEmpty {
         throw Failure(
             .damaged, vault,
-            "damage found: \(counted(report.damaged, "file")) could not be read, the rest is exported")
+            "damage found: \(counted(report.damaged.count, "file")) could not be read, the rest is exported: "
+                + "run obscura check \(vault)"
+        )
     }
     if !report.failures.isEmpty {
         throw Failure(
             .failed, directory,
-            "\(counted(report.failures.count, "file")) could not be written, the rest is exported")
+            "\(counted(report.failures.count, "file")) could not be written, the rest is exported: "
+                + "mend the cause, then run this again to add the missing")
     }
 }

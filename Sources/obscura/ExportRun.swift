@@ -3,86 +3,117 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoLibrary
-
-/// The results of an export.
-struct ExportReport {
-    var photos = 0
-    var otherFiles = 0
-    var links = 0
-    var byteCount: UInt64 = 0
-    /// Files whose extended attributes the target does not take.
-    var withoutAttributes = 0
-    private(set) var damaged = 0
-    private(set) var failures: [Failure] = []
-    /// Lines about things that were left out or changed because a vault of unknown origin could harm the machine with
-    /// them.
-    private var withheld: [String] = []
-
-    mutating func addDamaged(_ path: String) {
-        damaged += 1
-        failures.append(Failure(.damaged, path, "damaged: its bytes cannot be read"))
-    }
-
-    mutating func add(_ failure: Failure) { failures.append(failure) }
-
-    mutating func addWithheld(_ path: String, _ fact: String) {
-        withheld.append("\(printable(path)): \(fact)")
-    }
-
-    /// The report at the end, a line for each fact.
-    var lines: [String] {
-        var lines = ["\(counted(photos, "photo")) exported, \(sizeText(byteCount))"]
-        func line(_ count: Int, _ text: String) { if count > 0 { lines.append("\(count) \(text)") } }
-        line(links, "\(links == 1 ? "name" : "names") in albums linked")
-        line(otherFiles, "other \(otherFiles == 1 ? "file" : "files") exported")
-        line(withoutAttributes, "without their extended attributes, which the target does not take")
-        line(damaged, "could not be read")
-        return lines + withheld
-    }
-}
+import VaultFormat
+import VaultStore
 
 /// One export: walks the tree, moments first, and writes it file by file.
 final class ExportRun {
-    /// The name of the file being written, until it is complete. Nothing at the top of a library can have this name.
-    private static let unfinishedName = ".obscura-export"
+    /// A file that is written and has not its own name yet.
+    private struct PendingFile {
+        var temporary: HostPath
+        var path: HostPath
+        var shown: HostPath
+        var attributes: Attributes
+        /// What to do with a file that has the name.
+        var predecessor: Predecessor
+    }
+
+    /// A file of an interrupted run, or of somebody else, in place of one that is exported.
+    private enum Predecessor {
+        /// The same file: nothing is to be written.
+        case same
+        /// The same bytes, but another name of a file where a file of its own is wanted, or the reverse.
+        case equal
+        /// It gets another name.
+        case different
+        /// None. One that turns up meanwhile differs in case only, and stays.
+        case none
+    }
 
     private let library: Library
-    private let root: HostPath
+    private let target: ExportTarget
+    private var root: HostPath { target.root }
     private let form: AlbumForm
     /// Whether device nodes are made and set-id bits kept.
     private let keepsSpecial: Bool
+    private let limits: Limits
     private let caller = Caller(uid: geteuid(), gid: getegid())
+    /// Shown on standard error.
     let progress: TransferProgress
     private(set) var report = ExportReport()
+    private var pending: [PendingFile] = []
+    private var pendingBytes: UInt64 = 0
     /// For files with several names: the first path that was written.
     private var written: [UInt64: HostPath] = [:]
     /// Directories already entered: each is exported once, even if one was put into itself.
     private var entered: Set<UInt64> = []
+    /// The same directories on the target, where names that differ in case may be the same.
+    private var enteredOnTarget: Set<FileIdentity> = []
+    /// Those whose files are all there, each after those below it. Their modes and times come last: until then an
+    /// interrupted export can go on in them.
+    private var directories: [(path: HostPath, shown: HostPath, attributes: Attributes)] = []
     private var unreadable: Set<UInt64> = []
 
-    init(_ library: Library, to root: HostPath, _ form: AlbumForm, special: Bool = false, quiet: Bool) {
+    init(
+        _ library: Library, to target: ExportTarget, _ form: AlbumForm, special: Bool = false,
+        limits: Limits = .ofProcess, quiet: Bool
+    ) {
         self.library = library
         keepsSpecial = special
-        self.root = root
+        self.target = target
         self.form = form
+        self.limits = limits
         progress = TransferProgress(
             "Exporting", TransferState(photosMax: 0, bytesMax: 0), quiet: quiet)
     }
 
+    /// Returns at the end, or early if the user interrupts: then the marker stays, as after an error.
     func run() throws(Failure) {
-        let top = entries(of: 1, "")
+        defer { for file in pending { remove(file.temporary) } }
+        let top = entries(of: 1, HostPath(""))
         let chosen = ["moments", "albums"].compactMap { name in
             name == "albums" && form == .none ? nil : top.first { $0.name.description == name }
         }
         measure(chosen)
-        for entry in chosen { try export(entry, to: root.appending(entry.name), entry.name.description) }
-        if wasInterrupted { return }
-        if let attributes = try? library.attributes(1).0 { setTimes(root, attributes) }
-        let descriptor = try onHost(root.shown, "opening it") { () throws(Errno) in try root.open(O_RDONLY) }
-        defer { close(descriptor) }
-        guard obscura_sync_filesystem(descriptor) == 0 else {
-            throw Failure(root.shown, "writing it to the disk", .last)
+        do throws(Failure) {
+            try export(chosen)
+        } catch {
+            // What is whole need not be written again.
+            try? finishPending()
+            throw error
         }
+        if wasInterrupted { return }
+        for (path, shown, attributes) in directories {
+            try reporting(shown) { () throws(Errno) in
+                let descriptor = try path.open(O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+                defer { close(descriptor) }
+                try setDetails(descriptor, attributes, shown)
+            }
+        }
+        try sync()
+        if report.failures.isEmpty { target.removeMarker() }
+        if let attributes = try? library.attributes(1).0 { setTimes(root, attributes) }
+        try sync()
+    }
+
+    private func export(_ top: [DirectoryEntry]) throws(Failure) {
+        let present = target.isResumed ? Set((try? root.list()) ?? []) : []
+        for entry in top {
+            try export(
+                entry, to: root.appending(entry.name), HostPath(entry.name.bytes),
+                isThere: present.contains(entry.name))
+        }
+        try finishPending()
+    }
+
+    private func sync() throws(Failure) {
+        do throws(Errno) { try target.sync() } catch {
+            throw error.meansNoRoom ? noRoom : Failure(root.shown, "writing it to the disk", error)
+        }
+    }
+
+    private var noRoom: Failure {
+        Failure(.noRoom, root.shown, "the disk is full: free some room, then run this again to go on")
     }
 
     /// Counts the files and bytes to export.
@@ -105,76 +136,198 @@ final class ExportRun {
         progress.state = state
     }
 
-    private func entries(of ino: UInt64, _ path: String) -> [DirectoryEntry] {
+    private func entries(of ino: UInt64, _ path: HostPath) -> [DirectoryEntry] {
         do throws(FileError) { return try library.entries(of: ino) } catch {
             report.addDamaged(path)
             return []
         }
     }
 
-    /// - Parameter shown: the path in the library, for messages.
-    private func export(_ entry: DirectoryEntry, to path: HostPath, _ shown: String) throws(Failure) {
+    /// Runs `body`, and reports its error. Throws if the disk is full.
+    @discardableResult
+    private func reporting<R>(_ shown: HostPath, _ body: () throws(Errno) -> R) throws(Failure) -> R? {
+        do throws(Errno) { return try body() } catch {
+            if error.meansNoRoom { throw noRoom }
+            report.addUnwritten(shown, error)
+            return nil
+        }
+    }
+
+    // MARK: Entries
+
+    /// - Parameters:
+    ///   - shown: the path in the library, for messages.
+    ///   - isThere: an interrupted run, or somebody else, has left something under exactly this name.
+    private func export(
+        _ entry: DirectoryEntry, to path: HostPath, _ shown: HostPath, isThere: Bool
+    ) throws(Failure) {
         guard !wasInterrupted, let attributes = entry.entry?.attributes else { return }
-        do throws(Errno) {
-            if attributes.isDirectory {
-                try exportDirectory(attributes, to: path, shown)
-            } else if attributes.isRegular {
-                try exportFile(attributes, to: path, shown)
+        if attributes.isDirectory {
+            return try exportDirectory(attributes, to: path, shown, isThere: isThere)
+        }
+        // A further name is made of the first.
+        if form != .copy, attributes.nlink > 1,
+            pending.contains(where: { $0.attributes.ino == attributes.ino })
+        {
+            try finishPending()
+        }
+        try reporting(shown) { () throws(Errno) in
+            if attributes.isRegular {
+                try exportFile(attributes, to: path, shown, isThere: isThere)
             } else {
-                try exportSpecial(attributes, to: path, shown)
+                try exportSpecial(attributes, to: path, shown, isThere: isThere)
             }
-        } catch {
-            if error.meansNoRoom {
-                throw Failure(
-                    .noRoom, root.shown, "the disk is full: free some room, or export somewhere else")
-            }
-            report.add(Failure(printable(shown), "writing it", error))
+        }
+        if pending.count >= limits.exportedFiles || pendingBytes >= limits.exportedBytes {
+            try finishPending()
         }
     }
 
     private func exportDirectory(
-        _ attributes: Attributes, to path: HostPath, _ shown: String
-    ) throws(Errno) {
-        guard entered.insert(attributes.ino).inserted else { throw Errno(ELOOP) }
-        guard path.withCString({ mkdir($0, 0o700) }) == 0 else { throw .last }
-        let descriptor = try path.open(O_RDONLY | O_DIRECTORY)
-        defer { close(descriptor) }
-        for entry in entries(of: attributes.ino, shown) {
-            do throws(Failure) {
-                try export(entry, to: path.appending(entry.name), "\(shown)/\(entry.name)")
-            } catch {
-                throw .noSpace
-            }
+        _ attributes: Attributes, to path: HostPath, _ shown: HostPath, isThere: Bool
+    ) throws(Failure) {
+        let present = try reporting(shown) { () throws(Errno) in
+            try enter(attributes, path, shown, isThere: isThere)
         }
-        try setDetails(descriptor, attributes, shown)
+        guard let present else { return }
+        for entry in entries(of: attributes.ino, shown) {
+            try export(
+                entry, to: path.appending(entry.name), shown.appending(entry.name),
+                isThere: present.contains(entry.name))
+        }
+        directories.append((path, shown, attributes))
     }
 
-    private func exportFile(_ attributes: Attributes, to path: HostPath, _ shown: String) throws(Errno) {
+    /// Makes a directory, or takes that of an interrupted run. Returns the names in it.
+    private func enter(
+        _ attributes: Attributes, _ path: HostPath, _ shown: HostPath, isThere: Bool
+    ) throws(Errno) -> Set<Name> {
+        guard entered.insert(attributes.ino).inserted else { throw Errno(ELOOP) }
+        var present: Set<Name> = []
+        if target.isResumed, let found = try? path.status() {
+            if found.isDirectory, isThere || !enteredOnTarget.contains(found.identity) {
+                // The interrupted run may have given it its own mode.
+                _ = path.withCString { chmod($0, 0o700) }
+                present = Set(try path.list())
+                enteredOnTarget.insert(found.identity)
+                return present
+            }
+            guard isThere else { throw .exists }
+            try moveAside(path, shown)
+        }
+        guard path.withCString({ mkdir($0, 0o700) }) == 0 else { throw .last }
+        if target.isResumed { enteredOnTarget.insert(try path.status().identity) }
+        return present
+    }
+
+    private func moveAside(_ path: HostPath, _ shown: HostPath) throws(Errno) {
+        let other = try target.moveAside(path)
+        report.addRenamed(shown, to: shown.parent.appending(other.name))
+    }
+
+    // MARK: Files
+
+    private func exportFile(
+        _ attributes: Attributes, to path: HostPath, _ shown: HostPath, isThere: Bool
+    ) throws(Errno) {
         if unreadable.contains(attributes.ino) { return }
-        if form != .copy, let first = written[attributes.ino], link(first, path) {
-            report.links += 1
+        if form != .copy, let first = written[attributes.ino],
+            try exportLink(attributes, first, path, shown, isThere: isThere)
+        {
             return
         }
-        // If names that differ in case are the same on the target, one must not replace the other.
-        if (try? path.status()) != nil { throw .exists }
-        let unfinished = root.appending(Self.unfinishedName)
-        let descriptor = try unfinished.open(O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+        let predecessor = try predecessor(attributes, path, isThere: isThere)
+        if wasInterrupted { return }
+        if case .same = predecessor { return try passOver(attributes, path, shown) }
+        let temporary = target.temporary(pending.count)
+        let descriptor = try temporary.open(O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
         var isDone = false
         defer {
             close(descriptor)
-            if !isDone { _ = unfinished.withCString { unlink($0) } }
+            if !isDone { remove(temporary) }
         }
         guard try writeBytes(of: attributes, to: descriptor, shown), !wasInterrupted else { return }
         try setDetails(descriptor, attributes, shown)
-        let isRenamed = unfinished.withCString { old in path.withCString { rename(old, $0) } } == 0
-        guard isRenamed else { throw .last }
         isDone = true
-        count(attributes, path)
+        pending.append(
+            PendingFile(
+                temporary: temporary, path: path, shown: shown, attributes: attributes,
+                predecessor: predecessor))
+        pendingBytes = sizeSum(pendingBytes, attributes.size)
+        progress.state.photos += 1
+    }
+
+    /// Gives the pending files their names, once all their bytes are on the disk.
+    private func finishPending() throws(Failure) {
+        if pending.isEmpty { return }
+        try sync()
+        while let file = pending.first {
+            try reporting(file.shown) { () throws(Errno) in
+                var isDone = false
+                defer { if !isDone { remove(file.temporary) } }
+                try rename(file.temporary, to: file.path, file.shown, file.predecessor)
+                isDone = true
+                count(file.attributes, file.path)
+            }
+            pending.removeFirst()
+        }
+        pendingBytes = 0
+    }
+
+    private func rename(
+        _ temporary: HostPath, to path: HostPath, _ shown: HostPath, _ predecessor: Predecessor
+    ) throws(Errno) {
+        if (try? path.status()) != nil {
+            switch predecessor {
+            case .equal: break
+            case .different: try moveAside(path, shown)
+            // If names that differ in case are the same on the target, one must not replace the other.
+            case .none, .same: throw .exists
+            }
+        }
+        guard temporary.withCString({ old in path.withCString { Glibc.rename(old, $0) } }) == 0 else {
+            throw .last
+        }
+    }
+
+    /// Compares what has the name of a file with that file. Throws if it is no matter of this export.
+    private func predecessor(
+        _ attributes: Attributes, _ path: HostPath, isThere: Bool
+    ) throws(Errno) -> Predecessor {
+        guard let found = try? path.status() else { return .none }
+        guard target.isResumed else { throw .exists }
+        if found.isRegular, found.byteCount == attributes.size {
+            // Size and time prove that it is this file. On a disk that keeps other times, or other spellings of
+            // names, only its bytes do.
+            let isSame = isThere && isKept(attributes.modified, as: Timestamp(found.st_mtim))
+            if isSame || holds(attributes.ino, path) {
+                return form == .copy && found.st_nlink > 1 ? .equal : .same
+            }
+        }
+        guard isThere else { throw .exists }
+        return .different
+    }
+
+    /// Whether a file has the bytes of one of the library, all of them read.
+    private func holds(_ ino: UInt64, _ path: HostPath) -> Bool {
+        guard let source = try? SourceFile(path) else { return false }
+        return (try? library.holds(ino, source) { wasInterrupted }) == true
+    }
+
+    /// Sets the attributes of a file that is there: those in the library may have changed.
+    private func passOver(_ attributes: Attributes, _ path: HostPath, _ shown: HostPath) throws(Errno) {
+        if let descriptor = try? path.open(O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
+            defer { close(descriptor) }
+            try setDetails(descriptor, attributes, shown)
+        }
+        if attributes.nlink > 1, written[attributes.ino] == nil { written[attributes.ino] = path }
+        report.present += 1
+        progress.state.photos += 1
+        progress.state.bytes = sizeSum(progress.state.bytes, attributes.size)
     }
 
     private func count(_ attributes: Attributes, _ path: HostPath) {
         if attributes.nlink > 1, written[attributes.ino] == nil { written[attributes.ino] = path }
-        progress.state.photos += 1
         if (try? library.isPhoto(attributes.ino)) == true {
             report.photos += 1
         } else {
@@ -183,14 +336,42 @@ final class ExportRun {
         report.byteCount = sizeSum(report.byteCount, attributes.size)
     }
 
+    /// Makes a further name of a file that is written. Returns false if the target cannot.
+    private func exportLink(
+        _ attributes: Attributes, _ first: HostPath, _ path: HostPath, _ shown: HostPath, isThere: Bool
+    ) throws(Errno) -> Bool {
+        guard let found = try? path.status() else {
+            guard link(first, path) else { return false }
+            report.links += 1
+            return true
+        }
+        if target.isResumed, found.identity == (try? first.status())?.identity {
+            report.present += 1
+            return true
+        }
+        guard isThere else { return false }
+        let temporary = target.temporary(pending.count)
+        guard link(first, temporary) else { return false }
+        var isDone = false
+        defer { if !isDone { remove(temporary) } }
+        let isEqual =
+            found.isRegular && found.byteCount == attributes.size && holds(attributes.ino, path)
+        try rename(temporary, to: path, shown, isEqual ? .equal : .different)
+        isDone = true
+        report.links += 1
+        return true
+    }
+
     private func link(_ first: HostPath, _ path: HostPath) -> Bool {
         first.withCString { old in path.withCString { Glibc.link(old, $0) } } == 0
     }
 
+    private func remove(_ temporary: HostPath) { _ = temporary.withCString { unlink($0) } }
+
     /// Writes the stored ranges; the rest becomes holes. Returns false if the file cannot be read: it is reported, and
     /// skipped.
     private func writeBytes(
-        of attributes: Attributes, to descriptor: Int32, _ shown: String
+        of attributes: Attributes, to descriptor: Int32, _ shown: HostPath
     ) throws(Errno) -> Bool {
         var failure: Errno?
         var end: UInt64 = 0
@@ -222,23 +403,46 @@ final class ExportRun {
         return true
     }
 
+    // MARK: Other entries
+
     private func exportSpecial(
-        _ attributes: Attributes, to path: HostPath, _ shown: String
+        _ attributes: Attributes, to path: HostPath, _ shown: HostPath, isThere: Bool
     ) throws(Errno) {
-        let isMade: Bool
         let type = mode_t(attributes.mode) & mode_t(S_IFMT)
-        if type == mode_t(S_IFLNK) {
-            guard let target = try? library.readLink(attributes.ino) else { throw .inputOutput }
-            isMade = HostPath(target).withCString { to in path.withCString { symlink(to, $0) } } == 0
-        } else if !keepsSpecial, type == mode_t(S_IFCHR) || type == mode_t(S_IFBLK) {
+        if !keepsSpecial, type == mode_t(S_IFCHR) || type == mode_t(S_IFBLK) {
             return report.addWithheld(shown, "a device node, left out: --special makes it")
-        } else {
-            isMade = path.withCString { mknod($0, type | 0o600, dev_t(attributes.rdev)) } == 0
         }
+        var link: HostPath?
+        if type == mode_t(S_IFLNK) {
+            guard let bytes = try? library.readLink(attributes.ino) else { throw .inputOutput }
+            link = HostPath(bytes)
+        }
+        if isThere, let found = try? path.status() {
+            let isSame =
+                found.type == type && found.st_rdev == dev_t(attributes.rdev)
+                && (link == nil || (try? path.linkTarget()) == link?.bytes)
+            if isSame {
+                report.present += 1
+                return try setSpecialDetails(path, attributes, shown)
+            }
+            try moveAside(path, shown)
+        }
+        let isMade =
+            if let link {
+                link.withCString { to in path.withCString { symlink(to, $0) } } == 0
+            } else {
+                path.withCString { mknod($0, type | 0o600, dev_t(attributes.rdev)) } == 0
+            }
         guard isMade else { throw .last }
+        try setSpecialDetails(path, attributes, shown)
+    }
+
+    private func setSpecialDetails(
+        _ path: HostPath, _ attributes: Attributes, _ shown: HostPath
+    ) throws(Errno) {
         // Before the mode: chown(2) clears set-id bits.
         if geteuid() == 0 { _ = path.withCString { lchown($0, attributes.uid, attributes.gid) } }
-        if type != mode_t(S_IFLNK) {
+        if mode_t(attributes.mode) & mode_t(S_IFMT) != mode_t(S_IFLNK) {
             let permissions = permissions(attributes, shown)
             guard path.withCString({ chmod($0, permissions) }) == 0 else { throw .last }
         }
@@ -247,7 +451,7 @@ final class ExportRun {
 
     /// Sets the attributes, owner, mode and times of an open file or directory, times last.
     private func setDetails(
-        _ descriptor: Int32, _ attributes: Attributes, _ shown: String
+        _ descriptor: Int32, _ attributes: Attributes, _ shown: HostPath
     ) throws(Errno) {
         let extended = (try? library.extendedAttributes(of: attributes.ino)) ?? []
         var isKept = true
@@ -266,7 +470,7 @@ final class ExportRun {
     }
 
     /// The permission bits that the target gets.
-    private func permissions(_ attributes: Attributes, _ shown: String) -> mode_t {
+    private func permissions(_ attributes: Attributes, _ shown: HostPath) -> mode_t {
         let all = mode_t(attributes.mode & 0o7777)
         let dropped = all & (S_ISUID | S_ISGID)
         guard dropped != 0, !keepsSpecial else { return all }
@@ -281,9 +485,4 @@ final class ExportRun {
         let times = [attributes.accessed.timespec, attributes.modified.timespec]
         _ = path.withCString { utimensat(AT_FDCWD, $0, times, AT_SYMLINK_NOFOLLOW) }
     }
-}
-
-/// Runs a call on the host and turns its error into a `Failure`.
-private func onHost<R>(_ what: String, _ doing: String, _ body: () throws(Errno) -> R) throws(Failure) -> R {
-    do throws(Errno) { return try body() } catch { throw Failure(what, doing, error) }
 }

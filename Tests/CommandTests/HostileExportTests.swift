@@ -63,7 +63,8 @@ import Testing
         var options = options
         options.readOnly = true
         if let library = try? Library.open(try vault.unlock(), options: options) {
-            let run = ExportRun(library, to: HostPath(target), .link, special: special, quiet: true)
+            let place = try ExportTarget(HostPath(target), named: target)
+            let run = ExportRun(library, to: place, .link, special: special, quiet: true)
             try? run.run()
             try? library.close()
             look(target, run.report.lines)

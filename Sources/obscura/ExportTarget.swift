@@ -1,0 +1,141 @@
+import CShims
+import FileRequests
+import Glibc
+import LinuxIO
+
+/// The directory of an export.
+///
+/// As long as the export is not complete, it holds a marker. Only with it does a later export go on in a directory that
+/// is not empty. The marker says nothing of the vault. All other files here are written under a temporary name, synced
+/// and renamed: a file under its own name is whole, also after a power cut.
+final class ExportTarget {
+    /// The name of the marker. Nothing at the top of a library can have this name, or that of a temporary file.
+    static let markerName: Name = ".obscura-export-unfinished"
+    private static let temporaryPrefix = ".obscura-export-"
+    /// That of earlier versions.
+    private static let formerTemporary: Name = ".obscura-export"
+    private static let markerText =
+        "An export into this directory is not complete: run obscura export again.\n"
+
+    /// The directory's path.
+    let root: HostPath
+    /// Whether an interrupted export goes on.
+    let isResumed: Bool
+    /// Of the directory, and of the marker, which is locked.
+    private let directory: Int32
+    private let marker: Int32
+
+    /// Whether an export may go on at a path: false if nothing is there. Throws if something else is there, with which
+    /// the export must not mix.
+    static func isUnfinished(_ root: HostPath, named directory: String) throws(Failure) -> Bool {
+        let names: [Name]
+        do throws(Errno) { names = try root.list() } catch {
+            if error == .noEntry { return false }
+            throw Failure(directory, "looking into it", error)
+        }
+        if names.isEmpty { return false }
+        if names.contains(markerName), (try? root.appending(markerName).status())?.isRegular == true {
+            return true
+        }
+        throw Failure(.failed, directory, "the directory is not empty: name a new or an empty one")
+    }
+
+    /// Makes the directory if it is missing, and the marker, and locks it.
+    ///
+    /// - Parameter name: as the user named it.
+    init(_ root: HostPath, named name: String) throws(Failure) {
+        self.root = root
+        let isMade = root.withCString { mkdir($0, 0o700) } == 0
+        if !isMade, errno != EEXIST { throw Failure(name, "making the directory", .last) }
+        let isResumed = try Self.isUnfinished(root, named: name)
+        self.isResumed = isResumed
+        do throws(Errno) {
+            directory = try root.open(O_RDONLY | O_DIRECTORY)
+        } catch { throw Failure(name, "opening it", error) }
+        do throws(Errno) {
+            let flags = O_RDWR | O_NOFOLLOW | (isResumed ? 0 : O_CREAT | O_EXCL)
+            marker = try root.appending(Self.markerName).open(flags, mode: 0o600)
+        } catch {
+            close(directory)
+            throw Failure(name, "marking it as not complete", error)
+        }
+        // A disk without locks gives another error, which does not matter.
+        if flock(marker, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+            throw Failure(.inUse, name, "another export into it is running: wait for its end")
+        }
+        if isResumed { removeTemporaries() } else { try mark(name) }
+    }
+
+    deinit {
+        close(marker)
+        close(directory)
+    }
+
+    /// The marker must be there before any file is.
+    private func mark(_ name: String) throws(Failure) {
+        do throws(Errno) {
+            let text = Array(Self.markerText.utf8)
+            guard write(marker, text, text.count) == text.count else { throw .last }
+            guard fsync(marker) == 0 else { throw .last }
+            // Some hosts cannot sync a directory.
+            _ = fsync(directory)
+        } catch {
+            removeMarker()
+            throw Failure(name, "marking it as not complete", error)
+        }
+    }
+
+    /// Syncs everything that was written.
+    func sync() throws(Errno) { guard obscura_sync_filesystem(directory) == 0 else { throw .last } }
+
+    /// Ends the export. All is synced.
+    func removeMarker() {
+        _ = root.appending(Self.markerName).withCString { unlink($0) }
+        _ = fsync(directory)
+    }
+
+    // MARK: Files
+
+    /// The path of a temporary file. The number is free again once that has its own name.
+    func temporary(_ number: Int) -> HostPath { root.appending("\(Self.temporaryPrefix)\(number)") }
+
+    /// Removes what an interrupted run was writing.
+    private func removeTemporaries() {
+        for name in (try? root.list()) ?? [] {
+            let text = name.description
+            let isNumbered =
+                text.hasPrefix(Self.temporaryPrefix)
+                && parseNumber(String(text.dropFirst(Self.temporaryPrefix.count)), in: 0...UInt64(Int.max))
+                    != nil
+            guard isNumbered || name == Self.formerTemporary else { continue }
+            let path = root.appending(name)
+            if (try? path.status())?.isRegular == true { _ = path.withCString { unlink($0) } }
+        }
+    }
+
+    /// Gives the file at a path another name, as `cp --backup` does, and returns its new path: `NAME~`, `NAME.~2~`.
+    func moveAside(_ path: HostPath) throws(Errno) -> HostPath {
+        var number = 0
+        while true {
+            number += 1
+            let suffix = number == 1 ? "~" : ".~\(number)~"
+            let other = HostPath(path.bytes + Array(suffix.utf8))
+            do throws(Errno) { _ = try other.status() } catch .noEntry {
+                guard path.withCString({ old in other.withCString { rename(old, $0) } }) == 0 else {
+                    throw .last
+                }
+                return other
+            }
+        }
+    }
+}
+
+/// Whether `found` is what a disk made of `time` that keeps times less exactly: ext3, FAT, exFAT, NTFS.
+func isKept(_ time: Timestamp, as found: Timestamp) -> Bool {
+    if found == time { return true }
+    // FAT keeps even seconds.
+    if found.nanoseconds == 0, found.seconds & 1 == 0, found.seconds == time.seconds & ~1 { return true }
+    guard found.seconds == time.seconds else { return false }
+    let granularities: [UInt32] = [100, 1000, 10_000_000, 1_000_000_000]
+    return granularities.contains { found.nanoseconds == time.nanoseconds / $0 * $0 }
+}
