@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import TestSupport
+import TestThreads
 import Testing
 
 @testable import FileRequests
@@ -58,7 +59,7 @@ import Testing
 }
 
 /// `--json` of whole commands.
-@Suite(.serialized) struct JSONCommandTests {
+@Suite(.serialized, .waiting) struct JSONCommandTests {
     private let place: CommandPlace
 
     init() throws {

@@ -2,10 +2,11 @@ import Foundation
 import Glibc
 import LinuxIO
 import TestSupport
+import TestThreads
 import Testing
 
 /// Exports that go on where they were interrupted.
-@Suite(.serialized) struct ExportResumeTests {
+@Suite(.serialized, .waiting) struct ExportResumeTests {
     private let marker = ".obscura-export-unfinished"
 
     /// Starts an export, and kills it once this many more names are there; true if it ended before.

@@ -51,7 +51,10 @@ import Testing
         let memory = mmap(nil, 65_536, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0)
         close(file)
         let address = try #require(memory.map { UInt(bitPattern: $0) })
-        kill(try #require(other.daemon), SIGSTOP)
+        let process = try #require(other.daemon)
+        kill(process, SIGSTOP)
+        // Until each thread has stopped one may still answer.
+        try #require(eventually { states(process).allSatisfy { $0.contains(") T ") } })
         answers.ask("album") {
             var base = 0
             guard let bytes = UnsafeMutablePointer<CChar>(bitPattern: address) else { return -1 }
@@ -63,15 +66,18 @@ import Testing
         }
     }
 
+    /// proc_pid_stat(5) of each thread of the process.
+    private func states(_ process: pid_t) -> [String] {
+        let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+        return tasks.map { task in
+            String(decoding: contents(ofFile: "/proc/\(process)/task/\(task)/stat") ?? [], as: UTF8.self)
+        }
+    }
+
     /// Whether a thread of the process waits where nothing interrupts it, and not for a moment.
     private func isStuck(_ process: pid_t) -> Bool {
         for _ in 0..<50 {
-            let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
-            let isWaiting = tasks.contains { task in
-                let text = contents(ofFile: "/proc/\(process)/task/\(task)/stat") ?? []
-                return String(decoding: text, as: UTF8.self).contains(") D ")
-            }
-            if !isWaiting { return false }
+            if !states(process).contains(where: { $0.contains(") D ") }) { return false }
             usleep(10_000)
         }
         return true
