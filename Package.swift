@@ -14,13 +14,12 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
     .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
-/// A target of tests.
-///
-/// - Parameter computes: whether the tests themselves compute much; others are built faster than they would be optimised.
-func tests(_ name: String, uses: [Target.Dependency], computes: Bool = false) -> Target {
+/// A target of tests. Tests are not optimised: building them would take longer than they do. What computes much for them
+/// is in `TestSupport`, which is.
+func tests(_ name: String, uses: [Target.Dependency]) -> Target {
     .testTarget(
         name: name, dependencies: uses + ["TestThreads"],
-        swiftSettings: settings + (computes ? [] : [.unsafeFlags(["-Onone"])]))
+        swiftSettings: settings + [.unsafeFlags(["-Onone"])])
 }
 
 /// What the targets of `scripts/fuzz` look into.
@@ -139,7 +138,7 @@ let package = Package(
             uses: [
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
                 "TestSupport",
-            ], computes: true),
+            ]),
         // Threads for tests that wait.
         .target(name: "TestThreads", path: "Tests/TestThreads", swiftSettings: settings),
         // Vaults, pictures and failures for the tests that need a whole space.
@@ -179,7 +178,7 @@ let package = Package(
                 "CatalogueRows",
                 "KernelNames", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
                 "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
-            ], computes: true),
+            ]),
         tests(
             "FuseBridgeTests",
             uses: [
@@ -192,7 +191,7 @@ let package = Package(
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests(
             "VaultStoreTests",
-            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"], computes: true),
+            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
     ]
 )
 

@@ -44,8 +44,10 @@ apt_install() {
     as_root "${install[@]}" </dev/null >>"$log" 2>&1
 }
 
-# Tests run in an optimised build of their own, six times as fast; what only debug builds do is in it.
-for_tests=(-c release -Xswiftc -enable-testing -Xswiftc -DDEBUG --scratch-path "$root/.build/tests")
+# Tests run in an optimised build of their own, six times as fast; what only debug builds do is in it. Of the debugger's
+# information backtraces take the lines.
+for_tests=(-c release -Xswiftc -enable-testing -Xswiftc -DDEBUG -Xswiftc -gline-tables-only
+    --scratch-path "$root/.build/tests")
 
 build_tests() { swift build "${for_tests[@]}" --build-tests >&2; }
 

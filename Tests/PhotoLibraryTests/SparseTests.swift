@@ -34,7 +34,10 @@ private final class SparseSource: ImportSource {
         memset(buffer.baseAddress!, 0, buffer.count)
         for piece in pieces {
             let part = (piece.offset..<piece.offset + UInt64(piece.bytes.count)).clamped(to: offset..<end)
-            for place in part { buffer[Int(place - offset)] = piece.bytes[Int(place - piece.offset)] }
+            guard !part.isEmpty else { continue }
+            let first = Int(part.lowerBound - piece.offset)
+            UnsafeMutableRawBufferPointer(rebasing: buffer[Int(part.lowerBound - offset)...])
+                .copyBytes(from: piece.bytes[first..<first + part.count])
         }
         return Int(end - offset)
     }

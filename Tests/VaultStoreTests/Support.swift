@@ -60,8 +60,7 @@ func openSpace(
 }
 
 func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
-    var generator = SeededGenerator(seed)
-    return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+    noise(count, seed: Int(truncatingIfNeeded: seed))
 }
 
 extension Space {
