@@ -70,6 +70,9 @@ public final class Library: @unchecked Sendable {
         space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
             try catalogue?.isAnyNamed(sectors) ?? false
         }
+        space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
+            try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
+        }
         committer = Committer()
         thumbnails = options.thumbnails == .off ? nil : ThumbnailService(options.thumbnailSettings)
         deferredWork = DeferredWork(options.limits)

@@ -78,6 +78,15 @@ public final class Catalogue: @unchecked Sendable {
         } catch { throw .damaged }
     }
 
+    /// See `Tables.firstRuns`. Takes the lock.
+    public func firstRuns(in sectors: Range<UInt64>, limit: Int) throws(StoreError) -> [CheckedRun] {
+        do throws(CatalogueError) {
+            return try locked { tables throws(CatalogueError) in
+                try tables.firstRuns(in: sectors, limit: limit)
+            }
+        } catch { throw .damaged }
+    }
+
     /// False after an error so grave that SQLite rolled the transaction back: memory then no longer matches the tables,
     /// and nothing more may be written.
     public var isIntact: Bool { lock.withLock { connection.isInTransaction } }

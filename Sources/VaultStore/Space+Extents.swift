@@ -186,6 +186,7 @@ extension Space {
             let number = sectors.segmentCount
             guard number < Geometry.segmentsMax else { return nil }
             try files.create(number)
+            comparedSegments.insert(number)
             sectors.addSegments(to: number + 1)
         }
         return try sectors.take(least: least, most: most, near: nil)
@@ -217,6 +218,7 @@ extension Space {
     func requireUnnamed(_ sector: UInt64, _ count: Int) throws(StoreError) {
         guard let isReferenced else { return }
         do throws(StoreError) {
+            try requireOwnFiles(sector, count)
             guard try isReferenced(sector..<sector + UInt64(count)) else { return }
         } catch {
             lock.withLock { try? sectors.abandon(sector, count) }

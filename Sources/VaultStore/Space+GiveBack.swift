@@ -28,6 +28,9 @@ extension Space {
             try commit()
             overwriteFreed(most: .max / 2)
         }
+        for number in 0..<lock.withLock({ sectors.segmentCount }) {
+            try requireOwnFiles(UInt64(number) * UInt64(files.sectorsPerSegment), 1)
+        }
         removeLastSegments()
         for number in 0..<lock.withLock({ sectors.segmentCount }) { punch(number) }
         trimLastPair()

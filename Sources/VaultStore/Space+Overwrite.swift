@@ -29,7 +29,9 @@ extension Space {
                     pendingErase.last.map { ($0, min(UInt64($0.count), most)) }
                 })
             else { return }
-            overwrite(entry.start + UInt64(entry.count) - count, sectors: Int(count))
+            let first = entry.start + UInt64(entry.count) - count
+            guard (try? requireOwnFiles(first, Int(count))) != nil else { return }
+            overwrite(first, sectors: Int(count))
             lock.withLock { didOverwrite(entry, count) }
             left -= count
         }

@@ -62,6 +62,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// each extent is written, with no lock held. Set once, before the first write.
     public var isReferenced: (@Sendable (Range<UInt64>) throws(StoreError) -> Bool)?
 
+    /// Returns the first runs, at most so many, that the catalogue has in a range of sectors. Called with no lock held
+    /// when a segment is first written. Set once, before the first write.
+    public var firstRuns: (@Sendable (Range<UInt64>, _ limit: Int) throws(StoreError) -> [CheckedRun])?
+
     /// Called before every commit is published, as `wasPublished` is after: for tests of concurrent actions.
     var willPublish: (@Sendable () -> Void)?
 
@@ -88,6 +92,8 @@ public final class Space: PageStorage, @unchecked Sendable {
     /// Content segments whose files were present, and those whose files were missing, at the first write to them.
     var foundSegments: Set<Int> = []
     var lostSegments: Set<Int> = []
+    /// Segments whose files are known to be their own; see `requireOwnFiles`.
+    var comparedSegments: Set<Int> = []
     /// Sectors in `pendingErase`, and those that will be moved there.
     var destroyedSectors: UInt64 = 0
     /// Slots of delta pages that a newer root may still need, oldest first.

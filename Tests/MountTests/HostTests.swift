@@ -265,7 +265,11 @@ import Testing
                 expectLine(mounted, 0, "/D: mounted read-only: \(line): \(advice)")
                 try expectReadOnlyMount(place, "\(line): \(advice)")
             } else {
-                try place.unmount()
+                // The first write compares, and overwrites nothing.
+                _ = try place.run(["cp", "sum", "D/albums/new"])
+                #expect(try place.run(["sync", "D/albums/new"]).status != 0)
+                #expect(try obscura("status", "D").output.contains(line))
+                #expect(try obscura("unmount", "--discard", "D").status == 0)
             }
             let checked = try obscura("check", "V", "--password-stdin")
             #expect(checked.status == 6 && checked.output == "the space: \(line)\n", "\(checked.output)")

@@ -16,4 +16,21 @@ extension Tables {
         }
         return samples
     }
+
+    /// The first runs that begin in a range of sectors, at most `limit` of files and as many of identity records.
+    public func firstRuns(in sectors: Range<UInt64>, limit: Int) throws(CatalogueError) -> [CheckedRun] {
+        let place = "length, sector, generation, epoch"
+        var found: [CheckedRun] = []
+        for select in [
+            "SELECT content, offset, \(place), 0 FROM extent", "SELECT id, 0, \(place), 1 FROM identity",
+        ] {
+            let query = try connection.prepare(
+                "\(select) WHERE sector >= ?1 AND sector < ?2 ORDER BY sector LIMIT ?3")
+            query.bind(1, sectors.lowerBound)
+            query.bind(2, sectors.upperBound)
+            query.bind(3, Int64(limit))
+            found += try query.all(Self.checkedRun)
+        }
+        return found
+    }
 }
