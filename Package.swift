@@ -139,8 +139,8 @@ let package = Package(
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
                 "TestSupport",
             ]),
-        // Threads for tests that wait.
-        .target(name: "TestThreads", path: "Tests/TestThreads", swiftSettings: settings),
+        // Threads for tests that wait: a test target, as the program's static build has no Testing.
+        .testTarget(name: "TestThreads", swiftSettings: settings),
         // Vaults, pictures and failures for the tests that need a whole space.
         .target(
             name: "TestSupport", dependencies: ["VaultStore", "VaultCrypto", "LinuxIO"],
