@@ -14,8 +14,8 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
     .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
-/// A target of tests. Tests are not optimised: building them would take longer than they do. What computes much for them
-/// is in `TestSupport`, which is.
+/// A target of tests. Tests are not optimised: building them would take longer than they do. What computes much for
+/// them is in `TestSupport`, which is.
 func tests(_ name: String, uses: [Target.Dependency]) -> Target {
     .testTarget(
         name: name, dependencies: uses + ["TestThreads"],
