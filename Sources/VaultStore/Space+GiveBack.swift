@@ -28,9 +28,7 @@ extension Space {
             try commit()
             overwriteFreed(most: .max / 2)
         }
-        for number in 0..<lock.withLock({ sectors.segmentCount }) {
-            try requireOwnFiles(UInt64(number) * UInt64(files.sectorsPerSegment), 1)
-        }
+        try requireOwnFiles(0, lock.withLock { sectors.segmentCount } * files.sectorsPerSegment)
         removeLastSegments()
         for number in 0..<lock.withLock({ sectors.segmentCount }) { punch(number) }
         trimLastPair()

@@ -30,7 +30,9 @@ extension Space {
                 })
             else { return }
             let first = entry.start + UInt64(entry.count) - count
-            guard (try? requireOwnFiles(first, Int(count))) != nil else { return }
+            // A catalogue that cannot be read is no reason to keep them: makers of room would wait for ever.
+            try? requireOwnFiles(first, Int(count))
+            if writeStop != nil { return }
             overwrite(first, sectors: Int(count))
             lock.withLock { didOverwrite(entry, count) }
             left -= count

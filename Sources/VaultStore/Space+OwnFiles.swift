@@ -10,9 +10,9 @@ extension Space {
     /// Stops all writing and throws `readOnly` if the file of a segment with some of these sectors turns out to be
     /// another segment's. Each segment is compared once. No lock may be held.
     func requireOwnFiles(_ sector: UInt64, _ count: Int) throws(StoreError) {
-        guard grows else { return }
+        guard grows, count > 0 else { return }
         let perSegment = UInt64(files.sectorsPerSegment)
-        for segment in sector / perSegment...(sector + UInt64(max(count, 1)) - 1) / perSegment {
+        for segment in sector / perSegment...(sector + UInt64(count) - 1) / perSegment {
             try requireOwnFile(Int(segment))
         }
     }

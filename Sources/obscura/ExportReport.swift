@@ -18,7 +18,7 @@ struct ExportReport {
     private(set) var unwritten: [PathNote] = []
     /// Things that were left out or changed because a vault of unknown origin could harm the machine with them.
     private(set) var withheld: [PathNote] = []
-    /// Files that differed from those that now have their names, and their new names.
+    /// Files that were in the way and differed: their old and new paths.
     private(set) var renamed: [(path: HostPath, to: HostPath)] = []
     private var failed: [Failure] = []
 
@@ -43,7 +43,7 @@ struct ExportReport {
     /// Notes a file that was in the way.
     mutating func addRenamed(_ path: HostPath, to other: HostPath) { renamed.append((path, other)) }
 
-    /// What could not be read or written, in order.
+    /// An error for each file that could not be read or written, in the order of the export.
     var failures: [Failure] { failed }
 
     /// The report at the end, a line for each fact.

@@ -14,7 +14,7 @@ final class ExportRun {
         var path: HostPath
         var shown: HostPath
         var attributes: Attributes
-        /// What to do with a file that has the name.
+        /// The file that had this path when the export came to it: it is replaced, moved aside, or absent.
         var predecessor: Predecessor
     }
 
@@ -49,8 +49,8 @@ final class ExportRun {
     private var entered: Set<UInt64> = []
     /// The same directories on the target, where names that differ in case may be the same.
     private var enteredOnTarget: Set<FileIdentity> = []
-    /// Those whose files are all there, each after those below it. Their modes and times come last: until then an
-    /// interrupted export can go on in them.
+    /// Directories whose entries are all exported, children before parents. Their modes and times are set last, so that
+    /// an interrupted export can still write into them.
     private var directories: [(path: HostPath, shown: HostPath, attributes: Attributes)] = []
     private var unreadable: Set<UInt64> = []
 
@@ -78,7 +78,7 @@ final class ExportRun {
         do throws(Failure) {
             try export(chosen)
         } catch {
-            // What is whole need not be written again.
+            // Complete files get their names, so that the next run passes over them.
             try? finishPending()
             throw error
         }
@@ -290,7 +290,7 @@ final class ExportRun {
         }
     }
 
-    /// Compares what has the name of a file with that file. Throws if it is no matter of this export.
+    /// Compares the file at a path with the one to export there. Throws if the export may not touch it.
     private func predecessor(
         _ attributes: Attributes, _ path: HostPath, isThere: Bool
     ) throws(Errno) -> Predecessor {

@@ -99,7 +99,7 @@ final class ExportTarget {
     /// The path of a temporary file. The number is free again once that has its own name.
     func temporary(_ number: Int) -> HostPath { root.appending("\(Self.temporaryPrefix)\(number)") }
 
-    /// Removes what an interrupted run was writing.
+    /// Removes the temporary files of an interrupted run.
     private func removeTemporaries() {
         for name in (try? root.list()) ?? [] {
             let text = name.description

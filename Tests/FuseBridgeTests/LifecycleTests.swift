@@ -97,11 +97,16 @@ extension RealMounts {
                 var gone: MountedLibrary? = try MountedLibrary()
                 let device = try #require(gone.flatMap { mountEntry(at: $0.mountPoint) }).device
                 try gone?.finish()
-                let dead = try HeldMount()
-                dead.sever()
+                let ending = DispatchSemaphore(value: 0)
+                let dead = try MountedLibrary(onLive: { ending.wait() })
+                // The mount stays, because a directory is open.
+                let directory = open(dead.directory, O_RDONLY | O_DIRECTORY)
+                #expect(failure { Int(umount2(dead.mountPoint, Int32(MNT_FORCE))) } == EBUSY)
+                close(directory)
                 let hasNumber = mountEntry(at: dead.mountPoint)?.device == device
                 gone = nil
-                #expect(isMountPoint(dead.mountPoint))
+                #expect(dead.isMounted)
+                ending.signal()
                 try dead.finish()
                 return hasNumber
             }
@@ -182,46 +187,4 @@ private func withEmptyDirectory(_ body: (String) throws -> Void) throws {
     let directory = String(cString: try #require(mkdtemp(&template)))
     try body(directory)
     #expect(rmdir(directory) == 0)
-}
-
-/// A mount whose session is held up until `finish`, whatever becomes of the connection.
-private final class HeldMount: @unchecked Sendable {
-    private let made: TestLibrary
-    private let ending = DispatchSemaphore(value: 0)
-    private let ended = DispatchSemaphore(value: 0)
-    let mountPoint: String
-
-    init() throws {
-        var template = Array("/tmp/fusebridge-XXXXXX".utf8CString)
-        mountPoint = String(cString: try #require(mkdtemp(&template)))
-        var options = MountOptions()
-        options.handlesSignals = false
-        made = try TestLibrary()
-        let session = try MountSession.mount(made.library, at: mountPoint, options: options)
-        let live = DispatchSemaphore(value: 0)
-        Thread.detachNewThread { [self] in
-            _ = try? session.run {
-                live.signal()
-                ending.wait()
-            }
-            ended.signal()
-        }
-        try #require(live.wait(timeout: .now() + 60) == .success)
-    }
-
-    /// Ends the connection. The mount stays: a file is open.
-    func sever() {
-        let descriptor = open(mountPoint + "/albums", O_RDONLY | O_DIRECTORY)
-        defer { close(descriptor) }
-        #expect(failure { Int(umount2(mountPoint, Int32(MNT_FORCE))) } == EBUSY)
-    }
-
-    /// Also removes the mount if it is dead.
-    func finish() throws {
-        ending.signal()
-        try #require(ended.wait(timeout: .now() + 60) == .success)
-        #expect(!isMountPoint(mountPoint))
-        #expect(rmdir(mountPoint) == 0)
-        try made.library.close()
-    }
 }

@@ -32,9 +32,10 @@ final class MountedLibrary: @unchecked Sendable {
     private let finished = DispatchSemaphore(value: 0)
     private var end: MountEnd?
 
+    /// - Parameter onLive: called on the session's thread, which watches the mount only after that.
     init(
         _ change: (inout MountOptions) -> Void = { _ in },
-        library: (inout LibraryOptions) -> Void = { _ in }
+        library: (inout LibraryOptions) -> Void = { _ in }, onLive: @escaping @Sendable () -> Void = {}
     ) throws {
         var template = Array("/tmp/fusebridge-XXXXXX".utf8CString)
         mountPoint = String(cString: try #require(mkdtemp(&template)))
@@ -46,7 +47,10 @@ final class MountedLibrary: @unchecked Sendable {
         session = try MountSession.mount(made.library, at: mountPoint, options: options)
         let live = DispatchSemaphore(value: 0)
         Thread.detachNewThread { [self] in
-            end = try? session.run { live.signal() }
+            end = try? session.run {
+                live.signal()
+                onLive()
+            }
             finished.signal()
         }
         try #require(live.wait(timeout: .now() + 60) == .success)

@@ -122,7 +122,8 @@ import Testing
                 == place.shell("cd whole; find . -type f ! -name '*.jpg' -printf '%P %s %T@ %m\\n' | sort"))
     }
 
-    /// Whoever keeps files where an export was interrupted finds them all again, and nothing is followed out of it.
+    /// Files that a user keeps in the directory of an interrupted export stay, under other names if need be. Links are
+    /// not followed out of the directory.
     @Test func `a file of somebody else keeps its bytes`() throws {
         let place = try unfinished()
         try place.shell(

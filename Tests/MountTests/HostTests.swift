@@ -265,7 +265,9 @@ import Testing
                 expectLine(mounted, 0, "/D: mounted read-only: \(line): \(advice)")
                 try expectReadOnlyMount(place, "\(line): \(advice)")
             } else {
+                try place.unmount()
                 // The first write compares, and overwrites nothing.
+                try place.mount()
                 _ = try place.run(["cp", "sum", "D/albums/new"])
                 #expect(try place.run(["sync", "D/albums/new"]).status != 0)
                 #expect(try obscura("status", "D").output.contains(line))

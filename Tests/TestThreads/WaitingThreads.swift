@@ -1,8 +1,8 @@
 import Foundation
 public import Testing
 
-/// Runs tests on threads of their own: tests of other processes mostly wait, and would hold the threads of those that
-/// compute, of which there is one for each core.
+/// Runs tests on threads of their own. Tests that start programs mostly wait, and would otherwise hold the threads of
+/// tests that compute, of which there is one for each core.
 public struct WaitingTrait: SuiteTrait, TestTrait, TestScoping {
     public var isRecursive: Bool { true }
 
@@ -50,13 +50,5 @@ private final class WaitingThreads: TaskExecutor, @unchecked Sendable {
             while jobs.isEmpty { condition.wait() }
             return jobs.removeFirst()
         }
-    }
-}
-
-extension NSCondition {
-    fileprivate func withLock<R>(_ body: () -> R) -> R {
-        lock()
-        defer { unlock() }
-        return body()
     }
 }
