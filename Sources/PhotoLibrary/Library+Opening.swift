@@ -12,7 +12,8 @@ extension Library {
     ) throws(VaultError) -> Library {
         let access =
             options.readOnly ? SpaceAccess.reading : options.allowsReadOnly ? .writingIfPossible : .writing
-        let space = try unlocked.openSpace(access, limits: options.limits, takingOver: takingOver)
+        let space = try unlocked.openSpace(
+            access, limits: options.limits, samples: Catalogue.runSamples, takingOver: takingOver)
         var options = options
         options.readOnly = space.isReadOnly
         let catalogue: Catalogue

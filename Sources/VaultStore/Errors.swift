@@ -53,10 +53,17 @@ public enum StoreError: Error, Sendable, Equatable {
     case damaged
     case io(Errno)
     case readOnly
-    /// A segment to be written has no file, or another file has its name: its number.
+    /// A segment has no file, or another file has its name: its number.
     case segmentMissing(Int)
-    /// The file of a segment to be written is too short: its number.
+    /// The file of a segment is too short: its number.
     case segmentShort(Int)
 
     init(_ error: Errno) { self = error.meansNoRoom ? .noRoom : .io(error) }
+
+    init(_ fault: SegmentFault) {
+        switch fault {
+        case .missing(let number): self = .segmentMissing(number)
+        case .short(let number): self = .segmentShort(number)
+        }
+    }
 }

@@ -176,6 +176,11 @@ struct DeltaEntry: Sendable, Hashable {
         self.init(kind: bytes.number(0), count: bytes.number(4), start: bytes.number(8))
     }
 
+    /// Its sectors; nil if it is of another kind.
+    func sectors(ifOf kind: UInt8) -> Range<UInt64>? {
+        self.kind == kind ? start..<start + UInt64(count) : nil
+    }
+
     /// Whether it lies within one segment, or within the slots.
     func isPlausible(sectorsPerSegment: Int, slotCount: Int) -> Bool {
         guard count > 0, start < UInt64(Geometry.segmentsMax * sectorsPerSegment) else { return false }

@@ -40,8 +40,30 @@ struct OpenedRoot: Sendable {
     var durableDelta: Reference
     /// Copies of durable roots that differ from the other copy.
     var torn: [TornRoot]
-    /// Generations of newer states that could not be read.
-    var unreadable: [UInt64]
+    /// Newer states that could not be read.
+    var unreadable: [UnreadableState]
+}
+
+/// A state of a space that could not be read.
+struct UnreadableState: Sendable {
+    var generation: UInt64
+    /// Whether it was durable. No crash makes such a state unreadable.
+    var isDurable: Bool
+    var error: StoreError
+
+    /// Whether writing to an older state could lose it for good: it was durable, or the error may pass. A soft state
+    /// with bytes that do not open is one whose disk was cut off.
+    var mustStay: Bool { isDurable || error != .damaged }
+}
+
+extension UnreadableState {
+    init(_ root: RootRecord, _ error: StoreError, _ files: SegmentFiles) {
+        self.init(generation: root.generation, isDurable: root.isDurable, error: error)
+        guard error == .damaged else { return }
+        // A page in a missing segment does not open.
+        let missing = root.pairs.flatMap { [Int($0.a), Int($0.b)] }.first { !files.hasFile($0) }
+        if let missing { self.error = .segmentMissing(missing) }
+    }
 }
 
 /// A copy of a durable root that does not open, or is an older root, while the other copy opens.
@@ -72,6 +94,8 @@ struct SpaceOptions: Sendable {
     /// Nil if nothing is written, or no other mount can write.
     var claim: ClaimKeeper?
     var limits = Limits.production
+    /// Whether a soft state counts although some of its photos do not open; only for reading.
+    var acceptsDamagedPhotos = false
 }
 
 extension Space {
@@ -79,9 +103,10 @@ extension Space {
     /// durable one. Throws `damaged` if there is none.
     static func open(files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError) -> Space
     {
-        let found = findRoots(files: files, codec: PageCodec(key: keys.page))
+        let (found, error) = readRoots(files: files, codec: PageCodec(key: keys.page))
         let space = try open(found, files: files, keys: keys, options: options)
         space.hasLostNewestRoot = space.isNewestRootLost(of: found)
+        space.rootError = error
         space.missingRootCopy = (0..<2).first { copy in
             found.allSatisfy { $0.tornCopy == copy && !$0.isHalfWritten }
         }
@@ -111,17 +136,18 @@ extension Space {
             let opened = OpenedRoot(
                 root: soft, rings: rings, newestGeneration: newest, releaseLimit: base.base,
                 durableDelta: base.delta, torn: torn, unreadable: [])
-            let newer = twice { () -> Space? in
-                let space = try? Space(opened, files: files, keys: keys, options: options)
-                return space?.opensEverything(since: base) == true ? space : nil
+            do throws(StoreError) {
+                return try twice { () throws(StoreError) in
+                    let space = try Space(opened, files: files, keys: keys, options: options)
+                    try space.openEverything(since: base, photos: !options.acceptsDamagedPhotos)
+                    space.markUnsynced(since: base.generation)
+                    // Its writer may have seen a failed sync, after which the kernel treats lost pages as clean.
+                    space.syncFailed = true
+                    return space
+                }
+            } catch {
+                unreadable.append(UnreadableState(soft, error, files))
             }
-            if let space = newer {
-                space.markUnsynced(since: base.generation)
-                // Its writer may have seen a failed sync, after which the kernel treats lost pages as clean.
-                space.syncFailed = true
-                return space
-            }
-            unreadable.append(soft.generation)
         }
         // A root may be intact while its pages are damaged: an older root is better than none.
         for durable in durables {
@@ -129,26 +155,32 @@ extension Space {
             let opened = OpenedRoot(
                 root: durable.root, rings: rings, newestGeneration: newest, releaseLimit: durable.root.base,
                 durableDelta: durable.root.delta, torn: torn, unreadable: unreadable)
-            if let space = twice({ try? Space(opened, files: files, keys: keys, options: options) }) {
+            do throws(StoreError) {
+                let space = try twice { () throws(StoreError) in
+                    try Space(opened, files: files, keys: keys, options: options)
+                }
                 if !options.isReadOnly { space.syncFoundRoot() }
                 return space
+            } catch {
+                unreadable.append(UnreadableState(durable.root, error, files))
             }
-            unreadable.append(durable.root.generation)
         }
         throw .damaged
     }
 
     /// Tries again if opening fails: a read error may be transient, and giving up would lose everything newer than the
     /// previous root.
-    private static func twice(_ open: () -> Space?) -> Space? { open() ?? open() }
+    private static func twice(_ open: () throws(StoreError) -> Space) throws(StoreError) -> Space {
+        do throws(StoreError) { return try open() } catch { return try open() }
+    }
 
-    /// The generation of a lost durable root: a soft root of any boot builds on it, so it was synced, but all durable
-    /// roots found are older.
-    private static func lostBase(_ softs: [FoundRoot], _ durables: [FoundRoot]) -> UInt64? {
+    /// A lost durable root: a soft root of any boot builds on it, so it was synced, but all durable roots found are
+    /// older.
+    private static func lostBase(_ softs: [FoundRoot], _ durables: [FoundRoot]) -> UnreadableState? {
         guard let base = softs.map(\.root.base).max(), base > durables.first?.root.generation ?? 0 else {
             return nil
         }
-        return base
+        return UnreadableState(generation: base, isDurable: true, error: .damaged)
     }
 
     /// Syncs the durable root that was found: its writer may have been killed before its sync, and no later sync would
@@ -161,15 +193,37 @@ extension Space {
     /// Reads the newer valid copy of every root slot. A power cut may leave one copy older. If the newer one were
     /// ignored now, it would reappear when the older copy is torn, after its pages were reused.
     static func findRoots(files: SegmentFiles, codec: PageCodec) -> [FoundRoot] {
-        (RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound).compactMap { slot in
-            let copies = (0..<2).map { readRoot(files: files, codec: codec, slot: slot, copy: $0) }
+        readRoots(files: files, codec: codec).found
+    }
+
+    /// As `findRoots`.
+    ///
+    /// - Returns: also the error of the disk because of which neither copy of a slot can be read; nil if there is none.
+    private static func readRoots(
+        files: SegmentFiles, codec: PageCodec
+    ) -> (found: [FoundRoot], error: StoreError?) {
+        var found: [FoundRoot] = []
+        var unread: StoreError?
+        for slot in RootLayout.durableSlots.lowerBound..<RootLayout.softSlots.upperBound {
+            var errors: [StoreError] = []
+            let copies = (0..<2).map { copy -> RootRecord? in
+                do throws(StoreError) {
+                    return try readRoot(files: files, codec: codec, slot: slot, copy: copy)
+                } catch {
+                    errors.append(error)
+                    return nil
+                }
+            }
+            if errors.count == 2 { unread = errors.first { $0 != .damaged } ?? unread }
             let newest = copies.compactMap { $0 }.max { $0.generation < $1.generation }
-            guard let newest else { return nil }
+            guard let newest else { continue }
             let torn = copies.firstIndex { $0?.generation != newest.generation }
-            return FoundRoot(
-                slot: slot, root: newest, tornCopy: torn,
-                isHalfWritten: torn != nil && copies.allSatisfy { $0 != nil })
+            found.append(
+                FoundRoot(
+                    slot: slot, root: newest, tornCopy: torn,
+                    isHalfWritten: torn != nil && copies.allSatisfy { $0 != nil }))
         }
+        return (found, unread)
     }
 
     static func rootSector(_ slot: Int, copy: Int, files: SegmentFiles) -> UInt64 {
@@ -177,9 +231,12 @@ extension Space {
         UInt64(copy * files.sectorsPerSegment + slot * Geometry.sectorsPerPage)
     }
 
-    static func readRoot(files: SegmentFiles, codec: PageCodec, slot: Int, copy: Int) -> RootRecord? {
+    /// Nil if no root opens there.
+    private static func readRoot(
+        files: SegmentFiles, codec: PageCodec, slot: Int, copy: Int
+    ) throws(StoreError) -> RootRecord? {
         let identity = PageIdentity(role: .root, index: UInt32(slot))
-        return try? withUnsafeTemporaryPage { (sealed) throws(StoreError) -> RootRecord? in
+        return try withUnsafeTemporaryPage { (sealed) throws(StoreError) -> RootRecord? in
             try files.read(rootSector(slot, copy: copy, files: files), into: sealed)
             return try withUnsafeTemporaryPage { (plain) throws(StoreError) -> RootRecord? in
                 let isOpen = codec.open(
@@ -354,45 +411,48 @@ extension Space {
         pending = found.reversed()
     }
 
-    /// Whether everything written since the durable root `base` opens, so that this soft root is valid.
-    private func opensEverything(since base: RootRecord) -> Bool {
-        do throws(StoreError) {
-            var isWhole = true
-            try forEachDelta(after: base.generation) { _, _, entries in
-                for entry in entries where entry.kind == DeltaLayout.kindExtentsWritten && isWhole {
-                    isWhole = opensExtents(entry)
-                }
-            }
-            guard isWhole else { return false }
-            for (map, old) in zip(maps, base.objects) {
-                try openChanged(map, old)
-            }
-            return true
-        } catch {
-            return false
+    /// Opens everything written since the durable root `base`, so that this soft root is valid. Throws `damaged` if
+    /// something does not open, else the error of a segment's file.
+    private func openEverything(since base: RootRecord, photos: Bool) throws(StoreError) {
+        var inUse: [Range<UInt64>] = []
+        var freed = RangeSet<UInt64>()
+        // The newest comes first: what it freed may have any bytes by now, and may be in another segment's file.
+        try forEachDelta(after: base.generation) { _, _, entries in
+            freed.formUnion(RangeSet(entries.compactMap { $0.sectors(ifOf: DeltaLayout.kindSectorsFreed) }))
+            let written = RangeSet(entries.compactMap { $0.sectors(ifOf: DeltaLayout.kindExtentsWritten) })
+            inUse += written.subtracting(freed).ranges
+        }
+        if photos { for sectors in inUse { try openExtents(sectors) } }
+        for (map, old) in zip(maps, base.objects) {
+            try openChanged(map, old)
         }
     }
 
     /// Opens consecutive extents; the length in each descriptor gives the start of the next.
-    private func opensExtents(_ entry: DeltaEntry) -> Bool {
-        var sector = entry.start
-        let end = entry.start + UInt64(entry.count)
-        while sector < end {
-            guard let sectors = openWholeExtent(at: sector, limit: Int(end - sector)) else { return false }
-            sector += UInt64(sectors)
+    private func openExtents(_ sectors: Range<UInt64>) throws(StoreError) {
+        var sector = sectors.lowerBound
+        let perSegment = UInt64(files.sectorsPerSegment)
+        while sector < sectors.upperBound {
+            // No extent crosses the end of its segment.
+            let limit = min(sectors.upperBound - sector, perSegment - sector % perSegment)
+            sector += UInt64(try openWholeExtent(at: sector, limit: Int(limit)))
         }
-        return true
     }
 
-    /// Opens the extent that begins at a sector. Returns its number of sectors; nil if it does not open.
-    private func openWholeExtent(at sector: UInt64, limit: Int) -> Int? {
+    /// Opens the extent that begins at a sector. Returns its number of sectors.
+    private func openWholeExtent(at sector: UInt64, limit: Int) throws(StoreError) -> Int {
         let buffer = chunkBuffers.take()
         defer { chunkBuffers.give(buffer) }
         let extent = buffer.slice(0, min(limit, Geometry.sectorsPerChunk) * Geometry.sectorBytes)
-        do throws(StoreError) { try files.read(sector, into: extent) } catch { return nil }
-        guard let descriptor = openDescriptor(UnsafeRawBufferPointer(extent)) else { return nil }
+        func fault() -> StoreError {
+            segmentFault(sector, extent.count / Geometry.sectorBytes).map { StoreError($0) } ?? .damaged
+        }
+        do throws(StoreError) { try files.read(sector, into: extent) } catch {
+            throw error == .damaged ? fault() : error
+        }
+        guard let descriptor = openDescriptor(UnsafeRawBufferPointer(extent)) else { throw fault() }
         let length = Int(descriptor.length) + Geometry.extentOverheadBytes
-        guard length <= extent.count, openExtent(descriptor, extent.slice(0, length)) else { return nil }
+        guard length <= extent.count, openExtent(descriptor, extent.slice(0, length)) else { throw fault() }
         return Geometry.sectors(forPlaintext: Int(descriptor.length))
     }
 
@@ -447,8 +507,9 @@ extension Space {
     func rewriteUnsynced(_ frozen: FrozenCommit) throws(StoreError) {
         var inherited: [DeltaEntry] = []
         try forEachDelta(after: durableGeneration) { _, _, entries in inherited += entries }
-        for entry in frozen.entries + inherited where entry.kind == DeltaLayout.kindExtentsWritten {
-            guard opensExtents(entry) else { throw .damaged }
+        for entry in frozen.entries + inherited {
+            guard let sectors = entry.sectors(ifOf: DeltaLayout.kindExtentsWritten) else { continue }
+            do throws(StoreError) { try openExtents(sectors) } catch { throw .damaged }
             try rewrite(entry.start, sectors: Int(entry.count))
         }
         try lock.withLock { () throws(StoreError) in

@@ -118,16 +118,26 @@ public final class Space: PageStorage, @unchecked Sendable {
     var durableDelta: Reference
     /// Copies of durable roots that the next durable commit writes again.
     var tornRoots: [TornRoot]
-    /// Generations of unreadable states that are newer than the opened one.
-    public let unreadableStates: [UInt64]
+    /// Unreadable states that are newer than the opened one.
+    let unreadableStates: [UnreadableState]
+    /// The error of the disk because of which neither copy of some root can be read.
+    var rootError: StoreError?
     /// Segments that are read under other segments' names.
     public internal(set) var exchange: SegmentExchange?
     /// The root copy, 0 or 1, of which no root opens at its place; nil if there is none.
     var missingRootCopy: Int?
     /// Whether the newest root of a closed space is lost: a delta is newer than all roots found.
     public internal(set) var hasLostNewestRoot = false
+    /// Whether newer states than the opened one have roots that can be read.
+    public var hasUnreadableStates: Bool { !unreadableStates.isEmpty }
     /// Whether a newer state than the opened one existed.
-    public var isOlderState: Bool { !unreadableStates.isEmpty || hasLostNewestRoot }
+    public var isOlderState: Bool { hasUnreadableStates || hasLostNewestRoot || rootError != nil }
+    /// Whether writing could lose a newer state for good.
+    var mustKeepNewerState: Bool { rootError != nil || unreadableStates.contains(where: \.mustStay) }
+    /// The fault of a segment because of which the newest state cannot be read; nil if it is another reason.
+    public var newestStateFault: SegmentFault? {
+        unreadableStates.lazy.compactMap { SegmentFault($0.error) }.first
+    }
     /// Pages written since the newest durable root. They are rewritten elsewhere if a sync fails.
     var unsyncedPages: [MapObject: Set<Int>] = [:]
     /// Whether the space was opened to build a new state and no root could be read; see `openBlank`.

@@ -15,14 +15,18 @@ public enum SpaceAccess: Sendable {
 extension UnlockedSpace {
     /// Opens the space in its newest state. Throws as `openSpace(readOnly:)`.
     ///
-    /// If segments of roots and pages have exchanged names, the space is read through the exchange and never written.
+    /// If segments of roots and pages have exchanged names, or others with the newest state's photos, the space is read
+    /// through the exchange and never written.
+    ///
+    /// - Parameter samples: extents that the catalogue of a space has, some of each segment.
     public func openSpace(
-        _ access: SpaceAccess, limits: Limits = .ofProcess, takingOver: ((Int64) -> Void)? = nil
+        _ access: SpaceAccess, limits: Limits = .ofProcess,
+        samples: (Space) -> [CheckedRun] = { _ in [] }, takingOver: ((Int64) -> Void)? = nil
     ) throws(VaultError) -> Space {
         let stop: WriteStop
         do throws(VaultError) {
             let space = try open(readOnly: access == .reading, limits, takingOver)
-            let exchange = space.missingRootCopy == nil ? nil : try findExchange()
+            let exchange = try exchange(of: space, samples)
             guard let found = exchange?.stop ?? obstacle(space, access) else { return space }
             space.giveUpClaim()
             if let exchange { return try open(through: exchange, access, limits) }
@@ -37,8 +41,21 @@ extension UnlockedSpace {
         return space
     }
 
+    /// Searches for exchanged segments where the state that was opened gives a reason to.
+    private func exchange(
+        of space: Space, _ samples: (Space) -> [CheckedRun]
+    ) throws(VaultError) -> SegmentExchange? {
+        if space.hasUnreadableStates {
+            // The newest state's photos may lie in segments that the opened state does not use.
+            let newest = try? open(readOnly: true, space.limits, acceptsDamagedPhotos: true)
+            return try findExchange(newest.map(samples) ?? [])
+        }
+        return space.missingRootCopy == nil ? nil : try findExchange()
+    }
+
     private func obstacle(_ space: Space, _ access: SpaceAccess) -> WriteStop? {
         if access == .reading { return nil }
+        if space.mustKeepNewerState && access != .repairing { return .olderState(space.newestStateFault) }
         if let found = space.obstacle(isRepair: access == .repairing) { return found }
         // A backup's log that could not be removed must not be applied to a newer state.
         return CopyLog.isIn(vault) ? .io(.accessDenied) : nil
@@ -60,10 +77,12 @@ extension UnlockedSpace {
     }
 
     private func open(
-        readOnly: Bool, _ limits: Limits, _ takingOver: ((Int64) -> Void)? = nil, places: [Int: Int] = [:]
+        readOnly: Bool, _ limits: Limits, _ takingOver: ((Int64) -> Void)? = nil, places: [Int: Int] = [:],
+        acceptsDamagedPhotos: Bool = false
     ) throws(VaultError) -> Space {
-        let (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
+        var (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         files.exchanged = places
+        options.acceptsDamagedPhotos = acceptsDamagedPhotos
         try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)

@@ -9,6 +9,8 @@ extension WriteStop {
         case .segmentMissing(let number): SegmentFault.missing(number).text
         case .segmentShort(let number): SegmentFault.short(number).text
         case .segmentsExchanged(let numbers): Self.exchanged(numbers)
+        case .olderState(let fault):
+            "the newest state of the space cannot be read\(fault.map { " (\($0.text))" } ?? ""): an older one is shown"
         case .io(.readOnlyFileSystem): "the vault's disk is read-only"
         case .io(let error) where error.refusesWriting: "the vault's files may not be written (\(error))"
         case .io(let error): "the vault's disk takes no more writes (\(error))"
@@ -23,7 +25,7 @@ extension WriteStop {
     ///   - isMounted: whether the space is mounted.
     public func advice(vault: String, isMounted: Bool) -> String? {
         switch self {
-        case .segmentMissing, .segmentShort, .segmentsExchanged:
+        case .segmentMissing, .segmentShort, .segmentsExchanged, .olderState:
             (isMounted ? "unmount it, then run" : "run") + " obscura check \(vault) --repair"
         case .claimLost: "unmount it, and mount it again when the other mount has ended"
         case .io(.readOnlyFileSystem): "make the disk writable"

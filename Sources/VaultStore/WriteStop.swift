@@ -11,6 +11,9 @@ public enum WriteStop: Sendable, Hashable {
     case segmentShort(Int)
     /// The files of some segments have exchanged names: their numbers, ascending.
     case segmentsExchanged([Int])
+    /// The newest state cannot be read, and writing to the older one that is open could lose it for good; the segment
+    /// whose file is the reason, if one is.
+    case olderState(SegmentFault?)
     /// The host refuses durable commits for good.
     case io(Errno)
     /// The user gave up the unwritten changes.
@@ -20,7 +23,7 @@ public enum WriteStop: Sendable, Hashable {
     public var mayPass: Bool {
         switch self {
         case .segmentMissing, .segmentShort, .io: true
-        case .claimLost, .segmentsExchanged, .givenUp: false
+        case .claimLost, .segmentsExchanged, .olderState, .givenUp: false
         }
     }
 }

@@ -77,8 +77,10 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
 /// Notices about a live mount for the user, one per line; nil if there are none.
 private func notices(_ library: Library, _ daemon: Daemon) -> String? {
     var lines: [String] = []
-    if library.isOlderState { lines.append(olderStateLine(daemon)) }
-    if let stop = library.writeStop { lines.append(readOnlyLine(stop, daemon)) }
+    let stop = library.writeStop
+    let saysOlder = if case .olderState = stop { true } else { false }
+    if library.isOlderState && !saysOlder { lines.append(olderStateLine(daemon)) }
+    if let stop { lines.append(readOnlyLine(stop, daemon)) }
     return lines.isEmpty ? nil : lines.joined(separator: "\n")
 }
 

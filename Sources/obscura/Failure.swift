@@ -110,7 +110,7 @@ func failure(_ error: VaultError, vault: String) -> Failure {
 func failure(_ stop: WriteStop, vault: String) -> Failure {
     let status: ExitStatus
     switch stop {
-    case .segmentMissing, .segmentShort, .segmentsExchanged: status = .damaged
+    case .segmentMissing, .segmentShort, .segmentsExchanged, .olderState: status = .damaged
     case .claimLost: status = .inUse
     case .io, .givenUp: status = .failed
     }

@@ -128,8 +128,9 @@ final class Fixture: LibraryUser, @unchecked Sendable {
 
     /// The first half of `kill`.
     func die() throws {
+        if library.options.commitsByHand { library.committer.commitByHand(durable: false) }
         // The first commit after this may have begun before it; the second holds all there is.
-        for _ in 0..<2 {
+        for _ in 0..<(library.options.commitsByHand ? 0 : 2) {
             let seen = space.generation
             _ = try library.setAttributes(1, AttributeChanges(), caller)
             try #require(eventually { space.generation > seen })

@@ -199,6 +199,7 @@ import VaultFormat
                 files[second] = moved
             }
             #expect((0..<count).allSatisfy { files[$0] == $0 }, "seed \(seed)")
+            #expect(Set(exchange.places.keys) == Set(exchange.places.values), "seed \(seed)")
             #expect(Set(exchange.groups.joined()).isSuperset(of: exchange.places.keys), "seed \(seed)")
         }
     }

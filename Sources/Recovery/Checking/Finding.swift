@@ -118,7 +118,10 @@ extension Finding {
     /// Findings about a newest state that was lost before the space was opened.
     static func ofOlderState(_ space: Space) -> [Finding] {
         var causes: [String] = []
-        if !space.unreadableStates.isEmpty { causes.append("it cannot be read: an older one is shown") }
+        if space.hasUnreadableStates {
+            let reason = space.newestStateFault.map { " (\($0.text))" } ?? ""
+            causes.append("it cannot be read\(reason): an older one is shown")
+        }
         if space.hasLostNewestRoot { causes.append("its root is lost: an older one is shown") }
         return causes.map { Finding(subject: "the newest state of the space", cause: $0, kind: .space) }
     }

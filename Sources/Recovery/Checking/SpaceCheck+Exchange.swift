@@ -8,16 +8,7 @@ extension SpaceCheck {
     package static func findExchange(_ unlocked: UnlockedSpace, _ space: Space) throws(VaultError)
         -> SegmentExchange?
     {
-        var samples: [CheckedRun] = []
-        if space.pageCount > 0 {
-            // Without a catalogue only segments of pages can be told from each other.
-            let runs = try? Catalogue(storage: space, readOnly: true).locked {
-                tables throws(CatalogueError) in
-                try tables.runSamples(sectorsPerSegment: space.sectorsPerSegment)
-            }
-            samples = (runs ?? []).filter { space.isPossible($0.run) }
-        }
-        return try unlocked.findExchange(samples)
+        try unlocked.findExchange(Catalogue.runSamples(of: space))
     }
 }
 

@@ -23,7 +23,7 @@ public struct SpaceCheck {
     ) throws(VaultError) -> SpaceReport {
         let space: Space
         do throws(VaultError) {
-            space = try unlocked.openSpace(readOnly: true)
+            space = try unlocked.openSpace(.reading, samples: Catalogue.runSamples)
         } catch {
             guard case .damaged(let cause) = error else { throw error }
             var report = SpaceReport()
@@ -105,6 +105,7 @@ public struct SpaceCheck {
         let roots = report.plan.parts.filter { if case .root = $0 { true } else { false } }
         report.plan.roots = roots.count
         report.plan.parts.removeAll { roots.contains($0) }
+        report.plan.keepsOlderState = space.hasUnreadableStates
         let lost = structure.damage.filter(\.isLost).map(\.part)
         report.plan.lostRoots = lost.count { if case .root = $0 { true } else { false } }
         report.plan.hasLostDelta = lost.contains { if case .delta = $0 { true } else { false } }

@@ -32,6 +32,8 @@ public struct RepairPlan: Sendable {
     package var roots = 0
     /// Slots whose root is lost.
     var lostRoots = 0
+    /// The newest state cannot be read: an older one becomes the newest.
+    var keepsOlderState = false
     /// A delta is lost, and with it the information that its slot, and all that it freed, is free.
     var hasLostDelta = false
     /// Contents of damaged thumbnails.
@@ -52,7 +54,9 @@ public struct RepairPlan: Sendable {
 
     /// Whether rows of the catalogue change.
     var changesCatalogue: Bool {
-        mustReindex || !(rules.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
+        // An older state may be that of a new space, which has no directories.
+        keepsOlderState || mustReindex
+            || !(rules.isEmpty && contested.isEmpty && thumbnails.isEmpty && records.isEmpty)
     }
 
     /// Whether a write could overwrite data in use, or rows may change.
@@ -70,6 +74,7 @@ public struct RepairPlan: Sendable {
         func add(_ count: Int, _ one: String, _ many: String) {
             if count > 0 { lines.append(count == 1 ? one : many.replacing("#", with: "\(count)")) }
         }
+        if keepsOlderState { lines.append("give up the newest state, and go on with the older one") }
         add(segments.count, "recreate a missing segment, empty", "recreate # missing segments, empty")
         add(roots, "rewrite a root's second copy", "rewrite the second copies of # roots")
         add(

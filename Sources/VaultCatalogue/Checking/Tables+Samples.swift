@@ -1,5 +1,17 @@
 public import VaultStore
 
+extension Catalogue {
+    /// Samples of a space's content, for a search for exchanged segments: `Tables.runSamples` of its catalogue. Empty if
+    /// that cannot be read: then only segments of pages can be told from each other.
+    public static func runSamples(of space: Space) -> [CheckedRun] {
+        guard space.pageCount > 0 else { return [] }
+        let runs = try? Catalogue(storage: space, readOnly: true).locked { tables throws(CatalogueError) in
+            try tables.runSamples(sectorsPerSegment: space.sectorsPerSegment)
+        }
+        return (runs ?? []).filter { space.isPossible($0.run) }
+    }
+}
+
 extension Tables {
     /// The first, the last and the newest of the runs that begin in each segment with content.
     public func runSamples(sectorsPerSegment: Int) throws(CatalogueError) -> [CheckedRun] {

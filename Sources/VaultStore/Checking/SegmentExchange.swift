@@ -4,13 +4,24 @@ import VaultFormat
 
 /// Segments whose files have other segments' names, as a careless copy or a file system repair tool may leave them.
 public struct SegmentExchange: Sendable, Hashable {
-    /// By segment, the number in the name of the file with its bytes. Segments with their own name are left out.
+    /// By segment, the number in the name of the file with its bytes: a permutation. Segments with their own name are
+    /// left out.
     let places: [Int: Int]
 
-    /// - Parameter places: as the property, but may include segments with their own name. Nil if all have it.
-    init?(_ places: [Int: Int]) {
-        self.places = places.filter { $0 != $1 }
-        if self.places.isEmpty { return nil }
+    /// A segment that was not found, and whose file is another's, gets the file that is left over.
+    ///
+    /// - Parameter found: as `places`, but not all of a permutation, and with segments that have their own name. Nil if
+    ///   all have it.
+    init?(_ found: [Int: Int]) {
+        var places = found.filter { $0 != $1 }
+        if places.isEmpty { return nil }
+        let owners = Dictionary(places.map { ($1, $0) }) { first, _ in first }
+        for segment in owners.keys where found[segment] == nil {
+            var file = segment
+            while let owner = owners[file] { file = owner }
+            places[segment] = file
+        }
+        self.places = places
     }
 
     /// Groups of segments with each other's names, ascending; also single segments whose file has no segment's name.

@@ -65,6 +65,15 @@ public enum SegmentFault: Sendable, Hashable {
         }
     }
 
+    /// Nil for an error that is not about a segment's file.
+    init?(_ error: StoreError) {
+        switch error {
+        case .segmentMissing(let number): self = .missing(number)
+        case .segmentShort(let number): self = .short(number)
+        case .noRoom, .damaged, .io, .readOnly: return nil
+        }
+    }
+
     /// `segment 000012 is missing`.
     public var text: String {
         let number = SegmentLayout.name(segment).dropLast(4)
