@@ -51,7 +51,7 @@ extension Space {
     private static let spareBytesMax: UInt64 = 1 << 20
 
     /// Removes the empty segments at the end, by the published bitmaps.
-    private func removeLastSegments() {
+    func removeLastSegments() {
         lock.withLock {
             let pageSegments = Set(pairs.flatMap { [Int($0.a), Int($0.b)] })
             while let last = sectors.lastRemovable, !pageSegments.contains(last) {

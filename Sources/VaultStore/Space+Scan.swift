@@ -208,9 +208,7 @@ extension UnlockedSpace {
     /// Opens the space for building a new state; see `Space.openBlank`.
     public func openBlankSpace() throws(VaultError) -> Space {
         var (files, keys, options) = try parts(readOnly: false)
-        let (counted, found) = (options.segmentCountNow, try vault.highestNumber(layout) + 1)
-        // `counted` ends at the first missing segment.
-        options.segmentCountNow = { max(counted(), found) }
+        try passGaps(&options)
         try begin(options.claim)
         do throws(StoreError) {
             return try Space.openBlank(files: files, keys: keys, options: options)

@@ -25,7 +25,8 @@ extension UnlockedSpace {
     ) throws(VaultError) -> Space {
         let stop: WriteStop
         do throws(VaultError) {
-            let space = try open(readOnly: access == .reading, limits, takingOver)
+            let space = try open(
+                readOnly: access == .reading, limits, takingOver, passesGaps: access == .repairing)
             let exchange = try exchange(of: space, samples)
             guard let found = exchange?.stop ?? obstacle(space, access) else { return space }
             space.giveUpClaim()
@@ -76,13 +77,20 @@ extension UnlockedSpace {
         return space
     }
 
+    /// Has all segments counted, where otherwise the count ends at the first missing one.
+    func passGaps(_ options: inout SpaceOptions) throws(VaultError) {
+        let (counted, found) = (options.segmentCountNow, try vault.highestNumber(layout) + 1)
+        options.segmentCountNow = { max(counted(), found) }
+    }
+
     private func open(
         readOnly: Bool, _ limits: Limits, _ takingOver: ((Int64) -> Void)? = nil, places: [Int: Int] = [:],
-        acceptsDamagedPhotos: Bool = false
+        acceptsDamagedPhotos: Bool = false, passesGaps: Bool = false
     ) throws(VaultError) -> Space {
         var (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         files.exchanged = places
         options.acceptsDamagedPhotos = acceptsDamagedPhotos
+        if passesGaps { try passGaps(&options) }
         try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)

@@ -165,6 +165,7 @@ public struct SpaceRepair {
             try mendAllocation()
             try stored(space.publishMended())
         }
+        try stored(space.removeUnusedEnd())
         try stored(space.close())
     }
 }

@@ -71,10 +71,12 @@ extension Space {
         }
     }
 
-    /// In a vault that grows, creates missing segments again, so that they can be written.
+    /// In a vault that grows, creates missing segments again, so that they can be written: those given, and all before
+    /// the last one in use.
     public func remakeSegments(_ numbers: [Int]) throws(StoreError) {
         guard grows else { return }
-        for number in numbers { try files.create(number) }
+        let last = lock.withLock { (0..<sectors.segmentCount).last { !sectors.isUnused($0) } } ?? 0
+        for number in numbers + (0..<last).filter({ !files.hasFile($0) }) { try files.create(number) }
         lock.withLock {
             lostSegments.subtract(numbers)
             updateExcluded()
@@ -85,5 +87,12 @@ extension Space {
     public func publishMended() throws(StoreError) {
         // The third commit replaces deltas and roots that the first two still depend on.
         for _ in 0..<3 { try publish(freeze(), durable: true) }
+    }
+
+    /// In a vault that grows, removes the segments at the end that are not in use: some before them may be missing.
+    public func removeUnusedEnd() throws(StoreError) {
+        guard grows else { return }
+        removeLastSegments()
+        try files.sync()
     }
 }
