@@ -6,6 +6,10 @@ internal import Synchronization
 final class Initialisation: Sendable {
     private let isLive = Atomic<Bool>(false)
     private let control: ControlPipe
+    private let answered = Atomic<UInt64>(0)
+
+    /// The flags of the answer to INIT, as in linux/fuse.h; 0 before it.
+    var answeredFlags: UInt64 { answered.load(ordering: .relaxed) }
 
     /// Whether files that bypass the page cache can be memory-mapped: since Linux 6.6.
     let canMapDirectFiles = isKernelAtLeast(6, 6)
@@ -39,19 +43,25 @@ final class Initialisation: Sendable {
         return sendFirst(descriptor, pieces!, count)
     }
 
-    /// Adds FUSE_HANDLE_KILLPRIV_V2, which libfuse 3.14 does not know. The kernel then leaves clearing the set-user-id
-    /// bits to the library, and no longer asks for security.capability before every write.
+    /// Adds what libfuse 3.14 does not pass on. With FUSE_HANDLE_KILLPRIV_V2 the kernel leaves clearing the set-user-id
+    /// bits to the library, and no longer asks for security.capability before every write; with FUSE_PARALLEL_DIROPS
+    /// lookups and listings of one directory do not wait for each other.
     private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int
     {
         let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin
         if isAnswer {
-            InitAnswer.add(flag: InitAnswer.handleKillPrivilegesV2, to: pieces[1].iov_base)
+            InitAnswer.add(
+                flag: InitAnswer.handleKillPrivilegesV2 | InitAnswer.parallelDirectories,
+                to: pieces[1].iov_base)
             if canMapDirectFiles && pieces[1].iov_len >= InitAnswer.extendedBytesMin {
                 InitAnswer.addExtended(flag: InitAnswer.mapDirectFiles, to: pieces[1].iov_base)
             }
         }
         let sent = writev(descriptor, pieces, count)
         if isAnswer && sent > 0 {
+            let flags = InitAnswer.flags(
+                UnsafeRawBufferPointer(start: pieces[1].iov_base, count: pieces[1].iov_len))
+            answered.store(flags, ordering: .relaxed)
             isLive.store(true, ordering: .relaxed)
             control.send(.live)
         }
@@ -68,12 +78,20 @@ private enum InitAnswer {
     static let mapDirectFiles: UInt32 = 1 << 4
     private static let initExtended: UInt32 = 1 << 30
     private static let moreFlagsOffset = 32
+    static let parallelDirectories: UInt32 = 1 << 18
     static let handleKillPrivilegesV2: UInt32 = 1 << 28
     private static let flagsOffset = 12
 
     static func add(flag: UInt32, to answer: UnsafeMutableRawPointer) {
         let flags = answer.load(fromByteOffset: flagsOffset, as: UInt32.self)
         answer.storeBytes(of: flags | flag, toByteOffset: flagsOffset, as: UInt32.self)
+    }
+
+    /// All flags, the second 32 above the first.
+    static func flags(_ answer: UnsafeRawBufferPointer) -> UInt64 {
+        let first = UInt64(answer.load(fromByteOffset: flagsOffset, as: UInt32.self))
+        guard answer.count >= extendedBytesMin, first & UInt64(initExtended) != 0 else { return first }
+        return UInt64(answer.load(fromByteOffset: moreFlagsOffset, as: UInt32.self)) << 32 | first
     }
 
     static func addExtended(flag: UInt32, to answer: UnsafeMutableRawPointer) {

@@ -23,6 +23,8 @@ public final class MountSession: @unchecked Sendable {
     private let options: MountOptions
     private let bridge: Bridge
     private let control: ControlPipe
+    /// See `Initialisation.answeredFlags`.
+    var answeredFlags: UInt64 { bridge.initialisation.answeredFlags }
     /// Nil once `run` has ended.
     private var session: Session?
     private let notifier: Notifier
