@@ -1,8 +1,8 @@
 public import VaultStore
 
 extension Catalogue {
-    /// Samples of a space's content, for a search for exchanged segments: `Tables.runSamples` of its catalogue. Empty if
-    /// that cannot be read: then only segments of pages can be told from each other.
+    /// Samples of a space's content, for a search for exchanged segments: `Tables.runSamples` of its catalogue. Empty
+    /// if that cannot be read: then only segments of pages can be told from each other.
     public static func runSamples(of space: Space) -> [CheckedRun] {
         guard space.pageCount > 0 else { return [] }
         let runs = try? Catalogue(storage: space, readOnly: true).locked { tables throws(CatalogueError) in
