@@ -14,12 +14,14 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
     .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
-/// A target of tests. Tests are not optimised: building them would take longer than they do. What computes much for
-/// them is in `TestSupport`, which is.
-func tests(_ name: String, uses: [Target.Dependency]) -> Target {
+/// A target of tests.
+///
+/// - Parameter compute: whether the tests are optimised, because they simulate and compare much themselves. Building the
+///   others so would take longer than they do.
+func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> Target {
     .testTarget(
         name: name, dependencies: uses + ["TestThreads"],
-        swiftSettings: settings + [.unsafeFlags(["-Onone"])])
+        swiftSettings: compute ? settings : settings + [.unsafeFlags(["-Onone"])])
 }
 
 /// What the targets of `scripts/fuzz` look into.
@@ -178,7 +180,8 @@ let package = Package(
                 "CatalogueRows",
                 "KernelNames", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
                 "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
-            ]),
+            ],
+            compute: true),
         tests(
             "FuseBridgeTests",
             uses: [
@@ -191,7 +194,7 @@ let package = Package(
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests(
             "VaultStoreTests",
-            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"]),
+            uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"], compute: true),
     ]
 )
 

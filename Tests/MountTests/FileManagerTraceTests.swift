@@ -1,0 +1,62 @@
+import Foundation
+import Glibc
+import TestSupport
+import TestThreads
+import Testing
+
+/// Real programs look at a mount, and leave nothing that tells of it once it is unmounted.
+@Suite(.serialized, .waiting) struct FileManagerTraceTests {
+    /// nobody.
+    private static let user = 65_534
+    /// In no other file or argument of this machine.
+    private let word = "Zanzibar" + String(UInt32.random(in: 0...UInt32.max), radix: 16)
+
+    /// `scripts/test` installs the first three; the others are tried where they are.
+    static let programs =
+        ["thunar", "pcmanfm", "caja"] + ["nemo", "dolphin", "eog"].filter { exists("/usr/bin/" + $0) }
+
+    @Test(arguments: programs) func `a file manager, after the unmount`(program: String) throws {
+        let display = try Display()
+        let place = try Place()
+        try place.shell(
+            "mkdir bin; cp '\(obscura)' '\(obscura)'-{worker,desktop,guard,sleep} bin; chmod 755 .")
+        let isRoot = geteuid() == 0
+        if isRoot { try place.shell("chown -R \(Self.user):\(Self.user) .") }
+        // The bus is ended by a signal, which this process's threads block and their children with them.
+        let unblocked = "use POSIX; sigprocmask(SIG_SETMASK, POSIX::SigSet->new); exec @ARGV"
+        // Some of these programs refuse to run as root.
+        let asUser =
+            isRoot ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups"] : []
+        let session = try Session(
+            place,
+            ["perl", "-e", unblocked] + asUser + [
+                "/bin/bash", "-c",
+                // What the bus starts, and may outlive it, must not hold this process's pipes.
+                "exec 8<&0 9>&1; dbus-run-session -- /bin/bash -c 'exec /bin/bash <&8 >&9 8<&- 9>&-' &>/dev/null",
+            ],
+            display: display.name)
+        let photo = Data(Photo(width: 300, height: 200).bytes).base64EncodedString()
+        let isEye = program == "eog"
+        let said = try session.ask(
+            """
+            cd '\(place.root)'; unset LD_PRELOAD
+            printf 'one\\n' | bin/obscura mount V D --password-stdin
+            mkdir D/albums/\(word) && base64 -d >D/albums/\(word)/\(word).jpg <<<\(photo)
+            \(program) "$PWD/D/albums/\(word)\(isEye ? "/\(word).jpg" : "")" &>/dev/null & program=$!
+            """)
+        let isShown = try display.waitForWindow(place, word)
+        #expect(isShown, "\(program): \(said ?? "the session has ended")")
+        // Thumbnails and lists come after the window; what comes after the unmount is not looked at.
+        let listed = try session.ask("ls D/albums/\(word)")
+        #expect(listed == word + ".jpg")
+        // PCManFM 1.3.2 may wait for a thread of its own for ever.
+        let ended = try session.ask(
+            """
+            kill $program; for i in {1..100}; do kill -0 $program || break; sleep 0.1; done 2>/dev/null
+            kill -KILL $program 2>/dev/null; wait $program 2>/dev/null; bin/obscura unmount D 2>&1; echo $?
+            """)
+        #expect(ended?.hasSuffix("0") == true, "\(ended ?? "")")
+        #expect(try place.traces(of: word) == [])
+        _ = try session.end()
+    }
+}
