@@ -16,8 +16,8 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
 
 /// A target of tests.
 ///
-/// - Parameter compute: whether the tests are optimised, because they simulate and compare much themselves. Building the
-///   others so would take longer than they do.
+/// - Parameter compute: whether the tests are optimised, because they simulate and compare much themselves. Building
+///   the others so would take longer than they do.
 func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> Target {
     .testTarget(
         name: name, dependencies: uses + ["TestThreads"],
