@@ -40,7 +40,7 @@ open class Tree {
         self.tables = tables
         self.options = options
         kernelNames = KernelNames(
-            threadsMax: options.limits.retries, lookupsMax: options.limits.dayLookups)
+            threadsMax: options.limits.retryingThreads, lookupsMax: options.limits.dayLookups)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters

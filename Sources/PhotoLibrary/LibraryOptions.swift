@@ -66,6 +66,6 @@ extension LibraryOptions {
         ThumbnailSettings(
             readOnly: readOnly, workerPath: workerPath, workerCount: workerCount,
             dataDirectories: dataDirectories, maker: pictureMaker, settleMilliseconds: settleMilliseconds,
-            heldBytesMax: limits.heldPictureBytes, impossibleMax: limits.impossiblePictures)
+            heldBytesMax: limits.heldPictureBytes, failedMax: limits.failedPictures)
     }
 }

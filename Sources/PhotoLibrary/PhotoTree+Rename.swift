@@ -301,15 +301,19 @@ extension PhotoTree {
         return request.source.isPhoto
     }
 
+    /// Removes the file that has the new name, if there is one; throws `isDirectory` for a directory.
+    func removeTarget(of request: RenameRequest) throws(FileError) {
+        guard let target = request.target else { return }
+        guard !target.inode.isDirectory else { throw .isDirectory }
+        try removeEntry(request.to, target.id, target.inode, now: request.now)
+        try unlinked(target.inode, now: request.now)
+        kernelNames.noteChange(of: target.inode.ino)
+    }
+
     /// From a day into an album: a photo is added to the album and stays in its day; a plain file moves.
     private func addToAlbum(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
-        if let target = request.target {
-            guard !target.inode.isDirectory else { throw .isDirectory }
-            try removeEntry(request.to, target.id, target.inode, now: now)
-            try unlinked(target.inode, now: now)
-            kernelNames.noteChange(of: target.inode.ino)
-        }
+        try removeTarget(of: request)
         if source.isPhoto {
             try addEntry(request.to, request.newName, source, isMember: true, now: now)
             linked(source, now: now)

@@ -46,12 +46,7 @@ extension PhotoTree {
     /// Takes a photo out of its day and of all albums; moves any other file.
     func trashFromDay(_ request: RenameRequest) throws(FileError) {
         let (source, now) = (request.source, request.now)
-        if let target = request.target {
-            guard !target.inode.isDirectory else { throw .isDirectory }
-            try removeEntry(request.to, target.id, target.inode, now: now)
-            try unlinked(target.inode, now: now)
-            kernelNames.noteChange(of: target.inode.ino)
-        }
+        try removeTarget(of: request)
         guard source.isPhoto else {
             try move(request)
             try noteAge(request)

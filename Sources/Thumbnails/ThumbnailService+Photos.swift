@@ -42,7 +42,7 @@ extension ThumbnailService {
     func hasNoPicture(_ source: any PictureSource) -> Bool {
         guard let photo = try? source.photo() else { return false }
         return photo.isUndecodable
-            || isImpossible(.photo(ino: source.ino, version: photo.version, .standard, .jpeg))
+            || hasFailed(.photo(ino: source.ino, version: photo.version, .standard, .jpeg))
     }
 
     /// Makes a picture, and keeps it if it may be kept. Throws `.busy` if the photo has changed meanwhile.

@@ -57,7 +57,7 @@ package final class ThumbnailService: @unchecked Sendable {
     /// Requests that have not finished, cancelled or not.
     private var inFlightCount = 0
     private var held: HeldPictures
-    private var impossible: Set<PictureKey> = []
+    private var failed: Set<PictureKey> = []
 
     /// A picture that is being made. All but the decoder is under the service's lock.
     private final class InFlightRequest {
@@ -108,7 +108,7 @@ package final class ThumbnailService: @unchecked Sendable {
             lock.unlock()
             return .held(bytes)
         }
-        if impossible.contains(key) {
+        if failed.contains(key) {
             lock.unlock()
             throw .noEntry
         }
@@ -222,12 +222,12 @@ package final class ThumbnailService: @unchecked Sendable {
     /// Remembers, for as long as this library is open, that there is no such picture.
     func noteImpossible(_ key: PictureKey) {
         lock.withLock {
-            if impossible.count >= settings.impossibleMax { impossible = [] }
-            impossible.insert(key)
+            if failed.count >= settings.failedMax { failed = [] }
+            failed.insert(key)
         }
     }
 
-    func isImpossible(_ key: PictureKey) -> Bool { lock.withLock { impossible.contains(key) } }
+    func hasFailed(_ key: PictureKey) -> Bool { lock.withLock { failed.contains(key) } }
 
     /// A cached JPEG of the same photo that has enough pixels for one of that size.
     func heldPicture(of photo: UInt64, version: UInt64, serving size: PictureSize) -> [UInt8]? {

@@ -15,16 +15,16 @@ package struct ThumbnailSettings: Sendable {
     let settleMilliseconds: Int64
     /// Maximum bytes of pictures in memory that the vault does not keep.
     let heldBytesMax: Int
-    /// Maximum number of pictures that are remembered as impossible.
-    let impossibleMax: Int
+    /// Maximum number of pictures that are remembered as failed.
+    let failedMax: Int
 
     package init(
         readOnly: Bool, workerPath: String?, workerCount: Int, dataDirectories: [String],
-        maker: (any PictureMaking)?, settleMilliseconds: Int64, heldBytesMax: Int, impossibleMax: Int
+        maker: (any PictureMaking)?, settleMilliseconds: Int64, heldBytesMax: Int, failedMax: Int
     ) {
         (self.readOnly, self.workerPath, self.workerCount) = (readOnly, workerPath, workerCount)
         (self.dataDirectories, self.maker) = (dataDirectories, maker)
         self.settleMilliseconds = settleMilliseconds
-        (self.heldBytesMax, self.impossibleMax) = (heldBytesMax, impossibleMax)
+        (self.heldBytesMax, self.failedMax) = (heldBytesMax, failedMax)
     }
 }

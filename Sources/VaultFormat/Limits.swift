@@ -43,7 +43,7 @@ public struct Limits: Sendable, Hashable {
     public var readNames = 256
     public var nameHashes = 1 << 18
     /// Threads that received ESTALE and may retry.
-    public var retries = 1024
+    public var retryingThreads = 1024
     /// Threads that looked a file up in a day and may link it; at most twice as many are remembered.
     public var dayLookups = 1024
     /// Identity records that one durable commit writes; the same of a commit that a program waits for.
@@ -72,7 +72,7 @@ public struct Limits: Sendable, Hashable {
     /// Bytes of pictures held in memory because the vault does not keep them: a screenful of large ones.
     public var heldPictureBytes = 16 << 20
     /// Remembered pictures that cannot be made; others are attempted again.
-    public var impossiblePictures = 4096
+    public var failedPictures = 4096
     /// Photos per query: of those that need thumbnails, and of those whose thumbnails are dropped.
     public var backgroundThumbnails = 64
     public var thinnedPhotos = 64
@@ -115,7 +115,7 @@ public struct Limits: Sendable, Hashable {
         limits.readNames = 1
         limits.nameHashes = 1
         // Fewer do not work: every concurrent thread may have to retry, or link a file it looked up.
-        limits.retries = 64
+        limits.retryingThreads = 64
         limits.dayLookups = 64
         limits.records = 1
         limits.awaitedRecords = 1
@@ -130,7 +130,7 @@ public struct Limits: Sendable, Hashable {
         limits.longComparisons = 1
         limits.waitingFiles = 1
         limits.heldPictureBytes = 0
-        limits.impossiblePictures = 1
+        limits.failedPictures = 1
         limits.backgroundThumbnails = 1
         limits.thinnedPhotos = 1
         limits.copiedBytes = 64 << 10

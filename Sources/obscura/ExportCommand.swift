@@ -40,7 +40,8 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     }
     run.progress.end()
     if arguments.has(.json) {
-        let isComplete = end == nil && !wasInterrupted && run.report.failures.isEmpty
+        let isComplete =
+            end == nil && !wasInterrupted && run.report.failures.isEmpty && !library.isOlderState
         say(run.report.json(vault, directory, isComplete: isComplete).line)
     } else {
         for line in run.report.lines { say(line) }
@@ -48,6 +49,12 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     }
     if let end { throw end }
     try conclude(run.report, vault, directory)
+    if library.isOlderState {
+        throw Failure(
+            .damaged, vault,
+            "damage found: the newest state of the space cannot be read, an older one is exported: "
+                + "run obscura check \(vault)")
+    }
 }
 
 /// Throws if not everything is exported.

@@ -63,8 +63,11 @@ import Testing
                         .write(Data("XXXXXXXX".utf8), at: UInt64(slot * 4096 + 50))
                 }
             }
+            let exported = try place.run([obscura, "export", "C", "X\(slot)", "--password-stdin"], "one\n")
             let mounted = try place.run([obscura, "mount", "C", "D", "--password-stdin"], "one\n")
             #expect(mounted.status == 0)
+            #expect(exported.status == (mounted.errors.isEmpty ? 0 : 6), "\(exported.errors)")
+            #expect(exported.errors.contains("an older one is exported") == !mounted.errors.isEmpty)
             // So does a check, for as long as it is mounted.
             let checked = try place.run([obscura, "check", "D"])
             #expect(checked.status == (mounted.errors.isEmpty ? 0 : 6))

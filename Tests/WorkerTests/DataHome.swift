@@ -40,9 +40,9 @@ final class DataHome {
     func installed(
         bubblewrap: String = "/usr/bin/bwrap", _ change: (inout ThumbnailerLimits) -> Void = { _ in }
     ) -> InstalledThumbnailers {
-        var box = ThumbnailerBox(bubblewrap: bubblewrap)
-        change(&box.limits)
-        return InstalledThumbnailers(dataDirectories: [root], box: box, lookMilliseconds: 0)
+        var sandbox = ThumbnailerSandbox(bubblewrap: bubblewrap)
+        change(&sandbox.limits)
+        return InstalledThumbnailers(dataDirectories: [root], sandbox: sandbox, lookMilliseconds: 0)
     }
 
     /// Processes that run a script of this directory, or take its nap.

@@ -14,7 +14,7 @@ public final class InstalledThumbnailers: Sendable {
     /// Maximum number of thumbnailers tried for one picture.
     private static let attemptsMax = 3
 
-    private let box: ThumbnailerBox
+    private let sandbox: ThumbnailerSandbox
     private let lookMilliseconds: Int64
     private let isInBackground: Bool
     private let shared: Shared
@@ -25,15 +25,17 @@ public final class InstalledThumbnailers: Sendable {
     ///     as undecodable.
     public convenience init(dataDirectories: [String], isInBackground: Bool = false) {
         self.init(
-            dataDirectories: dataDirectories, box: ThumbnailerBox(), lookMilliseconds: Self.lookMilliseconds,
+            dataDirectories: dataDirectories, sandbox: ThumbnailerSandbox(),
+            lookMilliseconds: Self.lookMilliseconds,
             isInBackground: isInBackground)
     }
 
     init(
-        dataDirectories: [String], box: ThumbnailerBox, lookMilliseconds: Int64, isInBackground: Bool = false
+        dataDirectories: [String], sandbox: ThumbnailerSandbox, lookMilliseconds: Int64,
+        isInBackground: Bool = false
     ) {
         self.isInBackground = isInBackground
-        self.box = box
+        self.sandbox = sandbox
         self.lookMilliseconds = lookMilliseconds
         shared = Shared(ThumbnailerCatalogue(dataDirectories: dataDirectories))
     }
@@ -66,9 +68,9 @@ public final class InstalledThumbnailers: Sendable {
         guard let input = try excerpt(of: source, unless: alarm) else { throw .workerFailed }
         var isTried = false
         for thumbnailer in thumbnailers.prefix(Self.attemptsMax) {
-            let command = box.command(thumbnailer, type: type, side: side)
-            let outcome = runBoxed(
-                command, input: input, box.limits, unless: alarm, isInBackground: isInBackground)
+            let command = sandbox.command(thumbnailer, type: type, side: side)
+            let outcome = runSandboxed(
+                command, input: input, sandbox.limits, unless: alarm, isInBackground: isInBackground)
             switch outcome {
             case .picture(let bytes):
                 if let found = Self.type(of: bytes) { return (bytes, found) }
@@ -97,7 +99,7 @@ public final class InstalledThumbnailers: Sendable {
         of source: some ByteSource, unless alarm: Alarm
     ) throws(ThumbnailError) -> MemoryFile? {
         guard let byteCount = Int(exactly: source.byteCount), byteCount > 0 else { throw .undecodable }
-        let parts = excerptRanges(byteCount: byteCount, budget: box.limits.inputBytes)
+        let parts = excerptRanges(byteCount: byteCount, budget: sandbox.limits.inputBytes)
         let input = MemoryFile.copy(of: source, byteCount: byteCount, parts: parts) { !alarm.isRung }
         if alarm.isRung { throw .cancelled }
         return input
@@ -118,12 +120,12 @@ public final class InstalledThumbnailers: Sendable {
 
     /// Whether sandboxes can be made. Success is remembered; a failure is tried again after a while. `looking` is held.
     private func tryBox(_ now: Int64) -> Bool {
-        guard isProgram(box.bubblewrap) else { return false }
-        if shared.isBoxProven { return true }
+        guard isProgram(sandbox.bubblewrap) else { return false }
+        if shared.isSandboxProven { return true }
         if let last = shared.lastTrial, now - last < Self.trialMilliseconds { return false }
-        shared.isBoxProven = box.isUsable()
+        shared.isSandboxProven = sandbox.isUsable()
         shared.lastTrial = MonotonicClock.milliseconds
-        return shared.isBoxProven
+        return shared.isSandboxProven
     }
 }
 
@@ -134,7 +136,7 @@ private final class Shared: @unchecked Sendable {
     // Under `looking`. Times in monotonic milliseconds.
     var lastLook: Int64?
     var lastTrial: Int64?
-    var isBoxProven = false
+    var isSandboxProven = false
 
     let lock = Lock()
     private let change = Condition()

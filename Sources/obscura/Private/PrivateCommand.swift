@@ -14,15 +14,15 @@ import VaultStore
 func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
     let vault = arguments.operands[0]
     try requireVault(vault)
-    let hiding = try Hiding(home: homeDirectory(), vault: realPath(vault))
+    let mounts = try SessionMounts(home: homeDirectory(), vault: realPath(vault))
     try enterNamespaces()
-    let settings = SessionSettings(hiding, command: Array(arguments.operands.dropFirst()))
+    let settings = SessionSettings(mounts, command: Array(arguments.operands.dropFirst()))
     let command: [String]
     let daemon: pid_t
     do {
         // Neither password nor key is left here after this block.
         let space = try unlock(vault, arguments)
-        try hiding.hide()
+        try mounts.make()
         command = try settings.commandWords()
         // The traces to sweep at the unmount are in the session's home directory. The user's bus does not belong to it.
         for name in [
@@ -34,15 +34,15 @@ func runPrivate(_ arguments: Arguments) throws(Failure) -> Int32 {
         guard obscura_hand_on_admin() == 0 else {
             throw Failure("private", "keeping the right to mount", .last)
         }
-        daemon = try Daemon(words: MountOptionParser(), vault: hiding.vault, directory: hiding.photos)
+        daemon = try Daemon(words: MountOptionParser(), vault: mounts.vault, directory: mounts.photos)
             .start(space, as: Daemon.sessionWord)
     }
     if isatty(STDERR_FILENO) == 1 {
         note(
-            "obscura: private session: the photos are in \(hiding.photos); whatever else is written to the home "
+            "obscura: private session: the photos are in \(mounts.photos); whatever else is written to the home "
                 + "directory or /tmp is gone when it ends")
     }
-    return try PrivateSession(daemon: daemon, directory: hiding.photos)
+    return try PrivateSession(daemon: daemon, directory: mounts.photos)
         .run(command, environment: settings.environment)
 }
 

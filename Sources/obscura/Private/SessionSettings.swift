@@ -3,12 +3,12 @@ import LinuxIO
 
 /// The command of a private session, and its environment.
 struct SessionSettings {
-    private let hiding: Hiding
+    private let mounts: SessionMounts
     /// As the user gave it; empty for a shell.
     private let command: [String]
 
-    init(_ hiding: Hiding, command: [String]) {
-        self.hiding = hiding
+    init(_ mounts: SessionMounts, command: [String]) {
+        self.mounts = mounts
         self.command = command
     }
 
@@ -26,7 +26,7 @@ struct SessionSettings {
             !Self.dropped.contains(String(variable.prefix { $0 != "=" }))
         }
         let prompt = getenv("debian_chroot") == nil ? ["debian_chroot=private"] : []
-        return kept + ["HOME=\(hiding.home)", "XDG_RUNTIME_DIR=\(hiding.runtime)", "PWD=\(hiding.photos)"]
+        return kept + ["HOME=\(mounts.home)", "XDG_RUNTIME_DIR=\(mounts.runtime)", "PWD=\(mounts.photos)"]
             + prompt
     }
 
@@ -55,6 +55,6 @@ struct SessionSettings {
 
     /// The command starts in the directory of the photos.
     private func absoluteInside(_ path: String) -> String {
-        path.hasPrefix("/") ? path : hiding.photos + "/" + path
+        path.hasPrefix("/") ? path : mounts.photos + "/" + path
     }
 }

@@ -21,7 +21,7 @@ struct ThumbnailerLimits: Sendable {
 /// The sandbox in which a thumbnailer runs: namespaces made by bubblewrap, with a read-only /usr, a /tmp in memory, the
 /// picture, and nothing else. No other file of the machine, no network, no other processes, no way to gain privileges,
 /// and no environment variables of ours.
-struct ThumbnailerBox: Sendable {
+struct ThumbnailerSandbox: Sendable {
     var bubblewrap = "/usr/bin/bwrap"
     var limits = ThumbnailerLimits()
 
@@ -110,7 +110,7 @@ struct ThumbnailerBox: Sendable {
         }
         let thumbnailer = ThumbnailerCatalogue.Thumbnailer(entry: entry, program: "/usr/bin/cp")
         let command = command(thumbnailer, type: .bmp, side: 1)
-        return runBoxed(command, input: input, limits, unless: alarm) == .picture(bytes)
+        return runSandboxed(command, input: input, limits, unless: alarm) == .picture(bytes)
     }
 
     private static let trial = "[Thumbnailer Entry]\nExec=cp %i %o\nMimeType=image/bmp\n"

@@ -2,11 +2,11 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// Hides parts of the machine from a private session, and shows other things in their place.
+/// The mounts that hide parts of the machine from a private session, and show other things in their place.
 ///
 /// Empty directories in memory cover the places where programs leave traces. The files that file managers need to start
 /// are bound into them from the real ones, read-only; the vault is bound as it is.
-struct Hiding {
+struct SessionMounts {
     /// Resolved paths.
     let home: String
     let vault: String
@@ -54,7 +54,7 @@ struct Hiding {
     }
 
     /// Hides and shows, in the mount namespace of this process, which must be its own.
-    func hide() throws(Failure) {
+    func make() throws(Failure) {
         let hidden = Self.directories.filter { access($0.path, F_OK) == 0 } + [(home, "0700")]
         let kept = keep(below: hidden.map(\.path))
         defer { for item in kept { close(item.descriptor) } }

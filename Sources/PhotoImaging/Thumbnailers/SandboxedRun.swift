@@ -3,7 +3,7 @@ internal import Glibc
 internal import LinuxIO
 
 /// The end of a sandboxed program.
-enum BoxedOutcome: Equatable {
+enum SandboxOutcome: Equatable {
     /// Its output.
     case picture([UInt8])
     /// It failed, did not finish in time, or wrote more than allowed.
@@ -19,19 +19,20 @@ enum BoxedOutcome: Equatable {
 /// - Parameters:
 ///   - alarm: kills the command when it rings.
 ///   - isInBackground: the command only gets idle time.
-func runBoxed(
+func runSandboxed(
     _ command: [String], input: borrowing MemoryFile, _ limits: ThumbnailerLimits, unless alarm: Alarm,
     isInBackground: Bool = false
-) -> BoxedOutcome {
-    guard let output = try? makePipe(above: ThumbnailerBox.inputDescriptor) else { return .notRun }
+) -> SandboxOutcome {
+    guard let output = try? makePipe(above: ThumbnailerSandbox.inputDescriptor) else { return .notRun }
     defer { close(output.read) }
     let process = spawnAlone(
-        command, environment: ThumbnailerBox.environment, output: output.write, descriptor: input.descriptor,
+        command, environment: ThumbnailerSandbox.environment, output: output.write,
+        descriptor: input.descriptor,
         isInBackground: isInBackground)
     close(output.write)
     guard let process else { return .notRun }
     let written = readAll(output.read, limits, unless: alarm)
-    let status = endBox(process)
+    let status = endSandbox(process)
     guard case .picture(let bytes) = written else { return written }
     // WEXITSTATUS; the shell's statuses for a program that it could not execute (sh(1), "EXIT STATUS").
     let isNotFound = status == 126 << 8 || status == 127 << 8
@@ -40,7 +41,8 @@ func runBoxed(
 }
 
 /// Reads everything up to the end, within the limits on size and time.
-private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless alarm: Alarm) -> BoxedOutcome {
+private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless alarm: Alarm) -> SandboxOutcome
+{
     let deadline = MonotonicClock.milliseconds + Int64(limits.milliseconds)
     var bytes: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 65_536)
@@ -65,7 +67,7 @@ private func readAll(_ descriptor: Int32, _ limits: ThumbnailerLimits, unless al
 ///
 /// The process that was started is outside. When it is killed, the first one inside dies with it. That is the first of
 /// a PID namespace, so all others die too; it ends after them, and is waited for.
-private func endBox(_ process: pid_t) -> Int32 {
+private func endSandbox(_ process: pid_t) -> Int32 {
     let inside = children(of: process).compactMap { child in
         let descriptor = shim_pidfd_open(child)
         return descriptor < 0 ? nil : descriptor
