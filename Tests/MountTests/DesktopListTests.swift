@@ -146,8 +146,6 @@ import Testing
     }
 
     @Test func `what Plasma's activity manager knows of files`() throws {
-        try place.mount()
-        try place.shell("mkdir -p '\(data)/kactivitymanagerd/resources'")
         // As kactivitymanagerd 5.27 leaves it when it is killed: rows in the log alone.
         try place.source(
             "database.py",
@@ -166,19 +164,24 @@ import Testing
                 database.commit()
                 os._exit(0)
                 """.utf8))
-        try place.shell(
-            """
-            ln -s D/albums "it's"
-            python3 source/database.py '\(data)' '\(place.albums)/Zanzibar/a.jpg' "$PWD/it's/Zanzibar/b.jpg" \
-                '\(place.root)/Marrakesh/a.jpg'
-            """)
-        try place.shell(
-            """
-            cd '\(data)/kactivitymanagerd/resources'
-            mkdir working-backup
-            cp database database-wal working-backup
-            """)
+        try place.shell("ln -s D/albums \"it's\"")
+        func makeDatabase() throws {
+            try place.shell(
+                """
+                rm -rf '\(data)/kactivitymanagerd'; mkdir -p '\(data)/kactivitymanagerd/resources'
+                python3 source/database.py '\(data)' '\(place.albums)/Zanzibar/a.jpg' \
+                    "$PWD/it's/Zanzibar/b.jpg" '\(place.root)/Marrakesh/a.jpg'
+                cd '\(data)/kactivitymanagerd/resources'
+                mkdir working-backup
+                cp database database-wal working-backup
+                """)
+        }
         let names = "grep -rl Zanzibar '\(data)' || true"
+        // What an earlier session left goes once the mount is live; what comes then, at its end.
+        try makeDatabase()
+        try place.mount()
+        #expect(try eventually { try place.shell(names).isEmpty })
+        try makeDatabase()
         #expect(try place.shell(names).split(separator: "\n").count == 2)
         try place.unmount()
         #expect(try place.shell(names).isEmpty)
