@@ -19,7 +19,8 @@ import Testing
         let display = try Display()
         let place = try Place()
         try place.shell(
-            "mkdir bin; cp '\(obscura)' '\(obscura)'-{worker,desktop,guard,sleep} bin; chmod 755 .")
+            "mkdir bin; cp '\(obscura)' '\(obscura)'-{worker,desktop,guard,sleep} bin; chmod 755 .; mkdir -m 700 run"
+        )
         let isRoot = geteuid() == 0
         if isRoot { try place.shell("chown -R \(Self.user):\(Self.user) .") }
         // The bus is ended by a signal, which this process's threads block and their children with them.
@@ -29,7 +30,7 @@ import Testing
             isRoot ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups"] : []
         let session = try Session(
             place,
-            ["perl", "-e", unblocked] + asUser + [
+            ["env", "XDG_RUNTIME_DIR=\(place.root)/run", "perl", "-e", unblocked] + asUser + [
                 "/bin/bash", "-c",
                 // What the bus starts, and may outlive it, must not hold this process's pipes.
                 "exec 8<&0 9>&1; dbus-run-session -- /bin/bash -c 'exec /bin/bash <&8 >&9 8<&- 9>&-' &>/dev/null",
@@ -39,7 +40,7 @@ import Testing
         let isEye = program == "eog"
         let said = try session.ask(
             """
-            cd '\(place.root)'; unset LD_PRELOAD
+            cd '\(place.root)'
             printf 'one\\n' | bin/obscura mount V D --password-stdin
             mkdir D/albums/\(word) && base64 -d >D/albums/\(word)/\(word).jpg <<<\(photo)
             \(program) "$PWD/D/albums/\(word)\(isEye ? "/\(word).jpg" : "")" &>/dev/null & program=$!
