@@ -2,7 +2,7 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// What the commits since a durable root wrote and freed, by their deltas.
+/// Reading the deltas of commits: freed sectors and slots, and the extents and pages written since a durable root.
 extension Space {
     /// A decoded delta page.
     struct DeltaPage {

@@ -208,7 +208,7 @@ extension UnlockedSpace {
     /// Opens the space for building a new state; see `Space.openBlank`.
     public func openBlankSpace() throws(VaultError) -> Space {
         var (files, keys, options) = try parts(readOnly: false)
-        try passGaps(&options)
+        countSegments(through: try vault.highestNumber(layout), &options)
         try begin(options.claim)
         do throws(StoreError) {
             return try Space.openBlank(files: files, keys: keys, options: options)

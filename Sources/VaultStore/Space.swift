@@ -128,10 +128,10 @@ public final class Space: PageStorage, @unchecked Sendable {
     var missingRootCopy: Int?
     /// Whether the newest root of a closed space is lost: a delta is newer than all roots found.
     public internal(set) var hasLostNewestRoot = false
-    /// Whether newer states than the opened one have roots that can be read.
-    public var hasUnreadableStates: Bool { !unreadableStates.isEmpty }
+    /// Whether newer states than the opened one, or roots that may be theirs, could not be read.
+    public var hasUnreadableStates: Bool { !unreadableStates.isEmpty || rootError != nil }
     /// Whether a newer state than the opened one existed.
-    public var isOlderState: Bool { hasUnreadableStates || hasLostNewestRoot || rootError != nil }
+    public var isOlderState: Bool { hasUnreadableStates || hasLostNewestRoot }
     /// Whether writing could lose a newer state for good.
     var mustKeepNewerState: Bool { rootError != nil || unreadableStates.contains(where: \.mustStay) }
     /// The fault of a segment because of which the newest state cannot be read; nil if it is another reason.

@@ -77,10 +77,10 @@ extension UnlockedSpace {
         return space
     }
 
-    /// Has all segments counted, where otherwise the count ends at the first missing one.
-    func passGaps(_ options: inout SpaceOptions) throws(VaultError) {
-        let (counted, found) = (options.segmentCountNow, try vault.highestNumber(layout) + 1)
-        options.segmentCountNow = { max(counted(), found) }
+    /// Has all segments up to this number counted, where otherwise the count ends at the first missing one.
+    func countSegments(through last: Int, _ options: inout SpaceOptions) {
+        let counted = options.segmentCountNow
+        options.segmentCountNow = { max(counted(), last + 1) }
     }
 
     private func open(
@@ -90,7 +90,10 @@ extension UnlockedSpace {
         var (files, keys, options) = try parts(readOnly: readOnly, limits: limits)
         files.exchanged = places
         options.acceptsDamagedPhotos = acceptsDamagedPhotos
-        if passesGaps { try passGaps(&options) }
+        // Foreign files with distant numbers do not count: a repair removes unused segments at the end.
+        if passesGaps, !layout.isShared {
+            countSegments(through: try vault.listing(layout).numbers.last ?? -1, &options)
+        }
         try begin(options.claim, takingOver: takingOver)
         do throws(StoreError) {
             return try Space.open(files: files, keys: keys, options: options)

@@ -194,6 +194,7 @@ import VaultFormat
         #expect(copy.library.writeStop == .olderState(nil))
         #expect(!copy.exists("albums/last"))
         try copy.close()
+        #expect(try copy.check().findings.contains { $0.text.contains("an older one is shown") })
         copy.calls.range.withLock { $0 = nil }
         try copy.open(allowsReadOnly: false)
         #expect(try copy.hasAll())
@@ -205,11 +206,14 @@ import VaultFormat
         let segment = try #require(killed.segmentsOfLast.first)
         let copy = try killed.copy()
         try FileManager.default.removeItem(atPath: copy.file(segment))
+        // A foreign file, which a repair must not take for an unused segment.
+        try Data([1]).write(to: URL(fileURLWithPath: copy.file(1_000_000)))
         let plan = try copy.check().plan
         #expect(plan.lines == ["give up the newest state, and go on with the older one"])
         try SpaceRepair.run(try copy.unlock(), plan)
         #expect(try copy.check().findings == [])
         #expect(try Vault.checkFiles(copy.path) == [])
+        #expect(FileManager.default.fileExists(atPath: copy.file(1_000_000)))
         try copy.open(allowsReadOnly: false)
         let left = isNew ? [] : ["gone", "old"]
         #expect(try copy.ls("albums").filter { !$0.hasPrefix(".") } == left)
