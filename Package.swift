@@ -26,7 +26,7 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "obscura", "FuseBridge", "PhotoLibrary", "FileTree", "PhotoRules", "Thumbnails", "Recovery",
+    "obscura", "FuseBridge", "PhotoLibrary", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "Recovery",
     "FileRequests", "CatalogueRows",
     "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
     "TestFixtures",
@@ -72,6 +72,12 @@ let package = Package(
                 "LinuxIO",
             ]),
         layer(
+            "PhotoTree",
+            uses: [
+                "FileTree", "PhotoRules", "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue",
+                "VaultStore", "VaultFormat", "LinuxIO",
+            ]),
+        layer(
             "Recovery",
             uses: [
                 "FileTree", "FileRequests", "PhotoRules", "PhotoImaging", "CatalogueRows",
@@ -90,8 +96,9 @@ let package = Package(
         layer(
             "PhotoLibrary",
             uses: [
-                "FileTree", "PhotoRules", "Thumbnails", "Recovery", "FileRequests", "KernelNames",
-                "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
+                "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "Recovery", "FileRequests",
+                "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging",
+                "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         .executableTarget(
@@ -176,8 +183,8 @@ let package = Package(
         tests(
             "PhotoLibraryTests",
             uses: [
-                "PhotoLibrary", "FileTree", "PhotoRules", "Thumbnails", "Recovery", "FileRequests",
-                "CatalogueRows",
+                "PhotoLibrary", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "Recovery",
+                "FileRequests", "CatalogueRows",
                 "KernelNames", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
                 "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
             ],
@@ -185,8 +192,8 @@ let package = Package(
         tests(
             "FuseBridgeTests",
             uses: [
-                "FuseBridge", "CFuse3", "PhotoLibrary", "FileTree", "Thumbnails", "FileRequests",
-                "PhotoImaging",
+                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoTree", "FileTree", "Thumbnails",
+                "FileRequests", "PhotoImaging",
                 "VaultFormat", "LinuxIO", "TestSupport",
             ]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),

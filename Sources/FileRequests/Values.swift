@@ -213,3 +213,25 @@ package let linkCountMax: UInt32 = 1_000_000_000
 package func hasSuffix(_ name: [UInt8], _ suffix: [UInt8]) -> Bool {
     name.count >= suffix.count && name.suffix(suffix.count).elementsEqual(suffix)
 }
+
+/// Metadata of a file, besides its bytes and its name.
+public struct FileDetails: Sendable {
+    /// Permission bits.
+    public var mode: UInt32
+    /// Kept only if root mounted the library.
+    public var owner: Caller
+    public var accessed: Timestamp
+    public var modified: Timestamp
+    public var attributes: [ExtendedAttribute]
+
+    public init(
+        mode: UInt32, owner: Caller, accessed: Timestamp, modified: Timestamp,
+        attributes: [ExtendedAttribute] = []
+    ) {
+        self.mode = mode
+        self.owner = owner
+        self.accessed = accessed
+        self.modified = modified
+        self.attributes = attributes
+    }
+}

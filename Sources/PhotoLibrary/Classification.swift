@@ -4,6 +4,7 @@ import Glibc
 import LinuxIO
 import PhotoImaging
 import PhotoRules
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 import VaultFormat

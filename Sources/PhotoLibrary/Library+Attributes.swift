@@ -4,6 +4,7 @@ import FileTree
 import KernelNames
 import LinuxIO
 import PhotoRules
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 

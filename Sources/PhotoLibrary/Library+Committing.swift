@@ -1,5 +1,6 @@
 package import FileRequests
 package import FileTree
+import PhotoTree
 import Recovery
 import VaultCatalogue
 package import VaultStore

@@ -1,5 +1,6 @@
 import FileRequests
 import FileTree
+import PhotoTree
 import Recovery
 import VaultCatalogue
 import VaultFormat

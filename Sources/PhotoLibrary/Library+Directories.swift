@@ -2,6 +2,7 @@ import CatalogueRows
 public import FileRequests
 import FileTree
 import LinuxIO
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 
@@ -49,7 +50,8 @@ extension Library {
             if cookie == 0 { handle.end = tree.counters.dentry }
             let end = handle.end
             guard visitDots(directory.ino, directory.row.parent, after: cookie, visit) else { return }
-            if cookie < firstCookie, let thumbs = try tree.thumbsEntry(directory, plus: plus), !visit(thumbs)
+            if cookie < firstCookie, options.thumbnails == .listed,
+                let thumbs = try tree.thumbsEntry(directory, plus: plus), !visit(thumbs)
             {
                 return
             }
@@ -67,5 +69,12 @@ extension Library {
             if !visit(dot) { return false }
         }
         return true
+    }
+
+    /// Applies pending companion moves. Call before a directory is listed.
+    func applyCompanionMoves() throws(FileError) {
+        let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
+        guard isWaiting, !isReadOnly else { return }
+        try changing { tree throws(FileError) in try tree.applyCompanionMoves(now: .now()) }
     }
 }

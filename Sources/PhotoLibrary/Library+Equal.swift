@@ -4,6 +4,7 @@ import FileTree
 import Glibc
 public import PhotoImaging
 import PhotoRules
+import PhotoTree
 import VaultCatalogue
 
 /// Result of a search for photos with given bytes.
@@ -84,14 +85,6 @@ extension Library {
             if found == .unreadable, own.hasFailed { throw .damaged }
             return found == .equal
         }
-    }
-}
-
-extension PhotoTree {
-    /// Whether the photo may have copies now: it is a photo with a name in moments, and its bytes are saved.
-    func canHaveCopies(_ inode: Inode) throws(FileError) -> Bool {
-        guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }
-        return try moment(of: inode) != nil
     }
 }
 

@@ -1,6 +1,7 @@
 public import FileRequests
 import FileTree
 import Glibc
+import PhotoTree
 
 /// Walking the tree without a mount.
 extension Library {

@@ -4,6 +4,7 @@ import FileTree
 import Glibc
 public import LinuxIO
 import PhotoRules
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 import VaultStore

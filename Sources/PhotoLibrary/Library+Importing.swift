@@ -5,6 +5,7 @@ import Glibc
 public import LinuxIO
 public import PhotoImaging
 import PhotoRules
+import PhotoTree
 import VaultCatalogue
 import VaultStore
 
@@ -12,28 +13,6 @@ import VaultStore
 public protocol ImportSource: ByteSource {
     /// Whether the file is unchanged since reading began.
     var isUnchanged: Bool { get }
-}
-
-/// Metadata of a file, besides its bytes and its name.
-public struct FileDetails: Sendable {
-    /// Permission bits.
-    public var mode: UInt32
-    /// Kept only if root mounted the library.
-    public var owner: Caller
-    public var accessed: Timestamp
-    public var modified: Timestamp
-    public var attributes: [ExtendedAttribute]
-
-    public init(
-        mode: UInt32, owner: Caller, accessed: Timestamp, modified: Timestamp,
-        attributes: [ExtendedAttribute] = []
-    ) {
-        self.mode = mode
-        self.owner = owner
-        self.accessed = accessed
-        self.modified = modified
-        self.attributes = attributes
-    }
 }
 
 /// A file to add.
@@ -139,7 +118,9 @@ extension Library {
                     equal: try equalFile(to: sidecar, album: place.album, day: day)))
         }
         return try changing { tree throws(FileError) in
-            try tree.enter(arrival, beside, candidate.row, album: place.album, day: day, space)
+            let made = try tree.enter(
+                arrival, beside, candidate.row, album: place.album, day: day, space)
+            return Added(photo: made.photo, sidecars: made.sidecars)
         }
     }
 
@@ -300,32 +281,6 @@ extension Library {
             try changing { tree throws(FileError) in
                 try tree.settle(file.inode, classification, in: day, now: .now())
             }
-        }
-    }
-}
-
-extension PhotoTree {
-    /// Gives an imported photo its names and its row.
-    fileprivate func enter(
-        _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
-        _ space: Space
-    ) throws(FileError) -> Added {
-        let now = Timestamp.now()
-        let directory = try album.map { ino throws(FileError) in try self.directory(ino) }
-        if let directory, directory.area != .album || directory.row.nlink == 0 { throw .noEntry }
-        let dayDirectory = try dayDirectory(day, now: now)
-        let inode = try adopt(photo, in: directory ?? dayDirectory, space, now: now)
-        var row = row
-        row.ino = inode.ino
-        if row.day != day { row.pin(to: day) }
-        do throws(FileError) {
-            try storePhoto(inode, row)
-            let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
-            if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
-            return Added(photo: inode.ino, sidecars: first)
-        } catch {
-            withdraw(inode, now: now)
-            throw error
         }
     }
 }

@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import PhotoImaging
 import PhotoRules
+import PhotoTree
 import VaultCatalogue
 
 /// The attributes `user.obscura.NAME` of a photo: virtual, read-only and not listed.

@@ -3,6 +3,7 @@ public import FileRequests
 import FileTree
 import LinuxIO
 import PhotoRules
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 
@@ -241,29 +242,5 @@ extension Library {
                 }
             }
         }
-    }
-}
-
-extension PhotoTree {
-    /// Whether the directory itself or one above it is a program's working directory.
-    func isWorking(_ directory: Inode) throws(FileError) -> Bool { try isInWorkingDirectory(directory) }
-
-    /// Some entries of a directory, and the inodes of the directories among them.
-    func page(
-        of directory: UInt64, after cookie: UInt64
-    ) throws(FileError) -> (rows: [DentryRow], directories: Set<UInt64>) {
-        let rowsMax = 64
-        var rows: [DentryRow] = []
-        try sql(
-            tables.eachDentry(in: directory, after: cookie) {
-                rows.append($0)
-                return rows.count < rowsMax
-            })
-        var directories: Set<UInt64> = []
-        for row in rows {
-            let inode = try inode(row.ino)
-            if inode.isDirectory { directories.insert(row.ino) }
-        }
-        return (rows, directories)
     }
 }

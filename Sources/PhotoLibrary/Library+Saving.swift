@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoRules
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 import VaultFormat

@@ -2,6 +2,7 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoTree
 import VaultStore
 
 extension Library {

@@ -2,6 +2,7 @@ import CatalogueRows
 import FileRequests
 import FileTree
 import KernelNames
+import PhotoTree
 import VaultCatalogue
 
 /// Resolves the inode of a request. The kernel sends inode numbers, and goes on using a dentry that now names another

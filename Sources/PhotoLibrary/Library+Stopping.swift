@@ -1,6 +1,7 @@
 public import FileRequests
 import FileTree
 import LinuxIO
+import PhotoTree
 import Recovery
 import VaultCatalogue
 public import VaultStore

@@ -5,6 +5,7 @@ import Glibc
 import KernelNames
 import LinuxIO
 import PhotoRules
+import PhotoTree
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -192,50 +193,6 @@ extension Library {
     }
 }
 
-extension PhotoTree {
-    /// The name in the trash that a row is about; nil if it is gone.
-    fileprivate func trashedName(_ row: TrashRow) throws(FileError) -> DentryRow? {
-        guard let name = try sql(tables.dentries(of: row.ino)).first(where: { $0.id == row.id }),
-            try isInTrash(inode(name.parent))
-        else { return nil }
-        return name
-    }
-
-    /// Removes the entry of a row and the row, if the entry came into the trash at `limit` or before.
-    func discard(_ row: TrashRow, since limit: Int64, _ pendingErase: inout [UInt64]) throws(FileError) {
-        if row.id != 0 {
-            if let name = try trashedName(row) {
-                try discard(name, since: limit, &pendingErase)
-            } else {
-                try sql(tables.deleteTrash(row.ino, row.id))
-            }
-            return
-        }
-        guard let inode = try existing(row.ino), inode.isTrashed, row.since <= limit else { return }
-        let names = try sql(tables.dentries(of: row.ino))
-        for name in names {
-            guard try isInTrash(self.inode(name.parent)) else {
-                // A directory was restored, but the daemon was killed before it reached this file.
-                try restore(inode, now: .now())
-                return
-            }
-        }
-        for name in names { try discard(name, now: .now(), &pendingErase) }
-    }
-
-    /// Removes a name in the trash, unless its inode came there after `limit` or is a non-empty directory.
-    func discard(_ name: DentryRow, since limit: Int64, _ pendingErase: inout [UInt64]) throws(FileError) {
-        // Removed since it was read.
-        guard try sql(tables.dentry(name.parent, name.name))?.id == name.id else { return }
-        let inode = try self.inode(name.ino)
-        if inode.isDirectory && inode.row.size > 0 { return }
-        if let row = try sql(tables.trashRow(name.ino, name.id)), row.since > limit { return }
-        if inode.isTrashed, let row = try sql(tables.trashRow(name.ino, 0)), row.since > limit { return }
-        try sql(tables.deleteTrash(name.ino, name.id))
-        try discard(name, now: .now(), &pendingErase)
-    }
-}
-
 /// A number that is computed at most once a second.
 final class TimedCache: @unchecked Sendable {
     private static let keptMilliseconds: Int64 = 1000
@@ -255,21 +212,6 @@ final class TimedCache: @unchecked Sendable {
         }
         return known
     }
-}
-
-/// The clocks for the age of trash entries and for retries; tests use others.
-public struct Clocks: Sendable {
-    /// The wall clock: seconds since 1970.
-    public var wall: @Sendable () -> Int64 = { Timestamp.now().seconds }
-    /// Seconds since the machine was started, including sleep: a clock that cannot be set.
-    public var boot: @Sendable () -> Int64 = { BootClock.milliseconds / 1000 }
-
-    /// Milliseconds of the monotonic clock.
-    public var monotonic: @Sendable () -> Int64 = { MonotonicClock.milliseconds }
-    /// Waits for this many milliseconds.
-    public var sleep: @Sendable (Int64) -> Void = { usleep(UInt32(clamping: $0 * 1000)) }
-
-    public init() {}
 }
 
 /// The wall clock of one session.

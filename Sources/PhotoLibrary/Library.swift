@@ -5,6 +5,7 @@ import Glibc
 import KernelNames
 import LinuxIO
 import PhotoImaging
+import PhotoTree
 import Recovery
 import Synchronization
 import Thumbnails
@@ -60,7 +61,8 @@ public final class Library: @unchecked Sendable {
         clock = SessionClock(options.clocks)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try PhotoTree(tables, options)
+            let tree = try PhotoTree(
+                tables, options.treeOptions, trashDays: options.trashDays, options.clocks)
             if try sql(tables.inode(WellKnownInode.root)) == nil {
                 // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()

@@ -1,4 +1,5 @@
 public import FileTree
+public import PhotoTree
 import Thumbnails
 public import VaultFormat
 import VaultStore

@@ -5,6 +5,7 @@ import Glibc
 import LinuxIO
 public import PhotoImaging
 public import PhotoRules
+import PhotoTree
 
 /// Copies files and directories that a program put into a trash outside the vault into the trash of a space.
 ///

@@ -10,6 +10,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 
 /// Photos that are compared at length, while programs use the mount.
 @Suite(.serialized, .waiting) struct LongComparisonTests {

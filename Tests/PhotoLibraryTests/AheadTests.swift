@@ -9,6 +9,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 @testable import Thumbnails
 
 /// Thumbnails that are made before anybody asks.

@@ -5,6 +5,7 @@ import VaultStore
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import PhotoTree
 
 private let files = ".Trash-0/files"
 private let day: Int64 = 86_400

@@ -8,6 +8,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 @testable import VaultStore
 
 /// A file outside the vault, in memory.

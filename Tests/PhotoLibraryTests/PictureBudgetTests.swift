@@ -7,6 +7,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 @testable import VaultStore
 
 /// What kept pictures cost beside their photos.

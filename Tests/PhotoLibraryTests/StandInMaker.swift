@@ -7,6 +7,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 @testable import Thumbnails
 
 /// Makes no pictures but texts that tell what they would be of, and counts. Bytes that hold "undecodable" are.

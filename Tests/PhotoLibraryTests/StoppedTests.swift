@@ -8,6 +8,7 @@ import Testing
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 @testable import VaultStore
 
 /// A clock that only tests move. Whoever sleeps moves it too.

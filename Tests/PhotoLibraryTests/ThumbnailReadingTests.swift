@@ -7,6 +7,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoTree
 @testable import VaultStore
 
 /// What it takes to show pictures that were made before, counted where the vault is read: catalogue and all.

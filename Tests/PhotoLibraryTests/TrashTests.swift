@@ -5,6 +5,7 @@ import Testing
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import PhotoTree
 
 private let trash = ".Trash-0"
 private let files = ".Trash-0/files"

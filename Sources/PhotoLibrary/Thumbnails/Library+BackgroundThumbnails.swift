@@ -1,4 +1,5 @@
 import FileRequests
+import PhotoTree
 import Thumbnails
 
 /// Thumbnails that are made before any request.
@@ -13,8 +14,11 @@ extension Library {
     func nextBackgroundBatch(_ last: BackgroundBatch?) -> BackgroundBatch? {
         // A failure is retried at the next change or mount.
         try? thinOut()
-        let next = try? changing { tree throws(FileError) in try tree.nextBackgroundBatch(last) }
-        return hasRoomToSpare ? next ?? nil : nil
+        let next = try? changing { tree throws(FileError) in
+            try tree.nextThumbnailPending(after: last?.range, rest: last?.rest)
+        }
+        guard hasRoomToSpare, let next = next ?? nil else { return nil }
+        return BackgroundBatch(next.range, photos: next.photos, floor: next.floor)
     }
 
     private func thinOut() throws(FileError) {

@@ -2,6 +2,7 @@ import CatalogueRows
 import FileRequests
 import FileTree
 import PhotoRules
+import PhotoTree
 import Thumbnails
 
 /// Thumbnails outside the vault, whose names are digests of their files' paths.

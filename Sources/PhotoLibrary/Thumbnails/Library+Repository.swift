@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 

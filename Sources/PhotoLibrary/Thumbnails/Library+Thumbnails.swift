@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoTree
 import Recovery
 import Synchronization
 import Thumbnails

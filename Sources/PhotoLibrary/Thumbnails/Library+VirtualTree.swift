@@ -4,6 +4,7 @@ import FileTree
 import KernelNames
 import LinuxIO
 import PhotoImaging
+import PhotoTree
 import Thumbnails
 import VaultCatalogue
 
@@ -207,7 +208,7 @@ extension PhotoTree {
     /// `.thumbs` as an entry of its directory, if the mount's options list it. After the dots, before all other
     /// entries.
     func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
-        guard libraryOptions.thumbnails == .listed, try hasThumbs(directory) else { return nil }
+        guard try hasThumbs(directory) else { return nil }
         var shown = virtualDirectoryAttributes(directory)
         shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(

@@ -1,30 +1,60 @@
-import CatalogueRows
-import FileRequests
-import FileTree
-import LinuxIO
-import PhotoRules
+package import CatalogueRows
+package import FileRequests
+package import FileTree
+package import LinuxIO
+package import PhotoRules
 import VaultCatalogue
-import VaultStore
+package import VaultStore
 
 /// A file to add to the tree: its bytes are sealed, but it has no name yet.
-struct Arrival {
-    var name: [UInt8]
-    var details: FileDetails
-    var sealed: SealedContent
+package struct Arrival {
+    package var name: [UInt8]
+    package var details: FileDetails
+    package var sealed: SealedContent
+
+    package init(name: [UInt8], details: FileDetails, sealed: SealedContent) {
+        (self.name, self.details, self.sealed) = (name, details, sealed)
+    }
 }
 
 /// A sidecar to add next to its photo.
-struct SidecarArrival {
-    var file: Arrival
+package struct SidecarArrival {
+    package var file: Arrival
     /// A file with exactly these bytes at the sidecar's place, unless its photo is numbered.
-    var equal: UInt64?
+    package var equal: UInt64?
+
+    package init(file: Arrival, equal: UInt64?) { (self.file, self.equal) = (file, equal) }
 }
 
 /// Adding files that were never open.
 extension PhotoTree {
+    /// Gives an imported photo its names and its row.
+    package func enter(
+        _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
+        _ space: Space
+    ) throws(FileError) -> (photo: UInt64, sidecars: [UInt64?]) {
+        let now = Timestamp.now()
+        let directory = try album.map { ino throws(FileError) in try self.directory(ino) }
+        if let directory, directory.area != .album || directory.row.nlink == 0 { throw .noEntry }
+        let dayDirectory = try dayDirectory(day, now: now)
+        let inode = try adopt(photo, in: directory ?? dayDirectory, space, now: now)
+        var row = row
+        row.ino = inode.ino
+        if row.day != day { row.pin(to: day) }
+        do throws(FileError) {
+            try storePhoto(inode, row)
+            let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
+            if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
+            return (inode.ino, first)
+        } catch {
+            withdraw(inode, now: now)
+            throw error
+        }
+    }
+
     /// Makes an inode without a name for a file whose bytes are sealed. An error before the bytes are adopted leaves
     /// nothing behind. The caller gives the inode a name, or passes it to `withdraw`.
-    func adopt(_ file: Arrival, in directory: Inode, _ space: Space, now: Timestamp) throws(FileError)
+    package func adopt(_ file: Arrival, in directory: Inode, _ space: Space, now: Timestamp) throws(FileError)
         -> Inode
     {
         let sealed = file.sealed
@@ -65,7 +95,7 @@ extension PhotoTree {
     }
 
     /// Makes a copy of a photo, with a name in an album.
-    func enterCopy(
+    package func enterCopy(
         of photo: Inode, _ name: [UInt8], _ details: FileDetails, in directory: Inode, _ space: Space
     ) throws(FileError) -> UInt64 {
         let now = Timestamp.now()
@@ -83,7 +113,7 @@ extension PhotoTree {
     }
 
     /// Whether a photo, or a copy of it, has a name in a directory.
-    func lies(_ photo: Inode, in directory: UInt64) throws(FileError) -> Bool {
+    package func lies(_ photo: Inode, in directory: UInt64) throws(FileError) -> Bool {
         for file in [photo] + (try copies(of: photo)) {
             if try sql(tables.dentries(of: file.ino)).contains(where: { $0.parent == directory }) {
                 return true
@@ -93,7 +123,7 @@ extension PhotoTree {
     }
 
     /// Makes a new inode an orphan, which will be destroyed. Has no effect if it got a name.
-    func withdraw(_ inode: Inode, now: Timestamp) {
+    package func withdraw(_ inode: Inode, now: Timestamp) {
         guard inode.row.nlink == 0, !orphans.contains(inode.ino) else { return }
         inode.isForgotten = true
         inode.row.changed = now
@@ -103,7 +133,7 @@ extension PhotoTree {
 
     /// Gives a photo a name in an album or a day, and its sidecars names next to it, numbered if one of the names is
     /// taken. Returns the inode of each sidecar; nil if its name would be too long.
-    func place(
+    package func place(
         _ photo: Inode, _ name: [UInt8], _ sidecars: [SidecarArrival], in directory: Inode, _ space: Space,
         now: Timestamp
     ) throws(FileError) -> [UInt64?] {
@@ -121,7 +151,7 @@ extension PhotoTree {
     }
 
     /// Adds a plain file under a free name.
-    func enter(
+    package func enter(
         _ file: Arrival, as name: [UInt8], in directory: Inode, _ space: Space, now: Timestamp
     ) throws(FileError) -> UInt64 {
         let inode = try adopt(file, in: directory, space, now: now)
@@ -150,7 +180,7 @@ extension PhotoTree {
     /// The places of a sidecar next to each name of a photo, and the files there.
     ///
     /// - Parameter name: the photo's name next to which the sidecar is called `sidecar`.
-    func places(
+    package func places(
         of photo: UInt64, beside sidecar: [UInt8], named name: [UInt8]
     ) throws(FileError) -> [(directory: Inode, name: [UInt8], found: UInt64?)] {
         try sql(tables.dentries(of: photo)).map { row throws(FileError) in
@@ -161,7 +191,7 @@ extension PhotoTree {
 
     /// Settles a photo in `day`: pins it there only if its bytes, its names and the sidecars next to them give it
     /// another.
-    func settle(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
+    package func settle(_ inode: Inode, _ classification: Classification, in day: Int64, now: Timestamp)
         throws(FileError)
     {
         guard inode.isPhoto, case .media(let probe) = classification else { return }

@@ -1,13 +1,15 @@
 import CatalogueRows
-import FileRequests
-import FileTree
+package import FileRequests
+package import FileTree
 import PhotoRules
 import VaultCatalogue
 
 /// XMP files next to photos: `NAME.EXT.xmp`, else `NAME.xmp`. Their dates take precedence over all others.
 extension PhotoTree {
     /// The sidecar of a photo: next to `place`, if given, else next to the first of its names that has one.
-    func sidecar(of inode: Inode, at place: (parent: UInt64, name: [UInt8])?) throws(FileError) -> UInt64? {
+    package func sidecar(of inode: Inode, at place: (parent: UInt64, name: [UInt8])?) throws(FileError)
+        -> UInt64?
+    {
         if let place { return try sidecar(beside: place.name, in: place.parent) }
         for row in try names(of: inode) {
             if let found = try sidecar(beside: row.name, in: row.parent) { return found }
@@ -25,7 +27,7 @@ extension PhotoTree {
     }
 
     /// The photos whose sidecar a file is, by any of its names. Few: a raw file and its JPEG.
-    func photos(besideSidecar inode: Inode) throws(FileError) -> [UInt64] {
+    package func photos(besideSidecar inode: Inode) throws(FileError) -> [UInt64] {
         var photos: [UInt64] = []
         for row in try names(of: inode) {
             guard let stem = sidecarStem(row.name) else { continue }

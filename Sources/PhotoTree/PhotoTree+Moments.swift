@@ -1,12 +1,12 @@
-import CatalogueRows
-import FileRequests
-import FileTree
+package import CatalogueRows
+package import FileRequests
+package import FileTree
 import KernelNames
 import LinuxIO
 import PhotoRules
 import VaultCatalogue
 import VaultFormat
-import VaultStore
+package import VaultStore
 
 /// Days, and photos' places in them.
 extension PhotoTree {
@@ -20,7 +20,7 @@ extension PhotoTree {
     }
 
     /// The name of a photo in moments; see `ownMoment`.
-    func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+    package func moment(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         guard let own = ownMoment(try placedNames(of: inode)) else { return nil }
         return (try self.inode(own.parent), own)
     }
@@ -46,7 +46,7 @@ extension PhotoTree {
 
     /// The name by which classification may take the file for a photo, with its directory; nil if all names are those
     /// of working files.
-    func classifiableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
+    package func classifiableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
             if try isClassifiable(row.name, in: directory) { return (directory, row) }
@@ -55,19 +55,43 @@ extension PhotoTree {
     }
 
     /// Whether a file of that name in that directory may be a photo.
-    func isClassifiable(_ name: [UInt8], in directory: Inode) throws(FileError) -> Bool {
+    package func isClassifiable(_ name: [UInt8], in directory: Inode) throws(FileError) -> Bool {
         if isWorkingName(name) { return false }
         return try !isInWorkingDirectory(directory)
     }
 
+    /// Whether the directory itself or one above it is a program's working directory.
+    package func isWorking(_ directory: Inode) throws(FileError) -> Bool {
+        try isInWorkingDirectory(directory)
+    }
+
+    /// Some entries of a directory, and the inodes of the directories among them.
+    package func page(
+        of directory: UInt64, after cookie: UInt64
+    ) throws(FileError) -> (rows: [DentryRow], directories: Set<UInt64>) {
+        let rowsMax = 64
+        var rows: [DentryRow] = []
+        try sql(
+            tables.eachDentry(in: directory, after: cookie) {
+                rows.append($0)
+                return rows.count < rowsMax
+            })
+        var directories: Set<UInt64> = []
+        for row in rows {
+            let inode = try inode(row.ino)
+            if inode.isDirectory { directories.insert(row.ino) }
+        }
+        return (rows, directories)
+    }
+
     // MARK: Rows of photos
 
-    func photo(_ inode: Inode) throws(FileError) -> PhotoRow {
+    package func photo(_ inode: Inode) throws(FileError) -> PhotoRow {
         guard let row = try sql(tables.photo(inode.ino)) else { throw .damaged }
         return row
     }
 
-    func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
+    package func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         try sql(tables.store(row))
         hasNewPhoto = true
         mark(inode)
@@ -78,7 +102,7 @@ extension PhotoTree {
     }
 
     /// Makes a photo a plain file, also before it is destroyed.
-    func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
+    package func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
         try leaveTrash(inode)
         try sql(tables.deletePhoto(inode.ino))
         inode.row.flags.remove(.photo)
@@ -88,7 +112,7 @@ extension PhotoTree {
 
     /// Deletes the kept thumbnails of a photo; false if there were none.
     @discardableResult
-    func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) -> Bool {
+    package func deleteThumbnails(_ inode: Inode, _ space: Space) throws(FileError) -> Bool {
         let kept = try sql(tables.thumbnails(of: inode.ino))
         guard !kept.isEmpty else { return false }
         for thumbnail in kept where thumbnail.content != 0 {

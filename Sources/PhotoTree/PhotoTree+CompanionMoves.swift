@@ -1,18 +1,18 @@
 import CatalogueRows
-import FileRequests
-import FileTree
+package import FileRequests
+package import FileTree
 import KernelNames
-import LinuxIO
+package import LinuxIO
 import PhotoRules
 import VaultCatalogue
 
 /// A file that belongs to a photo with a new day, and is to follow it there.
-struct CompanionMove {
+package struct CompanionMove {
     /// The day it is in, and its name there.
-    var directory: UInt64
-    var name: [UInt8]
+    package var directory: UInt64
+    package var name: [UInt8]
     /// The photo's new day.
-    var day: Int64
+    package var day: Int64
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
     /// Whether that thread has looked it up since.
@@ -47,7 +47,8 @@ extension PhotoTree {
     }
 
     /// Whether a lookup of a name in a day must be answered as if all pending moves had been applied.
-    func hasPendingCompanionMove(_ name: [UInt8], in directory: Inode, _ found: Inode?, thread: Int32) -> Bool
+    package func hasPendingCompanionMove(_ name: [UInt8], in directory: Inode, _ found: Inode?, thread: Int32)
+        -> Bool
     {
         guard !companionMoves.isEmpty, directory.isDay else { return false }
         if let found {
@@ -63,7 +64,7 @@ extension PhotoTree {
     }
 
     /// Applies pending companion moves.
-    func applyCompanionMoves(now: Timestamp) throws(FileError) {
+    package func applyCompanionMoves(now: Timestamp) throws(FileError) {
         let waiting = companionMoves.sorted { $0.key < $1.key }
         companionMoves = [:]
         for (ino, move) in waiting {
@@ -83,14 +84,5 @@ extension PhotoTree {
                 try addEntry(day, name, inode, now: now)
             }
         }
-    }
-}
-
-extension Library {
-    /// Applies pending companion moves. Call before a directory is listed.
-    func applyCompanionMoves() throws(FileError) {
-        let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
-        guard isWaiting, !isReadOnly else { return }
-        try changing { tree throws(FileError) in try tree.applyCompanionMoves(now: .now()) }
     }
 }

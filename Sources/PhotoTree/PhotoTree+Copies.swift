@@ -1,23 +1,23 @@
 import CatalogueRows
-import FileRequests
-import FileTree
+package import FileRequests
+package import FileTree
 import KernelNames
-import LinuxIO
+package import LinuxIO
 import PhotoRules
 import VaultCatalogue
-import VaultStore
+package import VaultStore
 
 /// Copies of photos: inodes of their own in albums with a photo's bytes, which represent it. They have no name in
 /// moments, share the photo's content, and are removed with it.
 extension PhotoTree {
     /// The photo that a file is, or is a copy of; nil if it is a plain file.
-    func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
+    package func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
         if inode.isPhoto { return inode }
         guard inode.isCopy, let photo = try sql(tables.photo(ofCopy: inode.ino)) else { return nil }
         return try self.inode(photo)
     }
 
-    func copies(of photo: Inode) throws(FileError) -> [Inode] {
+    package func copies(of photo: Inode) throws(FileError) -> [Inode] {
         guard photo.row.flags.contains(.shared) else { return [] }
         var copies: [Inode] = []
         for ino in try sql(tables.copies(of: photo.ino)) { copies.append(try inode(ino)) }
@@ -46,6 +46,12 @@ extension PhotoTree {
             return true
         }
         return false
+    }
+
+    /// Whether the photo may have copies now: it is a photo with a name in moments, and its bytes are saved.
+    package func canHaveCopies(_ inode: Inode) throws(FileError) -> Bool {
+        guard inode.isPhoto, inode.row.nlink > 0, inode.state?.hasUnsaved != true else { return false }
+        return try moment(of: inode) != nil
     }
 
     /// Whether the photo may still have copies, and nothing but its mtime would give the file another day.
@@ -86,7 +92,8 @@ extension PhotoTree {
 
     /// Replaces the content of an inode. A copy becomes an ordinary file; the copies of a photo lose it, and the first
     /// of them becomes the photo.
-    func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, now: Timestamp) throws(FileError)
+    package func replaceContent(of inode: Inode, by content: UInt64, _ space: Space, now: Timestamp)
+        throws(FileError)
     {
         if inode.isCopy { try forgetCopy(inode) }
         if inode.isPhoto { try promoteCopy(of: inode, now: now) }
@@ -97,7 +104,7 @@ extension PhotoTree {
     }
 
     /// Makes a copy an ordinary file.
-    func forgetCopy(_ inode: Inode) throws(FileError) {
+    package func forgetCopy(_ inode: Inode) throws(FileError) {
         try sql(tables.deleteCopy(inode.ino))
         inode.row.flags.remove(.copy)
         touch(inode)
@@ -164,7 +171,7 @@ extension PhotoTree {
     }
 
     /// Removes one user of a shared content; false if the inode is the only one.
-    func leaveContent(of inode: Inode) throws(FileError) -> Bool {
+    package func leaveContent(of inode: Inode) throws(FileError) -> Bool {
         guard inode.row.flags.contains(.shared) else { return false }
         let users = try sql(tables.users(of: inode.row.content))
         guard users > 1 else { return false }

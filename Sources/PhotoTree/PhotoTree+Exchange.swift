@@ -1,5 +1,5 @@
 import CatalogueRows
-import FileRequests
+package import FileRequests
 import FileTree
 import LinuxIO
 import PhotoRules
@@ -8,7 +8,7 @@ import VaultCatalogue
 extension PhotoTree {
     /// RENAME_EXCHANGE: two names exchange their inodes. Plain POSIX in albums; also allowed within a day. Elsewhere
     /// the rules of moments forbid it.
-    func exchange(_ request: RenameRequest) throws(FileError) {
+    package func exchange(_ request: RenameRequest) throws(FileError) {
         guard let target = request.target else { throw .noEntry }
         let (from, to, now) = (request.from, request.to, request.now)
         let (first, second) = (request.source, target.inode)

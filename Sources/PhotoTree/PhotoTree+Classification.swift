@@ -1,17 +1,16 @@
-import CatalogueRows
-import FileRequests
-import FileTree
+package import CatalogueRows
+package import FileRequests
+package import FileTree
 import KernelNames
-import LinuxIO
-import PhotoImaging
-import PhotoRules
+package import LinuxIO
+package import PhotoRules
 import VaultCatalogue
-import VaultStore
+package import VaultStore
 
 /// Effects of a file's classification.
 extension PhotoTree {
     /// Applies the classification of a regular file: moves it into moments, out of them, or to another day.
-    func apply(_ classification: Classification, to inode: Inode, _ space: Space, now: Timestamp)
+    package func apply(_ classification: Classification, to inode: Inode, _ space: Space, now: Timestamp)
         throws(FileError)
     {
         guard inode.isRegular else { return }
@@ -185,7 +184,7 @@ extension PhotoTree {
     }
 
     /// Removes a photo from the space: from moments and from every album, with its copies.
-    func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
+    package func removePhoto(_ photo: Inode, now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
             inode.dentries.mayBeStale = true
             for name in try names(of: inode) {
@@ -208,7 +207,9 @@ extension PhotoTree {
     }
 
     /// Removes a file's name without a request of the kernel. The caller updates the link count.
-    func withdraw(_ row: DentryRow, in directory: Inode, _ inode: Inode, now: Timestamp) throws(FileError) {
+    package func withdraw(_ row: DentryRow, in directory: Inode, _ inode: Inode, now: Timestamp)
+        throws(FileError)
+    {
         try removeEntry(directory, row.id, inode, now: now)
         noteLost(row, in: directory)
     }

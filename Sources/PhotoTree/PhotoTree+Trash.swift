@@ -1,12 +1,12 @@
-import CatalogueRows
-import FileRequests
-import FileTree
+package import CatalogueRows
+package import FileRequests
+package import FileTree
 import KernelNames
-import LinuxIO
+package import LinuxIO
 import PhotoRules
 import VaultCatalogue
-import VaultFormat
-import VaultStore
+package import VaultFormat
+package import VaultStore
 
 /// The trash: `.Trash-UID` at the root, as in the freedesktop specification. Its entries are plain POSIX. A photo that
 /// was taken out of moments has its only names there, and a row that records its former names.
@@ -36,12 +36,12 @@ extension PhotoTree {
             kernelNames.noteChange(of: inode.ino)
         }
         try sql(
-            tables.store(TrashRow(ino: photo.ino, id: 0, since: libraryOptions.clocks.wall(), name: name)))
+            tables.store(TrashRow(ino: photo.ino, id: 0, since: clocks.wall(), name: name)))
         photo.row.flags.insert(.trashed)
     }
 
     /// The photo in the trash that a file there is, or is a copy of.
-    func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
+    package func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
         guard let photo = try photo(representedBy: inode), photo.isTrashed else { return nil }
         return photo
     }
@@ -55,7 +55,7 @@ extension PhotoTree {
     /// Restores a photo that was taken out: to its own day, unless it was given a name in one, and to the albums that
     /// still exist. An open photo whose last name is gone is not restored: a copy of it that has a name is restored
     /// instead.
-    func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
+    package func restore(_ photo: Inode, now: Timestamp) throws(FileError) {
         guard photo.row.nlink > 0 else {
             let successor = try self.successor(of: photo)
             try leaveTrash(photo)
@@ -136,15 +136,15 @@ extension PhotoTree {
     // MARK: Removal by programs without trash support
 
     /// Whether removing that name removes a photo from moments, so that the trash must keep it.
-    func isForTrash(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
-        guard libraryOptions.trashDays > 0, directory.isDay else { return false }
+    package func isForTrash(_ directory: Inode, _ name: [UInt8]) throws(FileError) -> Bool {
+        guard trashDays > 0, directory.isDay else { return false }
         return try find(directory, name)?.inode.isPhoto ?? false
     }
 
     /// Removes a photo from its day and from all albums: into the caller's trash, with a `.trashinfo` file from which a
     /// file manager restores it, or for good if no trash is kept. If the photo has a backup name next to its own, only
     /// this name is removed: an editor tidies up.
-    func removePhoto(
+    package func removePhoto(
         _ inode: Inode, named name: [UInt8], in directory: Inode, _ info: TrashInfo?, _ caller: Caller,
         _ space: Space,
         now: Timestamp
@@ -158,7 +158,7 @@ extension PhotoTree {
             kernelNames.noteChange(of: inode.ino)
             return
         }
-        guard libraryOptions.trashDays > 0 else {
+        guard trashDays > 0 else {
             try removePhoto(inode, now: now)
             return
         }
@@ -232,7 +232,7 @@ extension PhotoTree {
     // MARK: Removal without a request of the kernel
 
     /// Removes a name in the trash, and its `.trashinfo` file. Appends inodes that have no name left to `pendingErase`.
-    func discard(_ row: DentryRow, now: Timestamp, _ pendingErase: inout [UInt64]) throws(FileError) {
+    package func discard(_ row: DentryRow, now: Timestamp, _ pendingErase: inout [UInt64]) throws(FileError) {
         let directory = try inode(row.parent)
         try drop(row, in: directory, now: now, &pendingErase)
         guard let top = try existing(directory.row.parent), top.row.parent == WellKnownInode.root,
@@ -260,14 +260,14 @@ extension PhotoTree {
 
 /// A `.trashinfo` file of a photo, sealed before the catalogue is locked. Empty if there was no room for it: the photo
 /// is kept all the same.
-final class TrashInfo {
-    let content: UInt64
-    let runs: [ExtentRun]
-    let byteCount: Int
+package final class TrashInfo {
+    package let content: UInt64
+    package let runs: [ExtentRun]
+    package let byteCount: Int
     /// Whether it is in the tree, so that its sectors must not be freed.
-    var isAdopted = false
+    package var isAdopted = false
 
-    init(content: UInt64, runs: [ExtentRun], byteCount: Int) {
+    package init(content: UInt64, runs: [ExtentRun], byteCount: Int) {
         (self.content, self.runs, self.byteCount) = (content, runs, byteCount)
     }
 }

@@ -39,7 +39,7 @@ extension PhotoTree {
         if request.isFromTrash {
             try sql(tables.moveTrash(ino, request.sourceID, to: id))
         } else {
-            try sql(tables.store(TrashRow(ino: ino, id: id, since: libraryOptions.clocks.wall())))
+            try sql(tables.store(TrashRow(ino: ino, id: id, since: clocks.wall())))
         }
     }
 

@@ -1,38 +1,38 @@
 import CatalogueRows
-import FileRequests
-import FileTree
+package import FileRequests
+package import FileTree
 import KernelNames
-import LinuxIO
-import PhotoRules
+package import LinuxIO
+package import PhotoRules
 import VaultCatalogue
-import VaultStore
+package import VaultStore
 
 /// One rename(2), with the facts that its rules depend on.
-struct RenameRequest {
-    var from: Inode
-    var name: [UInt8]
-    var to: Inode
-    var newName: [UInt8]
+package struct RenameRequest {
+    package var from: Inode
+    package var name: [UInt8]
+    package var to: Inode
+    package var newName: [UInt8]
     var sourceID: UInt64
-    var source: Inode
+    package var source: Inode
     /// Whether the source's name is a photo's membership in an album.
-    var isMember: Bool
-    var target: (id: UInt64, inode: Inode)?
+    package var isMember: Bool
+    package var target: (id: UInt64, inode: Inode)?
     /// The classification of the source, if it was needed.
-    var classification: Classification
-    var now: Timestamp
+    package var classification: Classification
+    package var now: Timestamp
     /// Whether the directories are in the trash.
-    var isFromTrash: Bool
-    var isIntoTrash: Bool
-    var caller: Caller
+    package var isFromTrash: Bool
+    package var isIntoTrash: Bool
+    package var caller: Caller
     /// The `.trashinfo` file for a photo that is removed; see `PhotoTree.isForTrash`.
-    var info: TrashInfo?
+    package var info: TrashInfo?
 }
 
 /// Effects of rename(2). Everything is read before anything is changed.
 extension PhotoTree {
     /// Reads what a rename is about, and refuses renames that are never allowed; nil if there is nothing to do.
-    func prepareRename(
+    package func prepareRename(
         _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
         _ caller: Caller
     ) throws(FileError) -> RenameRequest? {
@@ -53,7 +53,7 @@ extension PhotoTree {
     }
 
     /// Whether the effect may depend on the classification of the source.
-    func needsClassification(_ request: RenameRequest) throws(FileError) -> Bool {
+    package func needsClassification(_ request: RenameRequest) throws(FileError) -> Bool {
         guard request.source.isRegular, !request.source.isCopy, request.to.area != .moments,
             try isClassifiable(request.newName, in: request.to)
         else { return false }
@@ -64,7 +64,7 @@ extension PhotoTree {
         return try isNewFile(request.source, named: request.sourceID, in: request.from)
     }
 
-    func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
+    package func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let facts = RenameFacts(
             from: request.from.area, to: request.to.area,
             touchesTrash: request.isFromTrash || request.isIntoTrash, isDirectory: request.source.isDirectory)
@@ -362,7 +362,7 @@ extension PhotoTree {
 
     /// Notifies the kernel of a name that was moved into a day. Also for a move from one day to another while the
     /// notification about the first is pending: by then its name is gone.
-    func noteArrival(_ request: RenameRequest) {
+    package func noteArrival(_ request: RenameRequest) {
         let (source, isInDay) = (request.source, request.to.area == .day || request.to.area == .moments)
         guard isInDay, request.from.area == .album || source.dentries.isDoubtful
         else { return }
@@ -371,7 +371,7 @@ extension PhotoTree {
 
     /// The kernel caches the dentry of a moved name for as long as its old place allowed. In a day, where the name may
     /// also be a different one, it must cache nothing.
-    func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
+    package func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
         kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
     }
 

@@ -1,13 +1,21 @@
-import FileRequests
+package import FileRequests
 import FileTree
-import Thumbnails
 import VaultCatalogue
 import VaultFormat
+
+/// Photos that may lack a standard picture, in a range of inodes.
+package struct ThumbnailPending: Sendable {
+    package let range: Range<UInt64>
+    /// Those without a picture, with the highest numbers in the range.
+    package let photos: [UInt64]
+    /// From this number on the range holds no others.
+    package let floor: UInt64
+}
 
 /// Tracks photos that may lack a standard picture. New ones need no row: they are those from `counters.pictured` on.
 extension PhotoTree {
     /// Notes that a photo lost its picture, or became a photo late.
-    func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
+    package func noteThumbnailPending(_ ino: UInt64) throws(FileError) {
         guard ino < counters.pictured else { return }
         if try sql(tables.isInPendingRange(ino)) {
             // The batch may already have passed it, and the range not be cut yet.
@@ -18,7 +26,7 @@ extension PhotoTree {
     }
 
     /// Whether a photo may lack a picture. Reads a row or two.
-    func hasThumbnailPending() throws(FileError) -> Bool {
+    package func hasThumbnailPending() throws(FileError) -> Bool {
         if try sql(tables.highestPendingRange()) != nil { return true }
         return try hasNewPhotos()
     }
@@ -29,9 +37,14 @@ extension PhotoTree {
         return try !sql(tables.photos(in: new, limit: 1)).isEmpty
     }
 
-    /// Stores the progress of a batch, and returns the next; nil if there are no more photos to examine.
-    func nextBackgroundBatch(_ last: BackgroundBatch?) throws(FileError) -> BackgroundBatch? {
-        if let last { try cut(last.range, to: last.rest) }
+    /// The next photos; nil if there are no more to examine.
+    ///
+    /// - Parameters:
+    ///   - examined: the range of the last ones, if any; `rest` its part that is still to be examined.
+    package func nextThumbnailPending(
+        after examined: Range<UInt64>?, rest: Range<UInt64>?
+    ) throws(FileError) -> ThumbnailPending? {
+        if let examined, let rest { try cut(examined, to: rest) }
         isBatchActive = false
         for ino in lateThumbnailPending { try noteThumbnailPending(ino) }
         lateThumbnailPending = []
@@ -43,8 +56,9 @@ extension PhotoTree {
         let photos = try sql(tables.photos(in: range, limit: options.limits.backgroundThumbnails))
         let isAll = photos.count < options.limits.backgroundThumbnails
         isBatchActive = true
-        return BackgroundBatch(
-            range.first..<max(range.first, range.end), photos: photos.filter { !$0.hasPicture }.map(\.ino),
+        return ThumbnailPending(
+            range: range.first..<max(range.first, range.end),
+            photos: photos.filter { !$0.hasPicture }.map(\.ino),
             floor: isAll ? range.first : photos.last?.ino ?? range.first)
     }
 

@@ -1,0 +1,36 @@
+package import CatalogueRows
+package import FileRequests
+package import FileTree
+package import VaultCatalogue
+
+/// The tree with its photos: what the rules for photos have to remember from one request to the next. Only under the
+/// catalogue's lock.
+package final class PhotoTree: Tree {
+    /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
+    let trashDays: Int
+    let clocks: Clocks
+    /// Whether a photo has new bytes, so that it needs a thumbnail.
+    package var hasNewPhoto = false
+    /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
+    package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
+    /// The thread whose request is served; -1 if none.
+    package var actor: Int32 = -1
+    /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
+    var isBatchActive = false
+    var lateThumbnailPending: [UInt64] = []
+
+    package init(
+        _ tables: Tables, _ options: TreeOptions, trashDays: Int, _ clocks: Clocks
+    ) throws(FileError) {
+        (self.trashDays, self.clocks) = (trashDays, clocks)
+        try super.init(tables, options)
+    }
+
+    /// A copy waits for its photo to be restored from the trash.
+    package override func isKept(_ inode: Inode) throws(FileError) -> Bool { try waitsForPhoto(inode) }
+
+    /// The bytes of photos, of which thumbnails may take a share.
+    package override func countedBytes(of row: InodeRow) -> UInt64 {
+        row.flags.contains(.photo) ? row.countedBytes : 0
+    }
+}
