@@ -7,8 +7,7 @@ extension Tree {
     package func list(
         _ directory: Inode, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
-        let area = directory.area
-        let entryTimeout = Self.entryTimeout(in: area)
+        let entryTimeout = try entryTimeout(in: directory)
         try sql(
             tables.eachDentryWithInode(in: directory.ino, after: cookie) { dentry, row in
                 // The row in memory is newer than the table's.

@@ -312,15 +312,18 @@ open class Tree {
             changed: row.changed)
     }
 
-    /// The reply to a lookup of `inode` in a directory of that kind.
-    package func entry(_ inode: Inode, in area: Area) -> Entry {
+    /// The reply to a lookup of `inode` in that directory.
+    package func entry(_ inode: Inode, in directory: Inode) throws(FileError) -> Entry {
         Entry(
-            attributes: attributes(inode), entryTimeout: Self.entryTimeout(in: area),
+            attributes: attributes(inode), entryTimeout: try entryTimeout(in: directory),
             attributeTimeout: Self.attributeTimeout(of: inode.row))
     }
 
-    package static func entryTimeout(in area: Area) -> Double {
-        area == .moments || area == .day ? KernelTimeout.none : KernelTimeout.long
+    /// How long the kernel may keep names of a directory, in seconds. A name moved out of the trash keeps that time: in
+    /// a day it may be another file's by then, because a restored photo whose name is taken gets a numbered one.
+    func entryTimeout(in directory: Inode) throws(FileError) -> Double {
+        if directory.area == .moments || directory.isDay { return KernelTimeout.none }
+        return try isInTrash(directory) ? KernelTimeout.none : KernelTimeout.long
     }
 
     /// Days, and moments itself, change with classification so often that notifying the kernel each time would cost

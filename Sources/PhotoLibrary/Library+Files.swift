@@ -50,7 +50,7 @@ extension Library {
         let mode = mode & permissionMask | regularType
         return try changing { tree throws(FileError) in
             let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller) { _, _ in }
-            let entry = tree.entry(inode, in: directory.area)
+            let entry = try tree.entry(inode, in: directory)
             return (entry, try openedHandle(inode, tree, flags: flags))
         }
     }

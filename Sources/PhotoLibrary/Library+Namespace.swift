@@ -39,7 +39,7 @@ extension Library {
                 tree.kernelNames.noteLookup(
                     of: found.inode.ino, inMarked: directory.isDay, by: caller.pid)
             }
-            return tree.entry(found.inode, in: directory.area)
+            return try tree.entry(found.inode, in: directory)
         }
     }
 
@@ -114,7 +114,7 @@ extension Library {
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         return try changing { tree throws(FileError) in
             let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
-            return tree.entry(inode, in: directory.area)
+            return try tree.entry(inode, in: directory)
         }
     }
 
@@ -148,12 +148,14 @@ extension Library {
             let needsClassification =
                 isClassifiable && inode.isRegular && !inode.isPhoto && !inode.isCopy && inode.row.size > 0
                 && inode.state == nil
-            return (tree.entry(inode, in: directory.area), needsClassification)
+            return (try tree.entry(inode, in: directory), needsClassification)
         }
         // link(2) of a working file to an ordinary name counts as a rename.
         guard needsClassification else { return entry }
         try classifyAndApply(ino)
-        return try locked { tree throws(FileError) in tree.entry(try tree.inode(ino), in: .album) }
+        return try locked { tree throws(FileError) in
+            try tree.entry(try tree.inode(ino), in: try tree.inode(newParent))
+        }
     }
 
     /// unlink(2). In moments it removes a photo from the space, albums included, and moves it into the trash.

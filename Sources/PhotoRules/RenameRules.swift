@@ -1,21 +1,28 @@
 package import CatalogueRows
 
+/// How a rename(2) relates to the trash.
+package enum TrashMove: Sendable, CaseIterable {
+    case outside
+    /// Into the trash, or within it.
+    case into
+    case outOf
+}
+
 /// The source and the target of a rename(2), as far as its effect depends on them.
 package struct RenameFacts: Sendable {
     package var from: Area
     package var to: Area
-    /// Whether the source or the target directory is in the trash.
-    package var touchesTrash: Bool
+    package var trash: TrashMove
     /// Whether the source is a directory.
     package var isDirectory: Bool
 
-    package init(from: Area, to: Area, touchesTrash: Bool, isDirectory: Bool) {
-        (self.from, self.to) = (from, to)
-        (self.touchesTrash, self.isDirectory) = (touchesTrash, isDirectory)
+    package init(from: Area, to: Area, trash: TrashMove, isDirectory: Bool) {
+        (self.from, self.to, self.trash, self.isDirectory) = (from, to, trash, isDirectory)
     }
 }
 
-/// The effect of a rename(2) on photos, besides its effect on names by POSIX.
+/// The effect of a rename(2) on photos, besides its effect on names by POSIX. `fileMove` says what each is for files of
+/// each kind.
 package enum RenameEffect: Sendable, CaseIterable {
     /// Nothing: a directory moves with all that is in it.
     case moveDirectory
@@ -31,8 +38,10 @@ package enum RenameEffect: Sendable, CaseIterable {
     case renameDay
     /// An album with the photos of a day is made; the day stays.
     case copyDay
-    /// Within the trash, into it from an album, or back: a photo that was taken out of moments is restored.
-    case moveTrashed
+    /// A name in an album moves into the trash, or within it.
+    case moveToTrash
+    /// A name moves from the trash into an album: a photo that was taken out of moments is restored.
+    case restoreToAlbum
     /// A photo leaves its day and all albums; its names there are kept for its return.
     case takeOut
     /// As `takeOut`, for all photos of a day, whose directory moves.
@@ -47,7 +56,7 @@ package enum RenameEffect: Sendable, CaseIterable {
 struct RenameRule: Sendable {
     package let from: Area
     package let to: Area
-    package var touchesTrash = false
+    package var trash = TrashMove.outside
     package var isDirectory: Bool?
     package let effect: RenameEffect
 }
@@ -61,17 +70,18 @@ let renameRules = [
     RenameRule(from: .day, to: .album, effect: .addToAlbum),
     RenameRule(from: .moments, to: .moments, effect: .renameDay),
     RenameRule(from: .moments, to: .album, effect: .copyDay),
-    RenameRule(from: .album, to: .album, touchesTrash: true, effect: .moveTrashed),
-    RenameRule(from: .day, to: .album, touchesTrash: true, effect: .takeOut),
-    RenameRule(from: .moments, to: .album, touchesTrash: true, effect: .takeOutDay),
-    RenameRule(from: .album, to: .day, touchesTrash: true, effect: .restoreIntoDay),
-    RenameRule(from: .album, to: .moments, touchesTrash: true, effect: .restoreDay),
+    RenameRule(from: .album, to: .album, trash: .into, effect: .moveToTrash),
+    RenameRule(from: .album, to: .album, trash: .outOf, effect: .restoreToAlbum),
+    RenameRule(from: .day, to: .album, trash: .into, effect: .takeOut),
+    RenameRule(from: .moments, to: .album, trash: .into, effect: .takeOutDay),
+    RenameRule(from: .album, to: .day, trash: .outOf, effect: .restoreIntoDay),
+    RenameRule(from: .album, to: .moments, trash: .outOf, effect: .restoreDay),
 ]
 
 /// The effect of a rename; nil if the rules of moments forbid it.
 package func effect(of rename: RenameFacts) -> RenameEffect? {
     renameRules.first { rule in
-        rule.from == rename.from && rule.to == rename.to && rule.touchesTrash == rename.touchesTrash
+        rule.from == rename.from && rule.to == rename.to && rule.trash == rename.trash
             && rule.isDirectory ?? rename.isDirectory == rename.isDirectory
     }?.effect
 }

@@ -45,6 +45,6 @@ extension PhotoTree {
         moments.row.modified = now
         moments.row.changed = now
         touch(moments)
-        return entry(found.inode, in: .moments)
+        return try entry(found.inode, in: moments)
     }
 }

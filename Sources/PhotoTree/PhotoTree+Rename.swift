@@ -27,6 +27,13 @@ package struct RenameRequest {
     package var caller: Caller
     /// The `.trashinfo` file for a photo that is removed; see `PhotoTree.isForTrash`.
     package var info: TrashInfo?
+
+    var movedFile: MovedFile {
+        if source.isTrashed { return .trashedPhoto }
+        if source.isPhoto { return .photo }
+        if source.isCopy { return .copy }
+        return source.isRegular ? .plain : .special
+    }
 }
 
 /// Effects of rename(2). Everything is read before anything is changed.
@@ -65,23 +72,27 @@ extension PhotoTree {
     }
 
     package func rename(_ request: RenameRequest, _ space: Space) throws(FileError) {
+        let trash: TrashMove =
+            request.isIntoTrash ? .into : request.isFromTrash ? .outOf : .outside
         let facts = RenameFacts(
-            from: request.from.area, to: request.to.area,
-            touchesTrash: request.isFromTrash || request.isIntoTrash, isDirectory: request.source.isDirectory)
-        switch effect(of: facts) {
+            from: request.from.area, to: request.to.area, trash: trash,
+            isDirectory: request.source.isDirectory)
+        guard let effect = effect(of: facts) else { throw .notPermitted }
+        guard request.source.isDirectory else { return try moveFile(request, effect, space) }
+        switch effect {
         case .moveDirectory: try renameDirectory(request)
-        case .moveInAlbums: try renameInAlbums(request, space)
-        case .moveIntoDay: try moveIntoDay(request, space)
-        case .moveInDays: try renameInDays(request, space)
-        case .addToAlbum: try addToAlbum(request, space)
         case .renameDay: try renameDay(request)
         case .copyDay: try copyDayToAlbum(request)
-        case .moveTrashed: try renameTrashed(request, space)
-        case .takeOut: try trashFromDay(request)
+        case .moveToTrash:
+            try renameDirectory(request)
+            try noteTrashAge(request)
+        case .restoreToAlbum:
+            try renameDirectory(request)
+            try forgetTrashAge(request)
         case .takeOutDay: try trashDay(request)
-        case .restoreIntoDay: try restoreIntoDay(request, space)
         case .restoreDay: try restoreDay(request, space)
-        case nil: throw .notPermitted
+        case .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .takeOut, .restoreIntoDay:
+            throw .notPermitted
         }
     }
 
@@ -168,197 +179,7 @@ extension PhotoTree {
         kernelNames.noteChange(of: album.ino)
     }
 
-    // MARK: Files
-
-    /// Renames within albums: plain POSIX, except for the effects on photos.
-    func renameInAlbums(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        let (source, now) = (request.source, request.now)
-        if let target = request.target {
-            guard !target.inode.isDirectory else { throw .isDirectory }
-            if try save(request, space) { return }
-            try removeEntry(request.to, target.id, target.inode, now: now)
-            try unlinked(target.inode, now: now)
-            kernelNames.noteChange(of: target.inode.ino)
-        }
-        let isNew =
-            request.isFromTrash
-            ? false : try isNewFile(source, named: request.sourceID, in: request.from)
-        try move(request)
-        if source.isPhoto {
-            guard isNew, try isClassifiable(request.newName, in: request.to),
-                let backup = try backup(of: request.newName, in: request.to, besides: source),
-                let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
-            else { return }
-            try takeOver(
-                from: backup, to: source, try photo(source), besides: staying, in: request.to,
-                named: request.newName, space, now: now)
-        } else {
-            try apply(request.classification, to: source, space, now: now)
-        }
-    }
-
-    /// From an album into a day: the photo's album link is removed, and its new name becomes its moment.
-    func moveIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        let (source, now) = (request.source, request.now)
-        guard source.isRegular else { throw .notPermitted }
-        if try save(request, space) { return }
-        var request = request
-        if source.isCopy, let photo = try photo(representedBy: source) {
-            try exchangeRoles(source, photo, space, now: now)
-            // The photo's own name in moments is gone; it may have been the target.
-            request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
-        }
-        request = try makeWay(request, space)
-        guard source.isPhoto else {
-            try move(request)
-            try apply(request.classification, to: source, space, now: now)
-            return
-        }
-        var row = try photo(source)
-        if let own = try moment(of: source) {
-            try noteCompanions(
-                of: source, own.row.name, in: own.directory, captured: row.captured, to: request.to.row.day)
-            try withdraw(own.row, in: own.directory, source, now: now)
-            source.row.countLinks(by: -1)
-        }
-        try move(request)
-        try keepOnlyArrived(request)
-        kernelNames.noteChange(of: source.ino)
-        if row.day != request.to.row.day {
-            row.pin(to: request.to.row.day)
-            try storePhoto(source, row)
-        }
-    }
-
-    /// Within a day, or from one to another, which re-dates and pins.
-    private func renameInDays(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        let (source, now) = (request.source, request.now)
-        if try save(request, space) { return }
-        let request = try makeWay(request, space)
-        let isNew = try isNewFile(source, named: request.sourceID, in: request.from)
-        if source.isPhoto {
-            try noteCompanions(
-                of: source, request.name, in: request.from, captured: try photo(source).captured,
-                to: request.to.row.day)
-        }
-        companionMoves[source.ino] = nil
-        try move(request)
-        guard source.isPhoto else {
-            try apply(request.classification, to: source, space, now: now)
-            return
-        }
-        var row = try photo(source)
-        if isNew, try isClassifiable(request.newName, in: request.to),
-            let backup = try backup(of: request.newName, in: request.to, besides: source),
-            let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
-        {
-            try takeOver(
-                from: backup, to: source, row, besides: staying, in: request.to, named: request.newName,
-                space, now: now)
-            return
-        }
-        row.former = backupOriginal(request.newName) == request.name ? request.name : nil
-        if request.from.ino != request.to.ino {
-            try keepOnlyArrived(request)
-            row.pin(to: request.to.row.day)
-        }
-        try storePhoto(source, row)
-    }
-
-    /// Removes the moved photo's names in other days: a photo whose album links stay with its old bytes has a backup
-    /// name next to its own.
-    private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
-        let own = try names(of: request.source).first {
-            $0.parent == request.to.ino && $0.name == request.newName
-        }
-        if let own { try keepOnly(own, amongDaysOf: request.source, now: request.now) }
-    }
-
-    /// Clears the target of a file moved over another in a day. A photo from elsewhere never replaces a photo, but is
-    /// numbered; within the day, or by a plain file, a photo is overwritten as by rm.
-    func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
-        var request = request
-        guard let target = request.target else { return request }
-        guard !target.inode.isDirectory else { throw .isDirectory }
-        if target.inode.isPhoto {
-            if request.from.ino != request.to.ino, try isToBePhoto(request) {
-                request.newName = try freeName(request.to, request.newName)
-            } else {
-                try removePhoto(
-                    target.inode, named: request.newName, in: request.to, request.info, request.caller, space,
-                    now: request.now)
-            }
-        } else {
-            try removeEntry(request.to, target.id, target.inode, now: request.now)
-            try unlinked(target.inode, now: request.now)
-        }
-        request.target = nil
-        return request
-    }
-
-    private func isToBePhoto(_ request: RenameRequest) throws(FileError) -> Bool {
-        if case .media = request.classification { return true }
-        return request.source.isPhoto
-    }
-
-    /// Removes the file that has the new name, if there is one; throws `isDirectory` for a directory.
-    func removeTarget(of request: RenameRequest) throws(FileError) {
-        guard let target = request.target else { return }
-        guard !target.inode.isDirectory else { throw .isDirectory }
-        try removeEntry(request.to, target.id, target.inode, now: request.now)
-        try unlinked(target.inode, now: request.now)
-        kernelNames.noteChange(of: target.inode.ino)
-    }
-
-    /// From a day into an album: a photo is added to the album and stays in its day; a plain file moves.
-    private func addToAlbum(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        let (source, now) = (request.source, request.now)
-        try removeTarget(of: request)
-        if source.isPhoto {
-            try addEntry(request.to, request.newName, source, isMember: true, now: now)
-            linked(source, now: now)
-            kernelNames.noteChange(of: source.ino)
-        } else {
-            try move(request)
-            try apply(request.classification, to: source, space, now: now)
-        }
-    }
-
-    /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
-    /// not.
-    private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
-        guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request),
-            let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
-        else { return false }
-        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
-        request.source.row.countLinks(by: -1)
-        let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
-        try takeOver(
-            from: target.inode, to: request.source, row, besides: staying, in: request.to,
-            named: request.newName, seen: probe, space, now: request.now)
-        // The saved bytes may be those of another photo.
-        if let probe {
-            _ = try becomeCopy(
-                request.source, probe, named: request.newName, in: request.to, space, now: request.now)
-        }
-        return true
-    }
-
-    /// The source's row as a photo, if the rename saves it over one; see `isSave`.
-    private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
-        let source = request.source
-        guard source.isRegular, !request.isFromTrash else { return nil }
-        let facts = SaveFacts(
-            isPhoto: source.isPhoto, hadWorkingName: try !isClassifiable(request.name, in: request.from),
-            getsPhotoName: try isClassifiable(request.newName, in: request.to),
-            isNew: try isNewFile(source, named: request.sourceID, in: request.from),
-            isBeside: request.from.ino == request.to.ino)
-        guard isSave(facts) else { return nil }
-        if case .media(let probe) = request.classification {
-            return PhotoRow(source.row, probe, named: request.newName, now: request.now)
-        }
-        return source.isPhoto ? try photo(source) : nil
-    }
+    // MARK: The kernel's names
 
     /// Notifies the kernel of a name that was moved into a day. Also for a move from one day to another while the
     /// notification about the first is pending: by then its name is gone.
@@ -373,14 +194,5 @@ extension PhotoTree {
     /// also be a different one, it must cache nothing.
     package func noteArrival(of inode: Inode, as name: [UInt8], in directory: Inode) {
         kernelNames.noteArrival(of: &inode.dentries, as: name, in: directory.ino)
-    }
-
-    /// Moves the name itself.
-    func move(_ request: RenameRequest) throws(FileError) {
-        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
-        let isMember = request.isMember && request.to.area == .album
-        try addEntry(request.to, request.newName, request.source, isMember: isMember, now: request.now)
-        request.source.row.changed = request.now
-        touch(request.source)
     }
 }

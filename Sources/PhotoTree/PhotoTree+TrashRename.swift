@@ -11,30 +11,9 @@ import VaultStore
 extension PhotoTree {
     // MARK: Into the trash
 
-    /// Between albums and the trash, or within it, names are moved as everywhere. A photo that was taken out of moments
-    /// is restored when it comes into an album. `Library.classifyBelow` handles files below a directory afterwards.
-    func renameTrashed(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        var request = request
-        // As for a move from moments: at its original place the photo gets a name of its own again.
-        if request.source.isTrashed && !request.isIntoTrash { request.isMember = true }
-        if request.source.isDirectory {
-            try renameDirectory(request)
-        } else {
-            try renameInAlbums(request, space)
-        }
-        try noteAge(request)
-        if !request.isIntoTrash, let photo = try trashedPhoto(behind: request.source) {
-            try restore(photo, now: request.now)
-        }
-    }
-
     /// Records since when a name has been in the trash.
-    private func noteAge(_ request: RenameRequest) throws(FileError) {
+    func noteTrashAge(_ request: RenameRequest) throws(FileError) {
         let ino = request.source.ino
-        guard request.isIntoTrash else {
-            try sql(tables.deleteTrash(ino, request.sourceID))
-            return
-        }
         guard let id = try sql(tables.dentry(request.to.ino, request.newName))?.id else { throw .damaged }
         if request.isFromTrash {
             try sql(tables.moveTrash(ino, request.sourceID, to: id))
@@ -43,18 +22,8 @@ extension PhotoTree {
         }
     }
 
-    /// Takes a photo out of its day and of all albums; moves any other file.
-    func trashFromDay(_ request: RenameRequest) throws(FileError) {
-        let (source, now) = (request.source, request.now)
-        try removeTarget(of: request)
-        guard source.isPhoto else {
-            try move(request)
-            try noteAge(request)
-            return
-        }
-        try addEntry(request.to, request.newName, source, now: now)
-        linked(source, now: now)
-        try takeOut(source, named: request.name, now: now)
+    func forgetTrashAge(_ request: RenameRequest) throws(FileError) {
+        try sql(tables.deleteTrash(request.source.ino, request.sourceID))
     }
 
     /// A whole day: moves the directory that the kernel knows, with its photos.
@@ -67,7 +36,7 @@ extension PhotoTree {
         day.row.flags.remove(.madeByHand)
         day.row.changed = now
         try addEntry(request.to, request.newName, day, now: now)
-        try noteAge(request)
+        try noteTrashAge(request)
         // Own names first: they are recorded, not the backup names next to them.
         let (own, backups) = (
             rows.filter { backupOriginal($0.name) == nil }, rows.filter { backupOriginal($0.name) != nil }
@@ -80,20 +49,6 @@ extension PhotoTree {
     }
 
     // MARK: Out of the trash
-
-    /// From the trash into a day, which becomes the file's own.
-    func restoreIntoDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
-        let (source, now) = (request.source, request.now)
-        try sql(tables.deleteTrash(source.ino, request.sourceID))
-        guard source.isTrashed else {
-            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
-            try moveIntoDay(request, space)
-            return
-        }
-        try move(makeWay(request, space))
-        try restore(source, now: now)
-        try pin(source, to: request.to.row.day)
-    }
 
     /// Makes a directory of the trash a day of moments, if it contains only regular files.
     func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {

@@ -9,14 +9,14 @@ import Testing
     private struct Case: Hashable {
         var from: Area
         var to: Area
-        var touchesTrash = false
+        var trash = TrashMove.outside
         var isDirectory = false
     }
 
     private func told(_ one: Case) -> RenameEffect? {
         effect(
             of: RenameFacts(
-                from: one.from, to: one.to, touchesTrash: one.touchesTrash, isDirectory: one.isDirectory))
+                from: one.from, to: one.to, trash: one.trash, isDirectory: one.isDirectory))
     }
 
     private static let allowed: [Case: RenameEffect] = [
@@ -32,25 +32,28 @@ import Testing
         Case(from: .moments, to: .moments, isDirectory: true): .renameDay,
         Case(from: .moments, to: .album): .copyDay,
         Case(from: .moments, to: .album, isDirectory: true): .copyDay,
-        Case(from: .album, to: .album, touchesTrash: true): .moveTrashed,
-        Case(from: .album, to: .album, touchesTrash: true, isDirectory: true): .moveTrashed,
-        Case(from: .day, to: .album, touchesTrash: true): .takeOut,
-        Case(from: .day, to: .album, touchesTrash: true, isDirectory: true): .takeOut,
-        Case(from: .moments, to: .album, touchesTrash: true): .takeOutDay,
-        Case(from: .moments, to: .album, touchesTrash: true, isDirectory: true): .takeOutDay,
-        Case(from: .album, to: .day, touchesTrash: true): .restoreIntoDay,
-        Case(from: .album, to: .day, touchesTrash: true, isDirectory: true): .restoreIntoDay,
-        Case(from: .album, to: .moments, touchesTrash: true): .restoreDay,
-        Case(from: .album, to: .moments, touchesTrash: true, isDirectory: true): .restoreDay,
+        Case(from: .album, to: .album, trash: .into): .moveToTrash,
+        Case(from: .album, to: .album, trash: .into, isDirectory: true): .moveToTrash,
+        Case(from: .album, to: .album, trash: .outOf): .restoreToAlbum,
+        Case(from: .album, to: .album, trash: .outOf, isDirectory: true): .restoreToAlbum,
+        Case(from: .day, to: .album, trash: .into): .takeOut,
+        Case(from: .day, to: .album, trash: .into, isDirectory: true): .takeOut,
+        Case(from: .moments, to: .album, trash: .into): .takeOutDay,
+        Case(from: .moments, to: .album, trash: .into, isDirectory: true): .takeOutDay,
+        Case(from: .album, to: .day, trash: .outOf): .restoreIntoDay,
+        Case(from: .album, to: .day, trash: .outOf, isDirectory: true): .restoreIntoDay,
+        Case(from: .album, to: .moments, trash: .outOf): .restoreDay,
+        Case(from: .album, to: .moments, trash: .outOf, isDirectory: true): .restoreDay,
     ]
 
     @Test func `each pair of places has its effect, and all others are refused`() {
         for from in Area.allCases {
             for to in Area.allCases {
-                for flags in 0..<4 {
-                    let one = Case(
-                        from: from, to: to, touchesTrash: flags & 1 != 0, isDirectory: flags & 2 != 0)
-                    #expect(told(one) == Self.allowed[one], "\(one)")
+                for trash in TrashMove.allCases {
+                    for isDirectory in [false, true] {
+                        let one = Case(from: from, to: to, trash: trash, isDirectory: isDirectory)
+                        #expect(told(one) == Self.allowed[one], "\(one)")
+                    }
                 }
             }
         }
@@ -61,7 +64,7 @@ import Testing
         for (index, one) in renameRules.enumerated() {
             for other in renameRules[..<index] {
                 let isSame =
-                    one.from == other.from && one.to == other.to && one.touchesTrash == other.touchesTrash
+                    one.from == other.from && one.to == other.to && one.trash == other.trash
                 #expect(!isSame || one.isDirectory != other.isDirectory)
             }
         }

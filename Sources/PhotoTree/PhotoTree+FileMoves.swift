@@ -1,0 +1,208 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import KernelNames
+import LinuxIO
+import PhotoRules
+import VaultCatalogue
+import VaultStore
+
+/// Renames of files: carries out the steps of `fileMove`.
+extension PhotoTree {
+    /// - Parameter maySave: false once the file has become one of another kind; see `FileMove.then`.
+    func moveFile(
+        _ request: RenameRequest, _ effect: RenameEffect, maySave: Bool = true, _ space: Space
+    ) throws(FileError) {
+        guard let move = fileMove(effect, of: request.movedFile) else { throw .notPermitted }
+        let isSaved = maySave && move.maySave ? try save(request, space) : false
+        if !isSaved {
+            if let effect = move.then {
+                for step in move.before { try perform(step, request, space) }
+                var request = request
+                request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
+                if request.target?.inode.ino == request.source.ino { request.target = nil }
+                try moveFile(request, effect, maySave: false, space)
+            } else {
+                try moveName(request, move, space)
+            }
+        }
+        for step in move.finally { try perform(step, request, space) }
+    }
+
+    private func moveName(_ request: RenameRequest, _ move: FileMove, _ space: Space) throws(FileError) {
+        let request = try makeWay(request, space)
+        let isNew =
+            request.isFromTrash || !move.after.contains(.replaceBackup)
+            ? false : try isNewFile(request.source, named: request.sourceID, in: request.from)
+        for step in move.before { try perform(step, request, space) }
+        try perform(move.name, request, space)
+        for step in move.after {
+            if step == .replaceBackup {
+                if isNew, try replaceBackup(request, space) { return }
+            } else {
+                try perform(step, request, space)
+            }
+        }
+    }
+
+    private func perform(
+        _ step: FileMoveStep, _ request: RenameRequest, _ space: Space
+    ) throws(FileError) {
+        let (source, now) = (request.source, request.now)
+        switch step {
+        case .becomePhoto:
+            guard let photo = try photo(representedBy: source), source.isCopy else { throw .damaged }
+            try exchangeRoles(source, photo, space, now: now)
+        case .noteCompanions: try noteCompanions(request)
+        case .leaveMoment:
+            kernelNames.noteChange(of: source.ino)
+            guard let own = try moment(of: source) else { return }
+            try withdraw(own.row, in: own.directory, source, now: now)
+            source.row.countLinks(by: -1)
+        case .move: try move(request, isMember: request.isMember && request.to.area == .album)
+        case .moveAsMember: try move(request, isMember: true)
+        case .addMembership:
+            try addEntry(request.to, request.newName, source, isMember: true, now: now)
+            linked(source, now: now)
+            kernelNames.noteChange(of: source.ino)
+        case .takeOut:
+            try addEntry(request.to, request.newName, source, now: now)
+            linked(source, now: now)
+            try takeOut(source, named: request.name, now: now)
+        case .classify: try apply(request.classification, to: source, space, now: now)
+        case .replaceBackup: _ = try replaceBackup(request, space)
+        case .noteBackup: try noteBackup(request)
+        case .keepOnlyArrived: try keepOnlyArrived(request)
+        case .pin: try pin(request)
+        case .restore:
+            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
+        case .noteTrashAge: try noteTrashAge(request)
+        case .forgetTrashAge: try forgetTrashAge(request)
+        }
+    }
+
+    // MARK: The file that has the new name
+
+    /// Clears the new name, or chooses another; see `replacedFile`.
+    private func makeWay(_ request: RenameRequest, _ space: Space) throws(FileError) -> RenameRequest {
+        guard let target = request.target else { return request }
+        guard !target.inode.isDirectory else { throw .isDirectory }
+        var request = request
+        let isMedia = if case .media = request.classification { true } else { false }
+        switch replacedFile(
+            isPhoto: target.inode.isPhoto, isInDay: request.to.isDay,
+            isBeside: request.from.ino == request.to.ino, isToBePhoto: request.source.isPhoto || isMedia)
+        {
+        case .unlinked:
+            try removeEntry(request.to, target.id, target.inode, now: request.now)
+            try unlinked(target.inode, now: request.now)
+            kernelNames.noteChange(of: target.inode.ino)
+        case .removed:
+            try removePhoto(
+                target.inode, named: request.newName, in: request.to, request.info, request.caller, space,
+                now: request.now)
+        case .kept: request.newName = try freeName(request.to, request.newName)
+        }
+        request.target = nil
+        return request
+    }
+
+    /// If the rename saves a new version of a photo, retargets its moment and memberships. Returns false if it does
+    /// not.
+    private func save(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        guard let target = request.target, target.inode.isPhoto, let row = try rowOfSaved(request),
+            let staying = try staying(of: target.inode, savedAs: request.newName, in: request.to)
+        else { return false }
+        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
+        request.source.row.countLinks(by: -1)
+        let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
+        try takeOver(
+            from: target.inode, to: request.source, row, besides: staying, in: request.to,
+            named: request.newName, seen: probe, space, now: request.now)
+        // The saved bytes may be those of another photo.
+        if let probe {
+            _ = try becomeCopy(
+                request.source, probe, named: request.newName, in: request.to, space, now: request.now)
+        }
+        return true
+    }
+
+    /// The source's row as a photo, if the rename saves it over one; see `isSave`.
+    private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
+        let source = request.source
+        guard source.isRegular, !request.isFromTrash else { return nil }
+        let facts = SaveFacts(
+            isPhoto: source.isPhoto, hadWorkingName: try !isClassifiable(request.name, in: request.from),
+            getsPhotoName: try isClassifiable(request.newName, in: request.to),
+            isNew: try isNewFile(source, named: request.sourceID, in: request.from),
+            isBeside: request.from.ino == request.to.ino)
+        guard isSave(facts) else { return nil }
+        if case .media(let probe) = request.classification {
+            return PhotoRow(source.row, probe, named: request.newName, now: request.now)
+        }
+        return source.isPhoto ? try photo(source) : nil
+    }
+
+    // MARK: Steps
+
+    /// Moves the name itself.
+    private func move(_ request: RenameRequest, isMember: Bool) throws(FileError) {
+        // The companion was about to follow its photo: the user moved it elsewhere.
+        if request.from.isDay { companionMoves[request.source.ino] = nil }
+        try removeEntry(request.from, request.sourceID, request.source, now: request.now)
+        try addEntry(request.to, request.newName, request.source, isMember: isMember, now: request.now)
+        request.source.row.changed = request.now
+        touch(request.source)
+    }
+
+    private func noteCompanions(_ request: RenameRequest) throws(FileError) {
+        let source = request.source
+        var (directory, name) = (request.from, request.name)
+        if !directory.isDay {
+            guard let own = try moment(of: source) else { return }
+            (directory, name) = (own.directory, own.row.name)
+        }
+        try noteCompanions(
+            of: source, name, in: directory, captured: try photo(source).captured,
+            to: request.to.row.day)
+    }
+
+    /// Makes a new file the photo whose program first renamed it from this name to a backup name; false if there is no
+    /// such photo here.
+    private func replaceBackup(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
+        let source = request.source
+        guard try isClassifiable(request.newName, in: request.to),
+            let backup = try backup(of: request.newName, in: request.to, besides: source),
+            let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
+        else { return false }
+        try takeOver(
+            from: backup, to: source, try photo(source), besides: staying, in: request.to,
+            named: request.newName, space, now: request.now)
+        return true
+    }
+
+    private func noteBackup(_ request: RenameRequest) throws(FileError) {
+        var row = try photo(request.source)
+        row.former = backupOriginal(request.newName) == request.name ? request.name : nil
+        try storePhoto(request.source, row)
+    }
+
+    /// Removes the photo's names in other days. A backup name next to its own, which it has if its album links stay
+    /// with its old bytes, is left there by a rename within the day.
+    private func keepOnlyArrived(_ request: RenameRequest) throws(FileError) {
+        guard request.from.ino != request.to.ino else { return }
+        let own = try names(of: request.source).first {
+            $0.parent == request.to.ino && $0.name == request.newName
+        }
+        if let own { try keepOnly(own, amongDaysOf: request.source, now: request.now) }
+    }
+
+    private func pin(_ request: RenameRequest) throws(FileError) {
+        guard request.from.ino != request.to.ino else { return }
+        var row = try photo(request.source)
+        // A move between days is a choice, even of the day that the photo has.
+        guard request.from.isDay || row.day != request.to.row.day else { return }
+        row.pin(to: request.to.row.day)
+        try storePhoto(request.source, row)
+    }
+}
