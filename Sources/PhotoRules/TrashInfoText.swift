@@ -14,6 +14,7 @@ public struct TrashInfoText: Sendable, Equatable {
     public static let bytesMax: UInt64 = 65_536
     private static let group = Array("[Trash Info]".utf8)
     private static let key = Array("Path=".utf8)
+    private static let dateKey = Array("DeletionDate=".utf8)
 
     /// Nil if the text names no path.
     public init?(_ bytes: [UInt8]) {
@@ -23,6 +24,12 @@ public struct TrashInfoText: Sendable, Equatable {
         pathLine = found
         path = percentDecoded(lines[found].dropFirst(Self.key.count))
         guard !path.isEmpty, !path.contains(0) else { return nil }
+    }
+
+    /// `YYYY-MM-DDThh:mm:ss`, local time; empty if the file has no date.
+    public var date: String {
+        let line = lines.first { $0.starts(with: Self.dateKey) } ?? []
+        return String(decoding: line.dropFirst(Self.dateKey.count), as: UTF8.self)
     }
 
     /// The same file with another path; every other line stays.

@@ -97,6 +97,7 @@ enum Command: String, CaseIterable {
     case headerRestore = "header restore"
     case `import`
     case export
+    case trash
     case `private`
     case check
     case backup
@@ -109,6 +110,7 @@ enum Command: String, CaseIterable {
         switch self {
         case .import: ["VAULT", "PATH"]
         case .export: ["VAULT", "DIR"]
+        case .trash: ["DIR", "list|restore|empty"]
         case .backup: ["VAULT", "DEST"]
         case .create, .passwd, .spaceAdd, .spaceRemove, .private, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
@@ -122,7 +124,7 @@ enum Command: String, CaseIterable {
     }
 
     /// Whether the last operand may be given several times.
-    var takesMore: Bool { self == .import }
+    var takesMore: Bool { self == .import || self == .trash }
 
     /// Whether the words of another command may follow.
     var takesCommand: Bool { self == .private }
@@ -145,7 +147,7 @@ enum Command: String, CaseIterable {
         case .check: [.repair, .json] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .help]
         case .status, .info: [.json, .help]
-        case .grow, .headerExport, .headerRestore, .speed: [.help]
+        case .grow, .headerExport, .headerRestore, .speed, .trash: [.help]
         }
     }
 
@@ -163,6 +165,7 @@ enum Command: String, CaseIterable {
         case .headerRestore: "put the header of F back"
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
+        case .trash: "what was removed from moments: list it, bring it back, destroy it"
         case .private: "a session that only its own programs can see, and no trace after"
         case .check: "verify every stored byte; name what is damaged, by path"
         case .backup: "copy the vault, or what has changed of it since the last copy, without a password"
@@ -231,6 +234,12 @@ enum Command: String, CaseIterable {
             attributes are kept. Whoever can read DIR can see the photos. Device nodes and set-user-ID or set-group-ID
             bits are left out and named: give --special only for a vault that nobody else has written to.
             """
+        case .trash:
+            """
+            DIR is a mounted space. list shows names, when each was removed and from where; restore NAME... brings
+            back those of that name or path, a photo to its day and albums; empty destroys all, and asks first on a
+            terminal. Photos removed from moments by any program are here, for as many days as -o trash= says.
+            """
         case .private:
             """
             Runs COMMAND, or a shell, with the photos at ~/Photos in a temporary, empty home directory. What else is
@@ -265,7 +274,7 @@ enum Command: String, CaseIterable {
             return value.map { "[\(option.spelling) \($0)]" } ?? "[\(option.spelling)]"
         }
         let operands = mayTakeNone ? operands.map { "[\($0)]" } : operands
-        let more = takesMore ? ["..."] : []
+        let more = takesMore ? [self == .trash ? "[NAME...]" : "..."] : []
         let other = takesCommand ? ["[-- COMMAND...]"] : []
         return ([rawValue] + operands + more + own + other).joined(separator: " ")
     }

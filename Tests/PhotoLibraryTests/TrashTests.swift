@@ -53,6 +53,18 @@ extension Fixture {
         }
     }
 
+    @Test func theKernelKeepsNoNameThatARestoreMayGiveToAnotherFile() throws {
+        let fixture = try Fixture.withAlbums()
+        try fixture.rm("moments/2024-05-01/x.jpg")
+        func seconds(_ directory: String, _ name: Name) throws -> Double {
+            try fixture.library.lookup(fixture.ino(directory), name, fixture.caller).entryTimeout
+        }
+        #expect(try seconds(files, "x.jpg") == 0)
+        try fixture.put("albums/A/z.jpg", jpeg("2024-05-02", more: 2))
+        #expect(try seconds("albums/A", "z.jpg") > 0)
+        #expect(try seconds("moments/2024-05-02", "z.jpg") == 0)
+    }
+
     @Test func hundredsOfPhotosOfOneNameHavePlacesInADayAndInTheTrash() throws {
         let fixture = try Fixture(trashDays: 30)
         let count = 500

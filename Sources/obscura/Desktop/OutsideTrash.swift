@@ -13,6 +13,9 @@ struct OutsideTrash {
     let top: HostPath?
     let user: DesktopUser
 
+    /// The `.trashinfo` file of an entry.
+    func infoFile(of name: Name) -> HostPath { infos.appending(Name(name.bytes + TrashInfoText.suffix)) }
+
     /// `directorysizes` may have a line for each directory.
     private static let textBytesMax = 1 << 20
 
@@ -89,7 +92,7 @@ struct OutsideTrash {
         for name in names {
             // Without its information file, the rest would stay for ever.
             guard removeAll(files.appending(name)) else { continue }
-            _ = infos.appending(Name(name.bytes + TrashInfoText.suffix)).withCString { unlink($0) }
+            _ = infoFile(of: name).withCString { unlink($0) }
         }
         forgetSizes(of: Set(names))
     }

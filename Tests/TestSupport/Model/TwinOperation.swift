@@ -193,7 +193,13 @@ struct TwinSide: Sendable {
 
     private func copy(_ source: Int32, _ offset: Int, _ target: Int32, _ to: Int, _ count: Int) -> String {
         var (from, into) = (off_t(offset), off_t(to))
-        let done = copyFileRange(source, &from, target, &into, count, 0)
+        var done = copyFileRange(source, &from, target, &into, count, 0)
+        // The kernel may copy less at a time, by the pages that it happens to have: a program asks for the rest.
+        while done > 0 && done < count {
+            let more = copyFileRange(source, &from, target, &into, count - done, 0)
+            if more <= 0 { break }
+            done += more
+        }
         return outcome(done) + (done >= 0 ? still(target) : "")
     }
 
