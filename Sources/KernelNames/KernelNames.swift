@@ -5,6 +5,8 @@
 public struct KernelNames: Sendable {
     private let threadsMax: Int
     private var retries: [Int32: Retry] = [:]
+    /// Threads whose rename received ESTALE.
+    private var renaming: Set<Int32> = []
     private var lookups: MarkedLookups
     /// Notices for the kernel, oldest first: sent, and removed, when the lock is released.
     public private(set) var notices: [Notice] = []
@@ -50,6 +52,22 @@ public struct KernelNames: Sendable {
         let retry = retries.isEmpty ? nil : retries.removeValue(forKey: thread)
         if dentries.isUnconfirmed && isNotified() { dentries.isUnconfirmed = false }
         return dentries.mayBeStale || dentries.isUnconfirmed && retry != .found(ino)
+    }
+
+    /// Whether a rename must fail with ESTALE, once for each thread: the kernel renames the dentry that it caches, and
+    /// if that is outdated, the inode that had the name before would go by the new name, of which no notice tells.
+    ///
+    /// - Parameter isNotified: whether the kernel has received all notices. Evaluated for few inodes only.
+    public mutating func mustRetryRename(
+        of dentries: inout DentryState, by thread: Int32, isNotified: @autoclosure () -> Bool
+    ) -> Bool {
+        let isRepeated = !renaming.isEmpty && renaming.remove(thread) != nil
+        if dentries.hasNewNames && isNotified() { dentries.hasNewNames = false }
+        guard dentries.hasNewNames, !isRepeated else { return false }
+        // Entries of threads that ended meanwhile would never be removed.
+        if renaming.count >= threadsMax { renaming = [] }
+        renaming.insert(thread)
+        return true
     }
 
     /// Notes that a thread received ESTALE: the kernel makes it look the name up again, once.
@@ -129,11 +147,14 @@ public struct DentryState: Sendable {
     public var mayBeStale = false
     /// Looked up since, but before the kernel had received all notices.
     public internal(set) var isUnconfirmed = false
+    /// The inode got a name of another by other means than a request for it: the kernel may still resolve that name to
+    /// the other. Until the kernel has received all notices.
+    public var hasNewNames = false
 
     public init() {}
 
-    /// Whether requests for the inode may come by an outdated name.
-    public var isDoubtful: Bool { mayBeStale || isUnconfirmed }
+    /// Whether the kernel may cache an outdated dentry for the inode or for one of its names.
+    public var isDoubtful: Bool { mayBeStale || isUnconfirmed || hasNewNames }
 }
 
 /// For each thread the inode that it looked up last in a marked directory. Remembers between `threadsMax` and twice as

@@ -20,12 +20,27 @@ extension Library {
         try check(newName)
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
-        for _ in 0..<Self.attemptsMax {
+        for attempt in 0..<Self.attemptsMax {
             let info = try trashInfo(forRemoving: newName, from: newParent)
             defer { giveUp(info) }
-            if try renameOnce(parent, name, newParent, newName, flags, caller, info) { return }
+            if try renameOnce(parent, name, newParent, newName, flags, caller, info, isFirst: attempt == 0) {
+                return
+            }
         }
         throw .busy
+    }
+
+    /// Throws `.stale` if the kernel may resolve a name that it is about to move to another inode than this program.
+    private func refuseOutdated(
+        _ request: RenameRequest, _ flags: RenameFlags, _ tree: PhotoTree
+    ) throws(FileError) {
+        var moved = [request.source]
+        if flags.contains(.exchange), let target = request.target { moved.append(target.inode) }
+        for inode in moved where inode.dentries.hasNewNames {
+            let mustRetry = tree.kernelNames.mustRetryRename(
+                of: &inode.dentries, by: request.caller.pid, isNotified: isKernelNotified)
+            if mustRetry { throw .stale }
+        }
     }
 
     /// Classification of a file at a version: valid only while the bytes are the same.
@@ -37,11 +52,12 @@ extension Library {
 
     private func renameOnce(
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
-        _ caller: Caller, _ info: TrashInfo?
+        _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
     ) throws(FileError) -> Bool {
         let (wanted, unsaved) = try locked { tree throws(FileError) -> (UInt64?, UInt64?) in
             let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
             guard let found else { return (nil, nil) }
+            if isFirst { try refuseOutdated(found, flags, tree) }
             let source = found.source
             let unsaved = source.state?.hasUnsaved == true ? source.ino : nil
             guard !flags.contains(.exchange), try tree.needsClassification(found) else {

@@ -140,7 +140,9 @@ extension PhotoTree {
             linked(new, now: now)
             try unlinked(old, now: now)
             // The kernel itself changes the dentry of the name that is being saved.
-            if entry.parent != place.ino || entry.name != name { noteLost(entry, in: directory) }
+            guard entry.parent != place.ino || entry.name != name else { continue }
+            noteLost(entry, in: directory)
+            new.dentries.hasNewNames = true
         }
         // Until the kernel is notified that the names belong to another file, it opens this inode by them.
         old.dentries.mayBeStale = true

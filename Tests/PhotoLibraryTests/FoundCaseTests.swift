@@ -88,6 +88,23 @@ private let files = ".Trash-0/files"
         #expect(try fixture.get("albums/B/y.jpg") == jpeg("2024-05-01", more: 2))
     }
 
+    /// The kernel moved the dentry of the old photo, which then went by the new name for an hour (model, seed 103).
+    @Test func aNameThatTheKernelMayHaveOfAnotherFileIsLookedUpBeforeItIsRenamed() throws {
+        let fixture = try Fixture()
+        for album in ["A", "B"] { try fixture.mkdir("albums/" + album) }
+        try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.mv("moments/2024-05-01/x.jpg", "albums/B/y.jpg")
+        fixture.observer.hasUnsent = true
+        try fixture.put("albums/A/.new", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/A/.new", "albums/A/x.jpg")
+        expectError(.stale) { try fixture.mv("albums/B/y.jpg", "albums/B/z.jpg") }
+        // The kernel repeats it once, after a lookup.
+        try fixture.mv("albums/B/y.jpg", "albums/B/z.jpg")
+        #expect(try fixture.get("albums/B/z.jpg") == jpeg("2024-05-01", more: 2))
+        fixture.observer.hasUnsent = false
+        try fixture.mv("albums/B/z.jpg", "albums/B/y.jpg")
+    }
+
     /// The kernel believes that it has the name it asked for, and for as long as it believed the old one.
     @Test func theKernelIsToldOfANameThatCameIntoADay() throws {
         let fixture = try Fixture()
