@@ -1,6 +1,7 @@
 import CatalogueRows
 public import FileRequests
 import FileTree
+import KernelNames
 import LinuxIO
 import PhotoRules
 import PhotoTree
