@@ -16,4 +16,6 @@ public struct DentryRow: Sendable, Equatable {
         self.ino = ino
         self.isMember = isMember
     }
+
+    public func isOf(_ parent: UInt64, _ name: [UInt8]) -> Bool { self.parent == parent && self.name == name }
 }

@@ -78,4 +78,6 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let shared = InodeFlags(rawValue: 32)
     /// A photo that was removed from moments and is in the trash: it has a row in `trash`.
     public static let trashed = InodeFlags(rawValue: 64)
+    /// A photo whose name in moments was given there: it does not follow the names in albums.
+    public static let namedInMoments = InodeFlags(rawValue: 128)
 }

@@ -141,4 +141,6 @@ public enum DateSource: String, Sendable, CaseIterable {
     case mtime = "mtime"
     /// The user put the photo into that day.
     case moved = "moved"
+    /// An earlier content of the photo: a program saved it without a date.
+    case kept = "kept"
 }

@@ -29,10 +29,7 @@ extension Library {
             let isByName = handle == nil && changes.size == nil
             let inode = try isByName ? resolveUnlessOpen(ino, tree, by: caller) : tree.inode(ino, handle)
             try tree.set(changes, on: inode, now: .now())
-            if changes.modified != nil, inode.isPhoto {
-                let photo = try tree.photo(inode)
-                isUndated = photo.isUndated && !photo.isPinned
-            }
+            if changes.modified != nil { isUndated = try tree.followTime(inode) }
             return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.

@@ -119,7 +119,8 @@ extension Library {
         }
         return try changing { tree throws(FileError) in
             let made = try tree.enter(
-                arrival, beside, candidate.row, album: place.album, day: day, space)
+                arrival, beside, candidate.row, album: place.album, day: day,
+                isNamedByDay: place.album == nil && place.day == nil, space)
             return Added(photo: made.photo, sidecars: made.sidecars)
         }
     }

@@ -44,6 +44,10 @@ package enum FileMoveStep: Sendable, CaseIterable {
     case pin
     /// The trashed photo that the file is, or represents, returns to its albums.
     case restore
+    /// The photo's name in moments follows the new name in the album; see `follows`.
+    case followName
+    /// The new name was given in moments, and stays when a name in an album is changed.
+    case noteGivenName
     /// The time is noted at which the name came into the trash; or that note is deleted.
     case noteTrashAge
     case forgetTrashAge
@@ -66,14 +70,15 @@ package struct FileMove: Sendable {
 package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     switch (effect, file) {
     case (.moveInAlbums, .plain): FileMove(maySave: true, after: [.classify])
-    case (.moveInAlbums, .photo), (.moveInAlbums, .trashedPhoto):
-        FileMove(maySave: true, after: [.replaceBackup])
+    case (.moveInAlbums, .photo): FileMove(maySave: true, after: [.replaceBackup, .followName])
+    case (.moveInAlbums, .trashedPhoto): FileMove(maySave: true, after: [.replaceBackup])
     case (.moveInAlbums, .copy), (.moveInAlbums, .special): FileMove()
 
     case (.moveIntoDay, .plain): FileMove(maySave: true, after: [.classify])
     case (.moveIntoDay, .photo):
         FileMove(
-            maySave: true, before: [.noteCompanions, .leaveMoment], after: [.keepOnlyArrived, .pin])
+            maySave: true, before: [.noteCompanions, .leaveMoment],
+            after: [.keepOnlyArrived, .pin, .noteGivenName])
     case (.moveIntoDay, .copy): FileMove(before: [.becomePhoto], then: .moveIntoDay)
     case (.moveIntoDay, .trashedPhoto): FileMove(after: [.restore, .pin])
 
@@ -81,7 +86,7 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     case (.moveInDays, .photo):
         FileMove(
             maySave: true, before: [.noteCompanions],
-            after: [.replaceBackup, .noteBackup, .keepOnlyArrived, .pin])
+            after: [.replaceBackup, .noteBackup, .keepOnlyArrived, .pin, .noteGivenName])
 
     case (.addToAlbum, .plain): FileMove(after: [.classify])
     case (.addToAlbum, .photo): FileMove(name: .addMembership)

@@ -40,7 +40,22 @@ extension PhotoRow {
         isPinned = true
         source = Array(DateSource.moved.rawValue.utf8)
     }
+
+    /// Leaves the photo on the day that it had with its former content; see `keepsDay`. A photo that was dated by its
+    /// time of modification follows that again when a program sets it.
+    package mutating func keepDay(of old: PhotoRow) {
+        (day, captured, capturedNanoseconds) = (old.day, old.captured, old.capturedNanoseconds)
+        isUndated = old.isUndated
+        source = keptSource
+    }
+
+    /// Lets a photo without a date of its own follow its time of modification, which a program has set.
+    package mutating func forgetKeptDay() {
+        if source == keptSource { source = Array(DateSource.mtime.rawValue.utf8) }
+    }
 }
+
+let keptSource = Array(DateSource.kept.rawValue.utf8)
 
 private let secondsPerDay: Int64 = 86_400
 

@@ -59,6 +59,7 @@ extension PhotoTree {
         if let own = try moment(of: inode) {
             try keepOnly(own.row, amongDaysOf: inode, now: now)
             if row.day != own.directory.row.day { row.pin(to: own.directory.row.day) }
+            nameInMoments(inode, isGiven: true)
         } else {
             try addMoment(inode, day: row.day, name: place.name, now: now)
         }
@@ -92,6 +93,8 @@ extension PhotoTree {
         if old.isPinned {
             row.pin(to: old.day)
             row.captured = old.captured
+        } else if keepsDay(old, savedAs: row) {
+            row.keepDay(of: old)
         } else if row.day != old.day {
             if let own = try moment(of: inode) {
                 try noteCompanions(
@@ -100,6 +103,18 @@ extension PhotoTree {
             try moveMoment(inode, to: row.day, now: now)
         }
         try storePhoto(inode, row)
+    }
+
+    /// Notes that the time of modification of a file was set. Returns whether that dates it: it is a photo without any
+    /// other date. A day that was kept when the photo was saved is given up.
+    package func followTime(_ inode: Inode) throws(FileError) -> Bool {
+        guard inode.isPhoto else { return false }
+        var row = try photo(inode)
+        guard row.isUndated, !row.isPinned else { return false }
+        let kept = row.source
+        row.forgetKeptDay()
+        if row.source != kept { try storePhoto(inode, row) }
+        return true
     }
 
     /// Turns a former photo into a plain file, which leaves moments unless its only name is there.
@@ -128,6 +143,7 @@ extension PhotoTree {
             new.row.countLinks(by: -1)
         }
         let previous = try photo(old)
+        let isGiven = old.row.flags.contains(.namedInMoments)
         var link: [UInt8]?
         for entry in try names(of: old) {
             if staying.contains(entry.id) {
@@ -150,6 +166,7 @@ extension PhotoTree {
         kernelNames.noteChange(of: old.ino)
         if let link {
             try addMoment(old, day: previous.day, name: link, now: now)
+            nameInMoments(old, isGiven: false)
         } else {
             if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
             try deletePhoto(old, space)
@@ -158,8 +175,11 @@ extension PhotoTree {
         if previous.isPinned {
             row.pin(to: previous.day)
             row.captured = previous.captured
+        } else if keepsDay(previous, savedAs: row) {
+            row.keepDay(of: previous)
         }
         try storePhoto(new, row)
+        nameInMoments(new, isGiven: isGiven)
         if let own = try moment(of: new) {
             try noteCompanions(
                 of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)

@@ -76,6 +76,8 @@ extension PhotoTree {
         case .pin: try pin(request)
         case .restore:
             if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
+        case .followName: try followName(request)
+        case .noteGivenName: noteGivenName(request)
         case .noteTrashAge: try noteTrashAge(request)
         case .forgetTrashAge: try forgetTrashAge(request)
         }
@@ -195,6 +197,33 @@ extension PhotoTree {
             $0.parent == request.to.ino && $0.name == request.newName
         }
         if let own { try keepOnly(own, amongDaysOf: request.source, now: request.now) }
+    }
+
+    /// A name in an album was changed: the photo's moment may be named after it.
+    private func followName(_ request: RenameRequest) throws(FileError) {
+        let source = request.source
+        guard request.name != request.newName, let own = try moment(of: source) else { return }
+        // The renamed name has its new form already.
+        var names = try placedNames(of: source)
+        guard let index = names.firstIndex(where: { $0.row.isOf(request.to.ino, request.newName) }) else {
+            return
+        }
+        (names[index].row.name, names[index].row.id) = (request.name, request.sourceID)
+        let namesake = namesake(of: own.row.name, among: names)
+        var facts = MomentFollowing()
+        facts.isGiven = source.row.flags.contains(.namedInMoments)
+        facts.isNamesake = namesake?.id == request.sourceID
+        facts.hasOther = namesake != nil && !facts.isNamesake
+        facts.wasWorking =
+            try !isClassifiable(request.name, in: request.from) || backupOriginal(request.name) != nil
+        facts.becomesWorking =
+            try !isClassifiable(request.newName, in: request.to) || backupOriginal(request.newName) != nil
+        guard follows(facts) else { return }
+        try renameMoment(of: source, own, to: request.newName, now: request.now)
+    }
+
+    private func noteGivenName(_ request: RenameRequest) {
+        if request.changesName { nameInMoments(request.source, isGiven: true) }
     }
 
     private func pin(_ request: RenameRequest) throws(FileError) {

@@ -29,9 +29,11 @@ package struct SidecarArrival {
 /// Adding files that were never open.
 extension PhotoTree {
     /// Gives an imported photo its names and its row.
+    ///
+    /// - Parameter isNamedByDay: whether its name in moments comes from no album.
     package func enter(
         _ photo: Arrival, _ sidecars: [SidecarArrival], _ row: PhotoRow, album: UInt64?, day: Int64,
-        _ space: Space
+        isNamedByDay: Bool, _ space: Space
     ) throws(FileError) -> (photo: UInt64, sidecars: [UInt64?]) {
         let now = Timestamp.now()
         let directory = try album.map { ino throws(FileError) in try self.directory(ino) }
@@ -43,6 +45,8 @@ extension PhotoTree {
         if row.day != day { row.pin(to: day) }
         do throws(FileError) {
             try storePhoto(inode, row)
+            // Of a photo that an export gives its day, the export's albums tell.
+            nameInMoments(inode, isGiven: isNamedByDay)
             let first = try place(inode, photo.name, sidecars, in: directory ?? dayDirectory, space, now: now)
             if directory != nil { _ = try place(inode, photo.name, [], in: dayDirectory, space, now: now) }
             return (inode.ino, first)

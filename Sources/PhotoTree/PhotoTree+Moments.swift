@@ -44,6 +44,31 @@ extension PhotoTree {
         touch(inode)
     }
 
+    /// Gives a photo's moment another name in its day, numbered if it is taken.
+    func renameMoment(
+        of inode: Inode, _ moment: (directory: Inode, row: DentryRow), to name: [UInt8], now: Timestamp
+    ) throws(FileError) {
+        let free = try firstFreeName(name) { candidate throws(FileError) in
+            if candidate == moment.row.name { return true }
+            return try !has(moment.directory, candidate)
+        }
+        guard free != moment.row.name else { return }
+        try withdraw(moment.row, in: moment.directory, inode, now: now)
+        try addEntry(moment.directory, free, inode, now: now)
+        kernelNames.noteChange(of: inode.ino)
+    }
+
+    /// Notes whether a photo's name in moments was given there.
+    func nameInMoments(_ photo: Inode, isGiven: Bool) {
+        guard photo.row.flags.contains(.namedInMoments) != isGiven else { return }
+        if isGiven {
+            photo.row.flags.insert(.namedInMoments)
+        } else {
+            photo.row.flags.remove(.namedInMoments)
+        }
+        touch(photo)
+    }
+
     /// The name by which classification may take the file for a photo, with its directory; nil if all names are those
     /// of working files.
     package func classifiableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
@@ -105,7 +130,7 @@ extension PhotoTree {
     package func deletePhoto(_ inode: Inode, _ space: Space) throws(FileError) {
         try leaveTrash(inode)
         try sql(tables.deletePhoto(inode.ino))
-        inode.row.flags.remove(.photo)
+        inode.row.flags.subtract([.photo, .namedInMoments])
         touch(inode)
         try deleteThumbnails(inode, space)
     }

@@ -18,6 +18,8 @@ package struct RenameRequest {
     /// Whether the source's name is a photo's membership in an album.
     package var isMember: Bool
     package var target: (id: UInt64, inode: Inode)?
+    /// Whether the caller gave another name; `newName` may be numbered since.
+    var changesName: Bool
     /// The classification of the source, if it was needed.
     package var classification: Classification
     package var now: Timestamp
@@ -55,7 +57,8 @@ extension PhotoTree {
         if let target, target.inode.ino == source.inode.ino { return nil }
         return RenameRequest(
             from: from, name: name, to: to, newName: newName, sourceID: source.id, source: source.inode,
-            isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, classification: .unknown,
+            isMember: source.isMember, target: target.map { ($0.id, $0.inode) }, changesName: name != newName,
+            classification: .unknown,
             now: .now(), isFromTrash: try isInTrash(from), isIntoTrash: try isInTrash(to), caller: caller)
     }
 

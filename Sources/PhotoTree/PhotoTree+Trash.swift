@@ -112,6 +112,7 @@ extension PhotoTree {
     func leaveTrash(_ photo: Inode) throws(FileError) {
         guard photo.isTrashed, let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
         let names = try sql(tables.trashNames(of: photo.ino))
+        let isGiven = photo.row.flags.contains(.namedInMoments)
         try forgetTrashed(photo)
         guard let successor = try successor(of: photo) else {
             try giveUpNameless(names)
@@ -121,6 +122,7 @@ extension PhotoTree {
         row.ino = successor.ino
         try handOver(photo, to: successor)
         try storePhoto(successor, row)
+        nameInMoments(successor, isGiven: isGiven)
         try sql(tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))
         for name in names where name.ino != photo.ino {
             try sql(tables.addTrashName(name, of: successor.ino))

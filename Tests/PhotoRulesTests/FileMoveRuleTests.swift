@@ -26,13 +26,14 @@ import Testing
         #expect(steps(.moveInAlbums, .plain) == [.move, .classify])
         #expect(steps(.moveInAlbums, .special) == [.move])
         #expect(steps(.moveInAlbums, .copy) == [.move])
-        #expect(steps(.moveInAlbums, .photo) == [.move, .replaceBackup])
+        #expect(steps(.moveInAlbums, .photo) == [.move, .replaceBackup, .followName])
         #expect(steps(.moveInAlbums, .trashedPhoto) == [.move, .replaceBackup])
     }
 
     @Test func `a photo moved into a day leaves its moment and is pinned; nothing special enters a day`() {
         #expect(
-            steps(.moveIntoDay, .photo) == [.noteCompanions, .leaveMoment, .move, .keepOnlyArrived, .pin])
+            steps(.moveIntoDay, .photo)
+                == [.noteCompanions, .leaveMoment, .move, .keepOnlyArrived, .pin, .noteGivenName])
         #expect(steps(.moveIntoDay, .plain) == [.move, .classify])
         #expect(steps(.moveIntoDay, .copy) == [.becomePhoto])
         #expect(fileMove(.moveIntoDay, of: .copy)?.then == .moveIntoDay)
@@ -43,7 +44,10 @@ import Testing
     @Test func `between days a photo takes its companions along and is pinned`() {
         #expect(
             steps(.moveInDays, .photo)
-                == [.noteCompanions, .move, .replaceBackup, .noteBackup, .keepOnlyArrived, .pin])
+                == [
+                    .noteCompanions, .move, .replaceBackup, .noteBackup, .keepOnlyArrived, .pin,
+                    .noteGivenName,
+                ])
         #expect(steps(.moveInDays, .plain) == [.move, .classify])
         for file in [MovedFile.special, .copy, .trashedPhoto] { #expect(steps(.moveInDays, file) == nil) }
     }

@@ -232,7 +232,7 @@ struct SalvagedTree {
             users[row.content, default: []].append(row.ino)
         }
         row.flags.subtract([.trashed, .copy])
-        if record.photo == nil { row.flags.remove(.photo) }
+        if record.photo == nil { row.flags.subtract([.photo, .namedInMoments]) }
         let inode = try insert(row)
         try addDetails(record, inode)
         if record.row.flags.contains(.copy) { copies.append(row.ino) }

@@ -62,6 +62,10 @@ extension IntegrityConstraint {
             ],
             query: "SELECT ino FROM inode WHERE (flags & 4 <> 0) <> (ino IN (SELECT ino FROM photo))"),
         IntegrityConstraint(
+            "named in moments, but not a photo",
+            mending: ["UPDATE inode SET flags = flags & ~128 WHERE flags & 132 = 128"],
+            query: "SELECT ino FROM inode WHERE flags & 132 = 128"),
+        IntegrityConstraint(
             "in the trash and under a day at once",
             mending: [
                 "DELETE FROM trash_name WHERE photo IN (\(notTrashed))",

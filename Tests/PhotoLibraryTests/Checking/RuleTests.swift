@@ -237,6 +237,9 @@ import VaultFormat
             "trash flag does not match the table trash", .mended,
             "DELETE FROM trash WHERE id = 0"),
         Break(
+            "named in moments, but not a photo", .mended,
+            "UPDATE inode SET flags = flags | 128 WHERE ino = \(trip)"),
+        Break(
             "in the trash and under a day at once", .mended,
             "INSERT INTO trash SELECT min(ino), 0, 0, NULL, x'41' FROM photo"),
     ]

@@ -27,6 +27,8 @@ final class ModelNode {
         var isPinned = false
         /// What it was called in its day before an editor gave it a backup's name.
         var former: String?
+        /// Whether its name in moments was given there.
+        var isNamed = false
     }
 
     /// A photo that was taken out of moments: its name there, and the names in albums that it and its copies had.

@@ -82,6 +82,7 @@ extension ModelTree {
                 drop(other, of: node)
             }
             if day != taken { photo = ModelNode.Photo(day: day, isPinned: true) }
+            photo.isNamed = true
         } else {
             addMoment(node, day: taken, name: place.name)
         }
@@ -118,6 +119,23 @@ extension ModelTree {
         let name = freeName(directory, moment.name)
         drop(moment, of: node)
         add(directory, name, node)
+    }
+
+    /// A photo's name in an album was changed from `row`, and is `newName` in `directory` now: its name in moments
+    /// follows where it is named after that one, and was not given in moments.
+    func followName(_ node: ModelNode, from row: ModelNode.Name, to newName: String, in directory: ModelNode)
+    {
+        guard row.name != newName, let photo = node.photo, !photo.isNamed, let moment = node.moment,
+            isFileable(newName, in: directory), !isModelBackup(newName)
+        else { return }
+        let others = node.names.filter { $0.directory.day == nil && !$0.isOf(directory, newName) }
+        let namesake = (others + [row]).filter { isModelNumbered(moment.name, of: $0.name) }
+            .min { ($0.isMember ? 1 : 0, $0.id) < ($1.isMember ? 1 : 0, $1.id) }
+        let wasWorking = !isFileable(row.name, in: row.directory) || isModelBackup(row.name)
+        guard namesake.map({ $0.id == row.id }) ?? wasWorking else { return }
+        // Its own name counts as free.
+        drop(moment, of: node)
+        add(moment.directory, freeName(moment.directory, newName), node)
     }
 
     func pin(_ node: ModelNode, to day: String) {
@@ -260,6 +278,7 @@ extension ModelTree {
         new.names.sort { $0.id < $1.id }
         if let link {
             addMoment(old, day: previous.day, name: link)
+            old.photo?.isNamed = false
         } else {
             if isLookedAt && old.bytes == new.bytes {
                 for copy in old.copies { join(copy, new) }
@@ -271,6 +290,7 @@ extension ModelTree {
         }
         var photo = photo
         if previous.isPinned { (photo.day, photo.isPinned) = (previous.day, true) }
+        photo.isNamed = previous.isNamed
         new.photo = photo
         moveMoment(new, to: photo.day)
     }

@@ -86,6 +86,7 @@ extension ModelTree {
         add(it.from, it.row.name, second, isMember: row.isMember)
         add(it.to, it.newName, it.source, isMember: it.row.isMember)
         for node in [it.source, second] where !node.isDirectory { classifyIfNeeded(node) }
+        if it.from.day != nil { for node in [it.source, second] { node.photo?.isNamed = true } }
         for directory in wereWorking where !isInWorkingDirectory(directory) { classifyBelow(directory) }
         return 0
     }
@@ -178,11 +179,14 @@ extension ModelTree {
         let isNew = !it.isFromTrash && isNew(it.source, it.row)
         move(it)
         guard let photo = it.source.photo else { return fileMoved(it) }
-        guard isNew, isFileable(it.newName, in: it.to),
+        if isNew, isFileable(it.newName, in: it.to),
             let backup = backup(of: it.newName, in: it.to, besides: it.source),
             let staying = staying(of: backup, savedAs: it.newName, in: it.to)
-        else { return }
-        takeOver(from: backup, to: it.source, photo, besides: staying, in: it.to, named: it.newName)
+        {
+            takeOver(from: backup, to: it.source, photo, besides: staying, in: it.to, named: it.newName)
+        } else if it.source.trashed == nil, !it.isFromTrash, !it.isIntoTrash {
+            followName(it.source, from: it.row, to: it.newName, in: it.to)
+        }
     }
 
     func moveIntoDay(_ it: Renaming) -> Int32 {
@@ -194,6 +198,7 @@ extension ModelTree {
             // The photo's own place, which was the target, is free now.
             it.target = entry(it.to, it.newName).map { ($0.0, $0.1) }
         }
+        let isGiven = it.newName != it.row.name
         it = makeWay(it)
         guard it.source.isPhoto else {
             move(it)
@@ -203,11 +208,13 @@ extension ModelTree {
         move(it)
         keepOnlyArrived(it)
         pin(it.source, to: day)
+        if isGiven { it.source.photo?.isNamed = true }
         return 0
     }
 
     private func renameInDays(_ it: Renaming) -> Int32 {
         if save(it) { return 0 }
+        let isGiven = it.newName != it.row.name
         let it = makeWay(it)
         let isNew = isNew(it.source, it.row)
         move(it)
@@ -228,6 +235,7 @@ extension ModelTree {
             it.source.photo?.day = day
             it.source.photo?.isPinned = true
         }
+        if isGiven { it.source.photo?.isNamed = true }
         return 0
     }
 

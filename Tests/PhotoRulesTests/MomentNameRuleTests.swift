@@ -1,0 +1,74 @@
+import CatalogueRows
+import Testing
+
+@testable import PhotoRules
+
+/// INTERFACE, *The tree*: a moment named after a file of an album follows when that one is renamed; new content without
+/// a date of its own stays on its day.
+@Suite struct MomentNameRuleTests {
+    private func name(_ id: UInt64, _ text: String, isInDay: Bool = false, isMember: Bool = false)
+        -> PlacedName
+    {
+        PlacedName(
+            DentryRow(parent: 20, id: id, name: Array(text.utf8), ino: 100, isMember: isMember),
+            isInDay: isInDay)
+    }
+
+    private func namesakeID(_ moment: String, _ names: [PlacedName]) -> UInt64? {
+        namesake(of: Array(moment.utf8), among: names)?.id
+    }
+
+    @Test func `a moment is named after a name in an album that is the same, or the same without a number`() {
+        #expect(namesakeID("a.jpg", [name(1, "a.jpg")]) == 1)
+        #expect(namesakeID("a (2).jpg", [name(1, "a.jpg")]) == 1)
+        #expect(namesakeID("b.jpg", [name(1, "a.jpg")]) == nil)
+        #expect(namesakeID("a.jpg", [name(1, "a (2).jpg")]) == nil)
+        #expect(namesakeID("a.jpg", [name(1, "a.jpg", isInDay: true)]) == nil)
+    }
+
+    @Test func `an ordinary name comes before a membership, and an older name before a newer one`() {
+        #expect(namesakeID("a.jpg", [name(1, "a.jpg", isMember: true), name(2, "a.jpg")]) == 2)
+        #expect(namesakeID("a.jpg", [name(4, "a.jpg"), name(3, "a.jpg")]) == 3)
+        #expect(namesakeID("a.jpg", [name(1, "a.jpg", isMember: true), name(2, "b.jpg")]) == 1)
+    }
+
+    @Test func `a moment follows its namesake unless its name was given in moments`() {
+        for flags in 0..<32 {
+            var rename = MomentFollowing()
+            (rename.isGiven, rename.isNamesake) = (flags & 1 != 0, flags & 2 != 0)
+            (rename.wasWorking, rename.becomesWorking) = (flags & 4 != 0, flags & 8 != 0)
+            rename.hasOther = flags & 16 != 0
+            // Row by row: its namesake; a file that had a working name in between.
+            let expected =
+                !rename.isGiven && !rename.becomesWorking
+                && (rename.isNamesake || rename.wasWorking && !rename.hasOther)
+            #expect(follows(rename) == expected, "\(rename)")
+        }
+    }
+
+    @Test func `other bytes without a date keep the day, the same bytes follow their time of modification`() {
+        func row(_ source: String, fingerprint: UInt64, undated: Bool = false, pinned: Bool = false)
+            -> PhotoRow
+        {
+            var row = PhotoRow(ino: 1, day: 20_240_501)
+            (row.isUndated, row.isPinned, row.fingerprint) = (undated, pinned, fingerprint)
+            row.source = Array(source.utf8)
+            return row
+        }
+        let (dated, undated) = (row("XMP", fingerprint: 1), row("mtime", fingerprint: 2, undated: true))
+        #expect(keepsDay(dated, savedAs: undated))
+        #expect(!keepsDay(dated, savedAs: row("GPS", fingerprint: 2)))
+        #expect(!keepsDay(row("moved", fingerprint: 1, pinned: true), savedAs: undated))
+        #expect(keepsDay(row("mtime", fingerprint: 1, undated: true), savedAs: undated))
+        #expect(!keepsDay(row("mtime", fingerprint: 2, undated: true), savedAs: undated))
+        #expect(keepsDay(row("kept", fingerprint: 2), savedAs: undated))
+    }
+
+    @Test func `a kept day is that of the former content`() {
+        var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
+        (old.captured, old.capturedNanoseconds, new.isUndated) = (77, 5, true)
+        new.keepDay(of: old)
+        #expect(new.day == 20_240_501 && new.captured == 77 && new.capturedNanoseconds == 5)
+        #expect(!new.isUndated && new.source == Array("kept".utf8) && new.ino == 2)
+    }
+}
