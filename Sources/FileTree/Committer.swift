@@ -26,6 +26,15 @@ package protocol CommitSource: AnyObject, Sendable {
     func expire(until time: Int64) -> Bool
 }
 
+/// When changes are published without being asked for.
+package enum CommitPace: Sendable {
+    /// As a mount promises: in a soft root 50 ms after a change, in a durable one 5 s after it.
+    case prompt
+    /// For a command that promises nothing before its end: in durable roots only, 5 s after a change or as soon as
+    /// `Limits.stagedPages` pages wait. Every page that changes often is then written seldom.
+    case seldom
+}
+
 /// Publishes changes as roots: soft 50 ms after a change, durable after 5 s or on fsync(2). One thread; waiters share
 /// its commits.
 package final class Committer: @unchecked Sendable {
@@ -76,13 +85,15 @@ package final class Committer: @unchecked Sendable {
     private var isRunning = false
     /// No thread commits: a caller that waits for a durable commit makes it, and `commitByHand` makes the others.
     private var isByHand = false
+    private var pace = CommitPace.prompt
     private var isCommitting = false
     private var thread = pthread_t()
 
-    package func start(byHand: Bool = false) {
+    package func start(byHand: Bool = false, _ pace: CommitPace = .prompt) {
         lock.withLock {
             isRunning = true
             isByHand = byHand
+            self.pace = pace
         }
         if !byHand { startThread { [self] in run() } }
     }
@@ -101,12 +112,27 @@ package final class Committer: @unchecked Sendable {
         guard isChange else { return }
         lock.lock()
         defer { lock.unlock() }
+        if pace == .seldom, isFull { wake.signalAll() }
         guard softSince == nil else { return }
         let now = MonotonicClock.milliseconds
         softSince = now
         if durableSince == nil { durableSince = now }
         giveBackAt = now + Self.quietMilliseconds
         wake.signalAll()
+    }
+
+    /// Waits while a commit is under way and as many pages as one may have are waiting for the next. Called before a
+    /// change, with no lock held.
+    package func waitForStagedPages() {
+        lock.lock()
+        defer { lock.unlock() }
+        while pace == .seldom, isCommitting, isFull { done.wait(lock) }
+    }
+
+    /// Whether so many pages wait that they are published at once. A mount's commits are never late enough for that.
+    private var isFull: Bool {
+        guard let space = source?.space else { return false }
+        return space.stagedPages >= space.limits.stagedPages
     }
 
     /// Whether all changes noted so far are in a root.
@@ -261,7 +287,8 @@ package final class Committer: @unchecked Sendable {
                 || [durableSince, recordsSince].contains { since in
                     since.map { now >= $0 + Self.durableDelayMilliseconds } ?? false
                 }
-            let isSoft = softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
+                || (pace == .seldom && softSince != nil && isFull)
+            let isSoft = pace == .prompt && softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
             } else if let at = overwriteAt, now >= at {
@@ -352,7 +379,9 @@ package final class Committer: @unchecked Sendable {
     /// Waits until the next task is due. `lock` is held.
     private func wait(_ now: Int64) {
         var due = min(expiryAt, lookAt)
-        if let softSince { due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds)) }
+        if let softSince, pace == .prompt {
+            due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds))
+        }
         if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
         if let recordsSince { due = min(due, max(retryAt, recordsSince + Self.durableDelayMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
@@ -364,7 +393,7 @@ package final class Committer: @unchecked Sendable {
     /// Maximum number of identity records that the durable commit that begins now writes. `lock` is held.
     private func recordsDue(isAwaited: Bool) -> Int {
         let now = MonotonicClock.milliseconds
-        if isLast { return .max }
+        if isLast || pace == .seldom { return .max }
         if isAwaited && now < recordsAt { return 0 }
         recordsAt = now + Self.durableDelayMilliseconds
         let limits = source?.space.limits ?? .production
@@ -394,6 +423,7 @@ package final class Committer: @unchecked Sendable {
         }
         lock.lock()
         isCommitting = false
+        if pace == .seldom { done.signalAll() }
         note(failed, durable: durable)
         // The first commit makes the claim, so check it from now on.
         if lookAt == .max { lookAt = 0 }

@@ -86,7 +86,17 @@ open class Tree {
         if inodes.count > options.limits.cachedInodes { dropHalf(isKernelNotified()) }
     }
 
+    /// Inodes in memory.
+    package var cachedInodeCount: Int { inodes.count }
+
+    /// Writes the rows of changed inodes if they are so many that none could be dropped. An error returns with the
+    /// commit, which writes them otherwise.
+    private func storeIfMany() {
+        if dirty.count > options.limits.cachedInodes / 2 { try? storeChanges() }
+    }
+
     private func dropHalf(_ isKernelNotified: Bool) {
+        storeIfMany()
         // Half of them, in no order: a cache miss now and then is cheaper than an ordered list.
         var spare = inodes.count - options.limits.cachedInodes / 2
         inodes = inodes.filter { _, inode in

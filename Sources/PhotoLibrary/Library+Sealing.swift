@@ -9,6 +9,7 @@ extension Library {
     /// Seals a file's bytes piece by piece; `proceed` is called with the size of each piece. Returns nil, and keeps
     /// nothing, if the file could not be read to its end, changed meanwhile, or `proceed` returned false.
     func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
+        committer.waitForStagedPages()
         let sealed = SealedContent(content: try changing { tree throws(FileError) in tree.makeContent() })
         do throws(FileError) {
             if try fill(sealed, from: source, proceed), source.isUnchanged { return sealed }

@@ -90,7 +90,9 @@ public final class Library: @unchecked Sendable {
         thumbnails?.background.make = { [weak self] photo in self?.makeInBackground(photo) }
         thumbnails?.background.findMore = { [weak self] last in self?.nextBackgroundBatch(last) }
         thumbnails?.background.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
-        if !options.readOnly { committer.start(byHand: options.commitsByHand) }
+        if !options.readOnly {
+            committer.start(byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
+        }
         // A state that only a soft root holds must become durable, whether it changes or not.
         let isSoft = !space.isClean
         let isBehind = try locked { tree throws(FileError) in

@@ -40,6 +40,9 @@ public struct LibraryOptions: Sendable {
     var pictureMaker: (any PictureMaking)?
     /// Milliseconds without writes after which thumbnails of new photos are made without a request.
     var settleMilliseconds = BackgroundThumbnailer.settleMilliseconds
+    /// Whether nothing was promised about changes before the library is closed or made durable, so that commits can be
+    /// few and write less; see `CommitPace`.
+    public var commitsSeldom = false
     /// Commits only by fsync(2), close and `Committer.commitByHand`, for tests that choose the moments.
     var commitsByHand = false
     /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.

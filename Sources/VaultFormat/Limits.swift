@@ -30,6 +30,12 @@ public struct Limits: Sendable, Hashable {
     /// Memory of SQLite's page cache, in KiB.
     public var catalogueCacheKibibytes = 8192
 
+    // FileTree.
+
+    /// Changed catalogue pages that wait in memory for a commit, where commits are seldom: 4 KiB each, and as much
+    /// again for those of the commit under way.
+    public var stagedPages = 6144
+
     // PhotoLibrary.
 
     /// Cached inodes that nothing uses.
@@ -108,6 +114,7 @@ public struct Limits: Sendable, Hashable {
         limits.backlogBytes = 256 << 10
         limits.overwriteStepBytes = 1
         limits.catalogueCacheKibibytes = 40
+        limits.stagedPages = 1
         limits.cachedInodes = 1
         limits.dirtyChunks = 1
         limits.keptChunks = 0

@@ -384,6 +384,9 @@ public final class Space: PageStorage, @unchecked Sendable {
         }
     }
 
+    /// Changed pages that wait for the next commit. The catalogue's cache holds others.
+    public var stagedPages: Int { lock.withLock { staged.count } }
+
     public func truncatePages(to count: UInt32) {
         lock.withLock {
             staged = staged.filter { $0.key < count }

@@ -33,7 +33,7 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     let vault = arguments.operands[0]
     let settings = try ImportSettings(arguments)
     try requireVault(vault)
-    let library = try openLibrary(vault, arguments, readOnly: settings.isDry)
+    let library = try openLibrary(vault, arguments, readOnly: settings.isDry, commitsSeldom: true)
     let paths = outermost(arguments.operands.dropFirst().map { HostPath(realPath($0)) })
     let sources = SourceList(
         paths, vault: (try? HostPath(vault).status())?.identity, restores: settings.album.isEmpty)
@@ -57,7 +57,11 @@ func runImport(_ arguments: Arguments) throws(Failure) {
 }
 
 /// Opens the space that the password opens, as a mount does, but in this process.
-func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws(Failure) -> Library {
+///
+/// - Parameter commitsSeldom: see `LibraryOptions.commitsSeldom`.
+func openLibrary(
+    _ vault: String, _ arguments: Arguments, readOnly: Bool, commitsSeldom: Bool = false
+) throws(Failure) -> Library {
     let password = try Passwords(arguments).toOpen(vault)
     return try onVault(vault) { () throws(VaultError) in
         let space = try Vault.unlock(
@@ -65,6 +69,7 @@ func openLibrary(_ vault: String, _ arguments: Arguments, readOnly: Bool) throws
         var options = LibraryOptions.forThisUser
         options.readOnly = readOnly
         options.thumbnails = .off
+        options.commitsSeldom = commitsSeldom
         let library = try Library.open(space, options: options)
         library.didGoLive()
         return library

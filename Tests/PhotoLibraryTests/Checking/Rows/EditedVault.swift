@@ -119,12 +119,15 @@ final class MemoryUser: LibraryUser {
     let caller = Caller(uid: 0, gid: 0)
     private let disk: MemoryDisk
 
-    init(_ vault: MemoryVault, _ disk: MemoryDisk) throws {
+    init(
+        _ vault: MemoryVault, _ disk: MemoryDisk, _ change: (inout LibraryOptions) -> Void = { _ in }
+    ) throws {
         self.disk = disk
         var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
         options.pictureMaker = StandInMaker()
         options.settleMilliseconds = 1 << 40
         options.commitsByHand = true
+        change(&options)
         library = try Library.open(try vault.unlock(disk), options: options)
         library.didGoLive()
     }
