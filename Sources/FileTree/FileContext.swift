@@ -12,6 +12,8 @@ package final class FileContext: @unchecked Sendable {
     package let space: Space
     package let chunks: BufferPool
     package let replies: BufferPool
+    /// Neighbouring sealed chunks that one call reads.
+    let extents: BufferPool
     /// Commits, so that freed sectors become usable, or purges this many bytes of trash. Returns true if a retry is
     /// worthwhile. Set once, at the start.
     package var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
@@ -35,6 +37,8 @@ package final class FileContext: @unchecked Sendable {
     package init(_ space: Space) {
         self.space = space
         chunks = BufferPool(bufferBytes: Chunk.bufferBytes, keptMax: space.limits.keptChunks)
+        extents = BufferPool(
+            bufferBytes: space.limits.readChunks * Space.readBufferBytes, keptMax: space.limits.keptReplies)
         replies = BufferPool(bufferBytes: Self.requestBytesMax, keptMax: space.limits.keptReplies)
     }
 

@@ -128,31 +128,43 @@ extension FileState {
     ) throws(FileError) {
         guard let start = target.baseAddress, !target.isEmpty else { return }
         let end = offset + UInt64(target.count)
-        var position = offset
-        var at = map.firstIndex(after: offset)
-        let scratch = context.chunks.take()
-        defer { context.chunks.give(scratch) }
+        let scratch = context.extents.take()
+        defer { context.extents.give(scratch) }
+        var (position, at) = (offset, map.firstIndex(after: offset))
+        var next: [StoredChunk] = []
         while position < end {
             guard at < map.pieces.count, map.pieces[at].run.offset < end else {
                 memset(start + Int(position - offset), 0, Int(end - position))
-                return
+                break
             }
             let run = map.pieces[at].run
             if run.offset > position {
                 memset(start + Int(position - offset), 0, Int(run.offset - position))
                 position = run.offset
             }
-            let number = (position - run.offset) / Chunk.bytes
-            let plain = try stored(
-                context.space.read(
-                    role: .content, content: map.content, run: run, chunk: Int(number), into: scratch))
-            let first = position - run.offset - number * Chunk.bytes
-            guard UInt64(plain.count) > first, let source = plain.baseAddress else { throw .damaged }
-            let count = min(UInt64(plain.count) - first, end - position)
-            memcpy(start + Int(position - offset), source + Int(first), Int(count))
-            position += count
+            let chunk = Int((position - run.offset) / Chunk.bytes)
+            let first = Int(position - run.offset) % Int(Chunk.bytes)
+            let stored = run.plainBytes(ofChunk: chunk)
+            guard stored > first else { throw .damaged }
+            let count = min(stored - first, Int(end - position))
+            let part = UnsafeMutableRawBufferPointer(start: start + Int(position - offset), count: count)
+            let wanted = StoredChunk(run: run, chunk: chunk, from: first, into: part)
+            if !context.space.areNeighbours(next, wanted, in: scratch) {
+                try readStored(next, of: map.content, through: scratch)
+                next.removeAll(keepingCapacity: true)
+            }
+            next.append(wanted)
+            position += UInt64(count)
             if position >= run.end { at += 1 }
         }
+        try readStored(next, of: map.content, through: scratch)
+    }
+
+    private func readStored(
+        _ chunks: [StoredChunk], of content: UInt64, through scratch: UnsafeMutableRawBufferPointer
+    ) throws(FileError) {
+        guard !chunks.isEmpty else { return }
+        try stored(context.space.read(role: .content, content: content, chunks, through: scratch))
     }
 
     /// lseek(2) for data and holes. The end of the file is a hole.

@@ -45,9 +45,13 @@ public struct Limits: Sendable, Hashable {
     /// Buffers of chunks and of replies that are pooled for the next request.
     public var keptChunks = 16
     public var keptReplies = 4
+    /// Neighbouring chunks of a file that one call reads.
+    public var readChunks = 4
     /// Largest directory whose names are read to cache their hashes, in entries; most hashes cached of one directory.
     public var readNames = 256
     public var nameHashes = 1 << 18
+    /// Closed directories whose listings the kernel keeps.
+    public var keptListings = 16_384
     /// Threads that received ESTALE and may retry.
     public var retryingThreads = 1024
     /// Threads that looked a file up in a day and may link it; at most twice as many are remembered.
@@ -119,8 +123,10 @@ public struct Limits: Sendable, Hashable {
         limits.dirtyChunks = 1
         limits.keptChunks = 0
         limits.keptReplies = 0
+        limits.readChunks = 1
         limits.readNames = 1
         limits.nameHashes = 1
+        limits.keptListings = 1
         // Fewer do not work: every concurrent thread may have to retry, or link a file it looked up.
         limits.retryingThreads = 64
         limits.dayLookups = 64

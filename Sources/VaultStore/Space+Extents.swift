@@ -10,6 +10,32 @@ public enum WritePurpose: Sendable {
     case system
 }
 
+/// A part of a stored chunk that is to be read.
+public struct StoredChunk {
+    let run: ExtentRun
+    let chunk: Int
+    /// Its first byte in the chunk's plaintext.
+    let first: Int
+    let target: UnsafeMutableRawBufferPointer
+
+    /// - Parameters:
+    ///   - first: the first byte of the chunk's plaintext that is wanted.
+    ///   - target: as long as the wanted part; where it is written.
+    public init(
+        run: ExtentRun, chunk: Int, from first: Int, into target: UnsafeMutableRawBufferPointer
+    ) {
+        precondition(chunk < run.chunkCount && first + target.count <= run.plainBytes(ofChunk: chunk))
+        (self.run, self.chunk, self.first, self.target) = (run, chunk, first, target)
+    }
+
+    var sectors: Range<UInt64> {
+        let start = run.sector(ofChunk: chunk)
+        return start..<start + UInt64(Geometry.sectors(forPlaintext: run.plainBytes(ofChunk: chunk)))
+    }
+    var extentBytes: Int { run.plainBytes(ofChunk: chunk) + Geometry.extentOverheadBytes }
+    var isWhole: Bool { first == 0 && target.count == run.plainBytes(ofChunk: chunk) }
+}
+
 /// Content: sealed chunk by chunk into extents of consecutive sectors.
 extension Space {
     /// Seals `bytes` as part of `content` from `offset` (a multiple of a chunk) on, and writes them.
@@ -360,14 +386,56 @@ extension Space {
         return UnsafeRawBufferPointer(extent.slice(Geometry.extentHeaderBytes, plainBytes))
     }
 
-    /// Opens an extent's payload in place.
-    func openExtent(_ descriptor: Descriptor, _ extent: UnsafeMutableRawBufferPointer) -> Bool {
+    /// Whether `chunk` lies just behind the last of `chunks` in the same segment, so that one call may read them
+    /// together, and `buffer` has room for that. True if there are none.
+    public func areNeighbours(
+        _ chunks: [StoredChunk], _ chunk: StoredChunk, in buffer: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard let first = chunks.first?.sectors, let last = chunks.last?.sectors else { return true }
+        let (next, perSegment) = (chunk.sectors, UInt64(files.sectorsPerSegment))
+        return next.lowerBound == last.upperBound
+            && next.lowerBound / perSegment == first.lowerBound / perSegment
+            && (next.upperBound - first.lowerBound) * UInt64(Geometry.sectorBytes) <= UInt64(buffer.count)
+    }
+
+    /// Reads neighbouring chunks by one pread and opens each into its target. No lock held.
+    ///
+    /// Throws `damaged` if a chunk is not the one of its row: then the contents of the targets are undefined.
+    ///
+    /// - Parameter buffer: has room for all of them; see `areNeighbours`.
+    public func read(
+        role: ExtentRole, content: UInt64, _ chunks: [StoredChunk],
+        through buffer: UnsafeMutableRawBufferPointer
+    ) throws(StoreError) {
+        guard let first = chunks.first?.sectors.lowerBound, let last = chunks.last else { return }
+        let lastOffset = Int(last.sectors.lowerBound - first) * Geometry.sectorBytes
+        try files.read(first, into: buffer.slice(0, lastOffset + last.extentBytes))
+        for chunk in chunks {
+            let offset = Int(chunk.sectors.lowerBound - first) * Geometry.sectorBytes
+            let extent = buffer.slice(offset, chunk.extentBytes)
+            let descriptor = descriptor(role, content, chunk.run, chunk.chunk)
+            if chunk.isWhole {
+                guard openExtent(descriptor, extent, into: chunk.target) else { throw .damaged }
+            } else {
+                guard openExtent(descriptor, extent) else { throw .damaged }
+                chunk.target.copyMemory(
+                    from: UnsafeRawBufferPointer(
+                        extent.slice(Geometry.extentHeaderBytes + chunk.first, chunk.target.count)))
+            }
+        }
+    }
+
+    /// Opens an extent's payload in place, or into `target`, which does not overlap it.
+    func openExtent(
+        _ descriptor: Descriptor, _ extent: UnsafeMutableRawBufferPointer,
+        into target: UnsafeMutableRawBufferPointer? = nil
+    ) -> Bool {
         let payload = extent.slice(Geometry.extentHeaderBytes, extent.count - Geometry.extentOverheadBytes)
         return withUnsafeTemporaryAllocation(byteCount: Descriptor.associatedBytes, alignment: 8) {
             associated in
             descriptor.encodeAssociatedData(into: associated)
             return keys.content.open(
-                UnsafeRawBufferPointer(payload), into: payload,
+                UnsafeRawBufferPointer(payload), into: target ?? payload,
                 tag: UnsafeRawBufferPointer(
                     extent.slice(extent.count - Geometry.tagBytes, Geometry.tagBytes)),
                 nonce: UnsafeRawBufferPointer(extent.slice(0, Geometry.nonceBytes)),

@@ -47,6 +47,25 @@ import Testing
         try fixture.expectNothingLeft()
     }
 
+    /// One call on the disk takes about half a millisecond, whatever it reads.
+    @Test func `neighbouring chunks of one request are read by one call`() throws {
+        let fixture = try Fixture()
+        let bytes = noise(600_000)
+        try fixture.put("albums/f", bytes)
+        let handle = try fixture.open("albums/f", O_RDONLY)
+        defer { fixture.library.release(handle) }
+        func read(_ offset: Int, _ count: Int) throws -> Int {
+            let before = fixture.vault.calls.readCount
+            let got = try fixture.library.read(handle, offset: UInt64(offset), count: count) { Array($0) }
+            #expect(got == Array(bytes[offset..<min(offset + count, bytes.count)]))
+            return fixture.vault.calls.readCount - before
+        }
+        #expect(try read(0, 262_144) == 1)
+        #expect(try read(100_000, 200_000) == 1)
+        #expect(try read(5, 600_000) == 2)
+        #expect(try read(400_000, 400_000) == 1)
+    }
+
     @Test func whatIsWrittenIsSeenBeforeClose() throws {
         let fixture = try Fixture()
         let writer = try fixture.createOpen("albums/f")
