@@ -1,5 +1,6 @@
 package import CatalogueRows
 package import FileRequests
+import KernelNames
 import VaultCatalogue
 import VaultFormat
 
@@ -8,6 +9,7 @@ extension Tree {
     /// Adds a row to the table of names, and to the names in memory.
     package func insert(_ row: DentryRow, in directory: Inode, _ child: Inode) throws(FileError) {
         try sql(tables.insert(row))
+        kernelNames.noteNames(of: directory.ino)
         counters.dentry += 1
         child.names?.append(row)
         mark(child)

@@ -40,7 +40,8 @@ open class Tree {
         self.tables = tables
         self.options = options
         kernelNames = KernelNames(
-            threadsMax: options.limits.retryingThreads, lookupsMax: options.limits.dayLookups)
+            threadsMax: options.limits.retryingThreads, lookupsMax: options.limits.dayLookups,
+            listingsMax: options.limits.keptListings)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters
@@ -235,6 +236,7 @@ open class Tree {
         throws(FileError)
     {
         try sql(tables.deleteDentry(directory.ino, id))
+        kernelNames.noteNames(of: directory.ino)
         child.names?.removeAll { $0.id == id }
         mark(child)
         directory.row.countEntries(by: -1)
@@ -251,6 +253,7 @@ open class Tree {
     ) throws(FileError) {
         old.names?.removeAll { $0.id == id }
         try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
+        kernelNames.noteNames(of: directory.ino)
         child.names = nil
         mark(old)
         mark(child)

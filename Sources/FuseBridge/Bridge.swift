@@ -8,6 +8,7 @@ internal import Synchronization
 final class Bridge: Sendable {
     let library: Library
     let initialisation: Initialisation
+    let counts = RequestCounts()
     /// Requests that count as use of the files. Only ever compared with an earlier value.
     private let uses = Atomic<UInt64>(0)
     private let opened = Atomic<Int>(0)
@@ -26,6 +27,9 @@ final class Bridge: Sendable {
     static func from(_ userData: UnsafeMutableRawPointer?) -> Bridge {
         Unmanaged<Bridge>.fromOpaque(userData!).takeUnretainedValue()
     }
+
+    /// Lines of `obscura status`.
+    var status: [(key: String, value: String)] { [("requests", counts.text)] }
 
     /// Number of requests so far that count as use. statfs(2) does not: desktops poll the free space.
     var useCount: UInt64 { uses.load(ordering: .relaxed) }

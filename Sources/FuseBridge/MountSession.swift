@@ -75,6 +75,7 @@ public final class MountSession: @unchecked Sendable {
         self.mountPoint = mountPoint
         self.signals = signals
         library.observer = notifier
+        library.mountStatus = { [weak bridge] in bridge?.status ?? [] }
     }
 
     deinit {

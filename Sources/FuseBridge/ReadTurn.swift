@@ -104,12 +104,17 @@ enum RequestWeight {
     /// May wait for another process, for seconds.
     case lasting
 
+    /// The number of a request's operation; nil if it has no header.
+    static func operation(of request: fuse_buf) -> UInt32? {
+        guard request.size >= Header.bytes, let bytes = request.mem else { return nil }
+        return bytes.load(fromByteOffset: Header.operationOffset, as: UInt32.self)
+    }
+
     init(_ request: fuse_buf) {
-        guard request.size >= Header.bytes, let bytes = request.mem else {
+        guard let operation = Self.operation(of: request), let bytes = request.mem else {
             self = .slow
             return
         }
-        let operation = bytes.load(fromByteOffset: Header.operationOffset, as: UInt32.self)
         let node = bytes.load(fromByteOffset: Header.nodeOffset, as: UInt64.self)
         // Virtual inodes have high numbers; their content may have to be made first. `obscura check` and
         // `obscura unmount` request their work by GETXATTR on the root.

@@ -108,6 +108,7 @@ final class Session: @unchecked Sendable {
             let received = fuse_session_receive_buf(pointer, &buffer)
             if received == -EINTR { continue }
             if received <= 0 { break }
+            if let operation = RequestWeight.operation(of: buffer) { bridge.counts.count(operation) }
             let weight = RequestWeight(buffer)
             if weight == .lasting {
                 processLasting(&buffer)

@@ -8,15 +8,19 @@ public struct KernelNames: Sendable {
     /// Threads whose rename received ESTALE.
     private var renaming: Set<Int32> = []
     private var lookups: MarkedLookups
+    /// Listings of directories that the kernel keeps.
+    public var listings: KeptListings
     /// Notices for the kernel, oldest first: sent, and removed, when the lock is released.
     public private(set) var notices: [Notice] = []
 
     /// - Parameters:
     ///   - threadsMax: the number of threads that received ESTALE and are remembered at most.
     ///   - lookupsMax: the number of threads whose last lookup is remembered at least.
-    public init(threadsMax: Int, lookupsMax: Int) {
+    ///   - listingsMax: the number of closed directories whose listings the kernel keeps at most.
+    public init(threadsMax: Int, lookupsMax: Int, listingsMax: Int) {
         self.threadsMax = threadsMax
         lookups = MarkedLookups(threadsMax: lookupsMax)
+        listings = KeptListings(directoriesMax: listingsMax)
     }
 
     /// The state of a thread that received ESTALE.
@@ -35,7 +39,7 @@ public struct KernelNames: Sendable {
         case lostEntry(parent: UInt64, name: [UInt8])
         /// The attributes of an inode changed.
         case attributes(UInt64)
-        /// The bytes of an inode changed.
+        /// The bytes of an inode changed, or the names of a directory.
         case inode(UInt64)
     }
 
@@ -132,6 +136,11 @@ public struct KernelNames: Sendable {
 
     /// Notes changed bytes.
     public mutating func noteNewBytes(of ino: UInt64) { notices.append(.inode(ino)) }
+
+    /// Notes a name that was added to a directory, removed from it or given to another inode, by whatever request.
+    public mutating func noteNames(of directory: UInt64) {
+        if listings.change(directory) { notices.append(.inode(directory)) }
+    }
 
     /// Returns all notices and forgets them.
     public mutating func takeNotices() -> [Notice] {

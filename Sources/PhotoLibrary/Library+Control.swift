@@ -76,7 +76,7 @@ extension Library {
             ("committed", isCommitted ? "yes" : "no"),
             ("durable", options.readOnly || space.isClean && unsaved == 0 ? "yes" : "no"),
             ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", hasUnwritten ? "yes" : "no"),
-        ] + stopLines
+        ] + stopLines + (mountStatus?() ?? [])
     }
 }
 

@@ -1,6 +1,7 @@
 import CatalogueRows
 public import FileRequests
 import FileTree
+import KernelNames
 import LinuxIO
 import PhotoTree
 import Thumbnails
@@ -13,22 +14,43 @@ public final class DirectoryHandle: @unchecked Sendable {
     /// The first cookie that was unassigned when the directory was opened, or last read from the start. Under the
     /// catalogue's lock.
     fileprivate var end: UInt64
+    /// Nil if the kernel must not keep the listing.
+    fileprivate let opened: KeptListings.Opened?
 
-    init(_ ino: UInt64, end: UInt64) {
+    init(_ ino: UInt64, end: UInt64, _ opened: KeptListings.Opened? = nil) {
         self.ino = ino
         self.end = end
+        self.opened = opened
     }
+
+    /// Whether the kernel may keep the listing that it reads, for later handles.
+    public var mayKeepListing: Bool { opened != nil }
+    /// Whether the listing that the kernel keeps, if any, is current.
+    public var keepsListing: Bool { opened?.isKept == true }
 }
 
 extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
         if VirtualInode.isVirtual(ino) { return try openVirtualDirectory(ino) }
+        // If the kernel keeps the listing, no request for it follows.
+        try applyCompanionMoves()
         return try locked { tree throws(FileError) in
-            DirectoryHandle(try tree.directory(ino).ino, end: tree.counters.dentry)
+            let ino = try tree.directory(ino).ino
+            let opened = mayKeepListing(of: ino) ? tree.kernelNames.listings.open(ino) : nil
+            return DirectoryHandle(ino, end: tree.counters.dentry, opened)
         }
     }
 
-    public func releaseDirectory(_ handle: DirectoryHandle) {}
+    /// Whether the kernel may keep the listing of a directory: only if the names in the catalogue are all of it. A day
+    /// that classification made is listed only as long as it is not empty; `.thumbs` only where there are photos.
+    private func mayKeepListing(of ino: UInt64) -> Bool {
+        ino != WellKnownInode.moments && options.thumbnails != .listed
+    }
+
+    public func releaseDirectory(_ handle: DirectoryHandle) {
+        guard let opened = handle.opened else { return }
+        try? locked { tree throws(FileError) in tree.kernelNames.listings.close(handle.ino, opened) }
+    }
 
     /// fsync(2) of a directory: its names, and all other changes, are on the disk when it returns.
     public func fsyncDirectory(_ handle: DirectoryHandle) throws(FileError) {
@@ -47,6 +69,7 @@ extension Library {
         if cookie == 0 { try applyCompanionMoves() }
         try locked { tree throws(FileError) in
             let directory = try tree.directory(handle.ino)
+            if let opened = handle.opened { tree.kernelNames.listings.noteRead(handle.ino, by: opened) }
             if cookie == 0 { handle.end = tree.counters.dentry }
             let end = handle.end
             guard visitDots(directory.ino, directory.row.parent, after: cookie, visit) else { return }

@@ -35,6 +35,7 @@ public final class Library: @unchecked Sendable {
     let tree: PhotoTree
     private let observerLock = Lock()
     private weak var watcher: (any LibraryObserver)?
+    private var describeMount: (@Sendable () -> [(key: String, value: String)])?
     /// Changes that the observer is still to be notified of.
     private let pendingNotices = Atomic<Int>(0)
 
@@ -111,6 +112,12 @@ public final class Library: @unchecked Sendable {
     public var observer: (any LibraryObserver)? {
         get { observerLock.withLock { watcher } }
         set { observerLock.withLock { watcher = newValue } }
+    }
+
+    /// What the mount adds to the answer to `obscura status`. Set before the first request.
+    public var mountStatus: (@Sendable () -> [(key: String, value: String)])? {
+        get { observerLock.withLock { describeMount } }
+        set { observerLock.withLock { describeMount = newValue } }
     }
 
     /// Call once the mount is live: a separate thread takes up the unfinished work of an earlier session, and then the

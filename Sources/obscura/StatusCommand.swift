@@ -55,7 +55,18 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         members.append((name, .bool(values[key] == "yes")))
     }
     for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
+    if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
     return JSON.object(members).line
+}
+
+/// Requests of the kernel since the mount, by operation: of `NAME:COUNT` separated by spaces.
+private func requestCounts(_ text: String) -> JSON {
+    .object(
+        text.split(separator: " ").compactMap { word in
+            let parts = word.split(separator: ":", maxSplits: 1).map(String.init)
+            guard parts.count == 2, let count = UInt64(parts[1]) else { return nil }
+            return (parts[0], .number(count))
+        })
 }
 
 /// The output of `obscura status` for one mount.

@@ -1,5 +1,7 @@
 import Foundation
 import PhotoLibrary
+import TestSupport
+import TestThreads
 import Testing
 
 extension RealMounts {
@@ -62,6 +64,78 @@ extension RealMounts {
                 try write("x", to: mount.path(name))
                 #expect(try list(mount.directory).contains(name))
                 #expect(failure { Int(open(mount.path(name + "y"), O_CREAT, 0o600)) } == ENAMETOOLONG)
+            }
+        }
+
+        /// READDIR and READDIRPLUS requests while `body` runs.
+        private func readings(_ mount: MountedLibrary, _ body: () throws -> Void) throws -> Int {
+            func count() throws -> Int {
+                let counts = try mount.requestCounts()
+                return counts["readdir", default: 0] + counts["readdirplus", default: 0]
+            }
+            let before = try count()
+            try body()
+            return try count() - before
+        }
+
+        @Test func `a listing is requested once, and again after a change`() throws {
+            try withMount { mount throws in
+                let names = (0..<500).map { "\($0)" }
+                for name in names { try write("", to: mount.path(name)) }
+                func expectListing(_ expected: [String]) throws {
+                    let listed = try list(mount.directory).filter { !$0.hasPrefix(".") }
+                    #expect(listed.sorted() == expected.sorted())
+                }
+                #expect(try readings(mount) { try expectListing(names) } > 0)
+                #expect(try readings(mount) { try expectListing(names) } == 0)
+                unlink(mount.path("7"))
+                let rest = names.filter { $0 != "7" }
+                #expect(try readings(mount) { try expectListing(rest) } > 0)
+                #expect(try readings(mount) { try expectListing(rest) } == 0)
+            }
+        }
+
+        /// Names that no request for the directory changed: a photo that classification puts into its day, and its
+        /// names in albums that go when it is removed from moments.
+        @Test func `a listing is requested again after a change by another directory`() throws {
+            try withMount { mount throws in
+                let photo = Data(jpeg("2024-05-01"))
+                let day = mount.mountPoint + "/moments/2024-05-01"
+                func names(_ path: String) throws -> [String] {
+                    try list(path).filter { !$0.hasPrefix(".") }.sorted()
+                }
+                try photo.write(to: URL(fileURLWithPath: mount.path("a.jpg")))
+                #expect(try names(day) == ["a.jpg"])
+                let again = try readings(mount) { _ = try names(day) }
+                #expect(again == 0)
+                try (photo + Data([0])).write(to: URL(fileURLWithPath: mount.path("b.jpg")))
+                #expect(try names(day) == ["a.jpg", "b.jpg"])
+                #expect(try names(mount.directory) == ["a.jpg", "b.jpg"])
+                #expect(unlink(day + "/a.jpg") == 0)
+                #expect(try names(mount.directory) == ["b.jpg"])
+                #expect(try names(day) == ["b.jpg"])
+            }
+        }
+
+        /// The handle stays open, so no OPENDIR tells the kernel: the notification does, which may come a moment later.
+        @Test(.waiting) func `an open directory that is read again shows what changed elsewhere`() throws {
+            try withMount { mount throws in
+                let photo = Data(jpeg("2024-05-01"))
+                let day = mount.mountPoint + "/moments/2024-05-01"
+                try photo.write(to: URL(fileURLWithPath: mount.path("a.jpg")))
+                let stream = try #require(opendir(day))
+                defer { closedir(stream) }
+                func count() -> Int {
+                    rewinddir(stream)
+                    var count = 0
+                    while let entry = readdir(stream) { count += entry.pointee.d_name.0 == 0x2E ? 0 : 1 }
+                    return count
+                }
+                #expect(count() == 1)
+                try (photo + Data([0])).write(to: URL(fileURLWithPath: mount.path("b.jpg")))
+                let limit = Date(timeIntervalSinceNow: 60)
+                while count() != 2, Date() < limit { usleep(10_000) }
+                #expect(count() == 2)
             }
         }
     }

@@ -65,6 +65,20 @@ final class MountedLibrary: @unchecked Sendable {
 
     func path(_ name: String) -> String { directory + "/" + name }
 
+    /// Requests of the kernel so far, by operation, as `obscura status` receives them.
+    func requestCounts() throws -> [String: Int] {
+        var value = [UInt8](repeating: 0, count: 65_536)
+        let count = getxattr(mountPoint, "user.obscura.status", &value, value.count)
+        try #require(count > 0)
+        let lines = String(decoding: value[..<count], as: UTF8.self).split(separator: "\n")
+        let line = try #require(lines.first { $0.hasPrefix("requests=") })
+        let pairs = line.dropFirst("requests=".count).split(separator: " ").map { $0.split(separator: ":") }
+        return Dictionary(
+            uniqueKeysWithValues: pairs.compactMap { pair in
+                Int(pair[1]).map { (String(pair[0]), $0) }
+            })
+    }
+
     var isMounted: Bool { isMountPoint(mountPoint) }
 
     /// Unmounts, closes the library and tidies up; every test ends with it.

@@ -3,7 +3,7 @@ import Testing
 @testable import KernelNames
 
 @Suite struct KernelNamesTests {
-    private var names = KernelNames(threadsMax: 4, lookupsMax: 3)
+    private var names = KernelNames(threadsMax: 4, lookupsMax: 3, listingsMax: 2)
     private var dentries = DentryState()
 
     @Test mutating func `an inode that lost a name is refused until it is looked up`() {
@@ -81,5 +81,82 @@ import Testing
         #expect(lookups[19] == 119)
         lookups.note(119, isMarked: false, by: 19)
         #expect(lookups[19] == nil)
+    }
+}
+
+@Suite struct KeptListingTests {
+    private var listings = KeptListings(directoriesMax: 2)
+
+    /// Opens, reads and closes a directory. Returns whether the kernel was told to keep its pages.
+    private mutating func list(_ directory: UInt64) -> Bool {
+        let opened = listings.open(directory)
+        listings.noteRead(directory, by: opened)
+        listings.close(directory, opened)
+        return opened.isKept
+    }
+
+    private mutating func expectListing(_ directory: UInt64, isKept: Bool) {
+        let wasKept = list(directory)
+        #expect(wasKept == isKept)
+    }
+
+    private mutating func expectChange(of directory: UInt64, dropsPages: Bool) {
+        let dropped = listings.change(directory)
+        #expect(dropped == dropsPages)
+    }
+
+    @Test mutating func `a listing is kept until a name changes`() {
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: true)
+        expectChange(of: 2, dropsPages: false)
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: true)
+    }
+
+    @Test mutating func `a directory that was opened and not read has no listing`() {
+        let opened = listings.open(2)
+        listings.close(2, opened)
+        expectListing(2, isKept: false)
+    }
+
+    @Test mutating func `a second handle keeps nothing before the first has read`() {
+        let first = listings.open(2)
+        let second = listings.open(2)
+        #expect(!first.isKept && !second.isKept)
+        listings.noteRead(2, by: second)
+        let third = listings.open(2)
+        #expect(third.isKept)
+    }
+
+    @Test mutating func `a handle from before a change keeps all others from keeping`() {
+        let old = listings.open(2)
+        listings.noteRead(2, by: old)
+        _ = listings.change(2)
+        // It may fill pages with names that it read before the change.
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: false)
+        listings.close(2, old)
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: true)
+    }
+
+    @Test mutating func `a change drops the pages of an open directory, once for each reading`() {
+        let opened = listings.open(2)
+        expectChange(of: 2, dropsPages: false)
+        listings.noteRead(2, by: opened)
+        expectChange(of: 2, dropsPages: true)
+        expectChange(of: 2, dropsPages: false)
+        listings.noteRead(2, by: opened)
+        expectChange(of: 2, dropsPages: true)
+        listings.close(2, opened)
+        #expect(listings.count == 0)
+    }
+
+    @Test mutating func `closed directories are forgotten when there are many, open ones never`() {
+        let open = listings.open(2)
+        for directory in UInt64(3)..<20 { _ = list(directory) }
+        #expect(listings.count <= 2)
+        expectListing(3, isKept: false)
+        listings.close(2, open)
     }
 }

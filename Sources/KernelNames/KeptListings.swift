@@ -1,0 +1,79 @@
+/// The listings of directories that the kernel keeps in its page cache (FOPEN_CACHE_DIR), and whether they are current.
+///
+/// The kernel notices only changes by its own requests for the directory. So every OPENDIR is told to keep the pages
+/// (FOPEN_KEEP_CACHE) only if no name of the directory has changed since the pages were dropped, by whatever request.
+/// A handle from before a change may still fill pages with what it read before: until it is closed, nothing is kept.
+///
+/// Guarded by the lock of the tree that owns it.
+public struct KeptListings: Sendable {
+    private struct Listing {
+        /// Changes of the directory's names so far.
+        var version: UInt64 = 0
+        /// The version whose pages the kernel may keep; nil if none.
+        var kept: UInt64?
+        /// Open handles, by the version at which they were opened.
+        var handles: [UInt64: Int] = [:]
+        /// Whether the kernel may have filled pages since the last notice.
+        var isRead = false
+    }
+
+    /// The answer to OPENDIR.
+    public struct Opened: Sendable, Equatable {
+        /// Whether the kernel's pages are current.
+        public let isKept: Bool
+        let version: UInt64
+    }
+
+    private let directoriesMax: Int
+    private var listings: [UInt64: Listing] = [:]
+
+    /// - Parameter directoriesMax: closed directories whose listings are kept at most.
+    public init(directoriesMax: Int) { self.directoriesMax = directoriesMax }
+
+    /// Directories that are open, or whose listings the kernel keeps.
+    var count: Int { listings.count }
+
+    /// OPENDIR. `close` follows with the result.
+    public mutating func open(_ directory: UInt64) -> Opened {
+        if listings.count >= directoriesMax && listings[directory] == nil { dropClosed() }
+        let version = listings[directory, default: Listing()].version
+        listings[directory, default: Listing()].handles[version, default: 0] += 1
+        return Opened(isKept: listings[directory]?.kept == version, version: version)
+    }
+
+    /// READDIR by a handle: the kernel has its answer to OPENDIR, so it has dropped the pages if it was told to.
+    public mutating func noteRead(_ directory: UInt64, by opened: Opened) {
+        guard var listing = listings[directory] else { return }
+        listing.isRead = true
+        let isCurrent = listing.version == opened.version && listing.handles.count == 1
+        if isCurrent { listing.kept = listing.version }
+        listings[directory] = listing
+    }
+
+    /// RELEASEDIR.
+    public mutating func close(_ directory: UInt64, _ opened: Opened) {
+        guard var listing = listings[directory], let count = listing.handles[opened.version] else { return }
+        listing.handles[opened.version] = count > 1 ? count - 1 : nil
+        let isOf = listing.handles.isEmpty && listing.kept != listing.version
+        listings[directory] = isOf ? nil : listing
+    }
+
+    /// Notes a change of the directory's names. Returns true if an open handle could read the listing from the start
+    /// again (rewinddir(3)) without an OPENDIR: then the kernel must drop the pages now.
+    mutating func change(_ directory: UInt64) -> Bool {
+        guard var listing = listings[directory] else { return false }
+        listing.kept = nil
+        guard !listing.handles.isEmpty else {
+            listings[directory] = nil
+            return false
+        }
+        listing.version += 1
+        let mustDrop = listing.isRead
+        listing.isRead = false
+        listings[directory] = listing
+        return mustDrop
+    }
+
+    /// Forgets the listings of directories that are not open.
+    private mutating func dropClosed() { listings = listings.filter { !$0.value.handles.isEmpty } }
+}
