@@ -26,9 +26,10 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
-    "obscura", "FuseBridge", "PhotoLibrary", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "Recovery",
-    "FileRequests", "CatalogueRows",
-    "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
+    "obscura", "FuseBridge", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree",
+    "PhotoRules",
+    "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "PhotoImaging", "VaultCatalogue", "VaultStore",
+    "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
     "TestFixtures",
 ]
 
@@ -94,11 +95,26 @@ let package = Package(
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
         layer(
+            "PhotoSession",
+            uses: [
+                "PhotoTree", "FileTree", "PhotoRules", "Recovery", "FileRequests", "KernelNames",
+                "CatalogueRows",
+                "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
+            ]),
+        layer(
+            "ThumbnailTree",
+            uses: [
+                "PhotoSession", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "FileRequests",
+                "KernelNames",
+                "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging", "LinuxIO",
+            ]),
+        layer(
             "PhotoLibrary",
             uses: [
-                "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "Recovery", "FileRequests",
-                "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat", "PhotoImaging",
-                "LinuxIO",
+                "ThumbnailTree", "PhotoSession", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails",
+                "Recovery",
+                "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat",
+                "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         .executableTarget(
@@ -183,16 +199,18 @@ let package = Package(
         tests(
             "PhotoLibraryTests",
             uses: [
-                "PhotoLibrary", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails", "Recovery",
-                "FileRequests", "CatalogueRows",
-                "KernelNames", "PhotoImaging", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat",
+                "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree", "PhotoRules",
+                "Thumbnails",
+                "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging", "VaultCatalogue",
+                "VaultStore", "VaultCrypto", "VaultFormat",
                 "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
             ],
             compute: true),
         tests(
             "FuseBridgeTests",
             uses: [
-                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoTree", "FileTree", "Thumbnails",
+                "FuseBridge", "CFuse3", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree",
+                "FileTree", "Thumbnails",
                 "FileRequests", "PhotoImaging",
                 "VaultFormat", "LinuxIO", "TestSupport",
             ]),

@@ -139,6 +139,23 @@ public struct DirectoryEntry: Sendable {
     }
 }
 
+extension DirectoryEntry {
+    /// Cookie of the first entry after the dots; IDs of dentries are higher.
+    package static let firstCookie: UInt64 = 3
+
+    /// Visits "." and "..". Returns false if `visit` did.
+    package static func visitDots(
+        _ ino: UInt64, _ parent: UInt64, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) -> Bool {
+        for (number, name, target) in [(1, ".", ino), (2, "..", parent)] where cookie < UInt64(number) {
+            let dot = DirectoryEntry(
+                name: Name(name), cookie: UInt64(number), ino: target, mode: directoryType, entry: nil)
+            if !visit(dot) { return false }
+        }
+        return true
+    }
+}
+
 /// renameat2(2)'s flags.
 public struct RenameFlags: OptionSet, Sendable {
     public let rawValue: UInt32

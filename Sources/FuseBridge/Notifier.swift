@@ -10,7 +10,7 @@ internal import PhotoLibrary
 /// answer of ours, so no thread that serves a request may send one, and none of our locks is held meanwhile. Callers
 /// only enqueue. A process that is killed while it waits for that lock cannot end: `obscura-guard` exists for that
 /// case. Unchecked Sendable: `lock` guards every variable.
-final class Notifier: LibraryObserver, @unchecked Sendable {
+final class Notifier: TreeObserver, @unchecked Sendable {
     private enum Message: Hashable {
         case entry(parent: UInt64, name: Name)
         case lostEntry(parent: UInt64, name: Name)

@@ -2,30 +2,32 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoSession
 import PhotoTree
 import VaultStore
 
-extension Library {
+extension Importer {
     /// Seals a file's bytes piece by piece; `proceed` is called with the size of each piece. Returns nil, and keeps
     /// nothing, if the file could not be read to its end, changed meanwhile, or `proceed` returned false.
     func seal(_ source: some ImportSource, _ proceed: (UInt64) -> Bool) throws(FileError) -> SealedContent? {
-        committer.waitForStagedPages()
-        let sealed = SealedContent(content: try changing { tree throws(FileError) in tree.makeContent() })
+        session.committer.waitForStagedPages()
+        let sealed = SealedContent(
+            content: try session.changing { tree throws(FileError) in tree.makeContent() })
         do throws(FileError) {
             if try fill(sealed, from: source, proceed), source.isUnchanged { return sealed }
         } catch {
-            sealed.abandon(space)
+            sealed.abandon(session.space)
             throw error
         }
-        sealed.abandon(space)
+        sealed.abandon(session.space)
         return nil
     }
 
     private func fill(
         _ sealed: SealedContent, from source: some ImportSource, _ proceed: (UInt64) -> Bool
     ) throws(FileError) -> Bool {
-        let buffer = context.replies.take()
-        defer { context.replies.give(buffer) }
+        let buffer = session.context.replies.take()
+        defer { session.context.replies.give(buffer) }
         let end = source.byteCount
         while sealed.byteCount < end {
             let start = sealed.byteCount
@@ -58,7 +60,7 @@ extension Library {
                 sealed.skip(to: first + UInt64(end))
             } else {
                 let part = UnsafeRawBufferPointer(rebasing: piece[done..<end])
-                let runs = try context.seal(
+                let runs = try session.context.seal(
                     content: sealed.content, offset: first + UInt64(done), part, near: sealed.nextSector,
                     purpose: .user)
                 sealed.append(runs, part.count)

@@ -5,6 +5,7 @@ import Glibc
 public import LinuxIO
 public import PhotoImaging
 import PhotoRules
+import PhotoSession
 import PhotoTree
 import VaultCatalogue
 import VaultStore
@@ -73,7 +74,13 @@ public struct Added: Sendable, Equatable {
 }
 
 /// Adding files without a mount. Each is added by one transaction: after a crash it is complete, or not there.
-extension Library {
+public struct Importer {
+    private let library: Library
+    var session: TreeSession { library.session }
+    private var classifier: Classifier { library.classifier }
+
+    init(_ library: Library) { self.library = library }
+
     /// Classifies a file and searches for a photo with the same bytes. Changes nothing.
     ///
     /// - Parameters:
@@ -88,7 +95,7 @@ extension Library {
             return .notPhoto
         }
         if !asNew {
-            let known = try equalPhotos(to: source, print, besides: 0) { _ in isCancelled() }
+            let known = try library.search.equalPhotos(to: source, print, besides: 0) { _ in isCancelled() }
             if let first = known.photos.first { return .duplicate(first.ino) }
         }
         let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)
@@ -104,11 +111,11 @@ extension Library {
         _ candidate: Candidate, _ photo: ImportFile<Source>, sidecars: [ImportFile<Source>] = [],
         to place: ImportPlace, proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> Added? {
-        try check(photo.name)
+        try library.check(photo.name)
         guard let sealed = try seal(photo.source, proceed) else { return nil }
         let arrival = Arrival(name: photo.name.bytes, details: photo.details, sealed: sealed)
         var beside: [SidecarArrival] = []
-        defer { for file in [arrival] + beside.map(\.file) { file.sealed.abandon(space) } }
+        defer { for file in [arrival] + beside.map(\.file) { file.sealed.abandon(session.space) } }
         let day = place.day ?? candidate.row.day
         for sidecar in sidecars {
             guard let bytes = try seal(sidecar.source, { _ in true }) else { return nil }
@@ -117,10 +124,10 @@ extension Library {
                     file: Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: bytes),
                     equal: try equalFile(to: sidecar, album: place.album, day: day)))
         }
-        return try changing { tree throws(FileError) in
+        return try session.changing { tree throws(FileError) in
             let made = try tree.enter(
                 arrival, beside, candidate.row, album: place.album, day: day,
-                isNamedByDay: place.album == nil && place.day == nil, space)
+                isNamedByDay: place.album == nil && place.day == nil, session.space)
             return Added(photo: made.photo, sidecars: made.sidecars)
         }
     }
@@ -133,26 +140,27 @@ extension Library {
     public func add(
         sidecar: ImportFile<some ImportSource>, of ino: UInt64, named name: Name, in album: UInt64?
     ) throws(FileError) -> (ino: UInt64, isNew: Bool)? {
-        let known = try locked { tree throws(FileError) in
+        let known = try session.locked { tree throws(FileError) in
             try tree.places(of: ino, beside: sidecar.name.bytes, named: name.bytes)
                 .filter { album == nil || $0.directory.ino == album }.compactMap(\.found)
         }
-        for file in known where try holds(file, sidecar.source) { return (file, false) }
+        for file in known where try library.holds(file, sidecar.source) { return (file, false) }
         guard known.isEmpty else { return nil }
         guard let sealed = try seal(sidecar.source, { _ in true }) else { return nil }
-        defer { sealed.abandon(space) }
+        defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: sidecar.name.bytes, details: sidecar.details, sealed: sealed)
-        let made = try changing { tree throws(FileError) -> Inode? in
+        let made = try session.changing { tree throws(FileError) -> Inode? in
             let places = try tree.places(of: ino, beside: arrival.name, named: name.bytes)
             let chosen = places.first { album == nil ? $0.directory.isDay : $0.directory.ino == album }
             guard let chosen, chosen.found == nil, chosen.name.count <= nameBytesMax else { return nil }
-            let ino = try tree.enter(arrival, as: chosen.name, in: chosen.directory, space, now: .now())
+            let ino = try tree.enter(
+                arrival, as: chosen.name, in: chosen.directory, session.space, now: .now())
             return try tree.inode(ino)
         }
         guard let made else { return nil }
-        try classifyBesideSidecar(made)
+        try classifier.classifyBesideSidecar(made)
         // Moves the sidecar with its photo to the photo's new day.
-        try applyCompanionMoves()
+        try session.applyCompanionMoves()
         return (made.ino, true)
     }
 
@@ -160,7 +168,7 @@ extension Library {
     private func equalFile(
         to sidecar: ImportFile<some ImportSource>, album: UInt64?, day: Int64
     ) throws(FileError) -> UInt64? {
-        let found = try locked { tree throws(FileError) -> UInt64? in
+        let found = try session.locked { tree throws(FileError) -> UInt64? in
             var parent = album
             if parent == nil {
                 parent = try sql(tree.tables.dentry(WellKnownInode.moments, dayName(day)))?.ino
@@ -168,7 +176,7 @@ extension Library {
             guard let parent else { return nil }
             return try sql(tree.tables.dentry(parent, sidecar.name.bytes))?.ino
         }
-        guard let found, try holds(found, sidecar.source) else { return nil }
+        guard let found, try library.holds(found, sidecar.source) else { return nil }
         return found
     }
 
@@ -177,22 +185,22 @@ extension Library {
         plain file: ImportFile<some ImportSource>, to directory: UInt64,
         proceed: (UInt64) -> Bool = { _ in true }
     ) throws(FileError) -> UInt64? {
-        try check(file.name)
+        try library.check(file.name)
         guard let sealed = try seal(file.source, proceed) else { return nil }
-        defer { sealed.abandon(space) }
+        defer { sealed.abandon(session.space) }
         let arrival = Arrival(name: file.name.bytes, details: file.details, sealed: sealed)
-        return try changing { tree throws(FileError) in
+        return try session.changing { tree throws(FileError) in
             let parent = try tree.directory(directory)
             guard parent.area == .album || parent.area == .day else { throw .notPermitted }
             let name = try tree.freeName(parent, arrival.name)
-            return try tree.enter(arrival, as: name, in: parent, space, now: .now())
+            return try tree.enter(arrival, as: name, in: parent, session.space, now: .now())
         }
     }
 
     /// Adds a photo of the library to an album, unless it is already there. Returns true if it was added.
     public func addToAlbum(_ ino: UInt64, _ album: UInt64, named name: Name) throws(FileError) -> Bool {
-        try check(name)
-        return try changing { tree throws(FileError) in
+        try library.check(name)
+        return try session.changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard photo.row.nlink > 0, directory.area == .album else { throw .noEntry }
@@ -207,14 +215,14 @@ extension Library {
 
     /// Whether a photo, or a copy of it, has a name in that directory.
     public func lies(_ ino: UInt64, in directory: UInt64) throws(FileError) -> Bool {
-        try locked { tree throws(FileError) in try tree.lies(try tree.inode(ino), in: directory) }
+        try session.locked { tree throws(FileError) in try tree.lies(try tree.inode(ino), in: directory) }
     }
 
     /// Adds another name of a file to an album, numbered if another file has that name. A photo's name is a membership.
     /// Returns false if the file already has the name.
     public func addName(_ name: Name, of ino: UInt64, in album: UInt64) throws(FileError) -> Bool {
-        try check(name)
-        return try changing { tree throws(FileError) in
+        try library.check(name)
+        return try session.changing { tree throws(FileError) in
             let file = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard file.row.nlink > 0, directory.area == .album else { throw .noEntry }
@@ -231,41 +239,38 @@ extension Library {
     public func addCopy(
         of ino: UInt64, named name: Name, _ details: FileDetails, to album: UInt64
     ) throws(FileError) -> UInt64 {
-        try check(name)
-        return try changing { tree throws(FileError) in
+        try library.check(name)
+        return try session.changing { tree throws(FileError) in
             let photo = try tree.inode(ino)
             let directory = try tree.directory(album)
             guard try tree.canHaveCopies(photo), directory.area == .album, photo.state?.share() ?? true else {
                 throw .noEntry
             }
-            return try tree.enterCopy(of: photo, name.bytes, details, in: directory, space)
+            return try tree.enterCopy(of: photo, name.bytes, details, in: directory, session.space)
         }
     }
 
     /// Finds an album by its path, and makes it if `makes`; nil if it is missing. Throws `.notDirectory` if a file has
     /// its name.
     public func album(_ path: [Name], makes: Bool) throws(FileError) -> UInt64? {
-        let caller = Caller(uid: options.owner.uid, gid: options.owner.gid)
+        let caller = Caller(uid: library.options.owner.uid, gid: library.options.owner.gid)
         var album = WellKnownInode.albums
         for name in path {
             do throws(FileError) {
-                let found = try lookup(album, name, caller).attributes
+                let found = try library.lookup(album, name, caller).attributes
                 guard found.isDirectory else { throw .notDirectory }
                 album = found.ino
             } catch .noEntry {
                 guard makes else { return nil }
-                album = try makeDirectory(album, name, mode: 0o755, caller).attributes.ino
+                album = try library.makeDirectory(album, name, mode: 0o755, caller).attributes.ino
             }
         }
         return album
     }
 
-    /// Returns once everything added so far is on the disk.
-    public func makeDurable() throws(FileError) { try committer.makeDurable() }
-
     /// The place of a photo in moments: the name of its day, and its own.
     public func moment(of ino: UInt64) throws(FileError) -> (day: Name, name: Name)? {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             guard let moment = try tree.moment(of: try tree.inode(ino)) else { return nil }
             return (Name(dayName(moment.directory.row.day)), Name(moment.row.name))
         }
@@ -275,11 +280,11 @@ extension Library {
     /// pins it there only if it would otherwise have another.
     public func settle(_ ino: UInt64, in place: ImportPlace) throws(FileError) {
         guard let day = place.day else { return }
-        try withState(of: ino) { file throws(FileError) in
+        try session.withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            let classification = classify(file, equals: .none)
-            try changing { tree throws(FileError) in
+            let classification = classifier.classify(file, equals: .none)
+            try session.changing { tree throws(FileError) in
                 try tree.settle(file.inode, classification, in: day, now: .now())
             }
         }

@@ -4,6 +4,7 @@ import FileTree
 import KernelNames
 import LinuxIO
 import PhotoRules
+import PhotoSession
 import PhotoTree
 import Thumbnails
 import VaultCatalogue
@@ -20,20 +21,30 @@ extension Library {
                 try truncate(file, to: size, caller)
             } else {
                 // Without a handle a new size comes by a name; all other changes may come by a descriptor too.
-                _ = try locked { tree throws(FileError) in try resolve(ino, tree, by: caller) }
-                try withState(of: ino) { file throws(FileError) in try truncate(file, to: size, caller) }
+                _ = try session.locked { tree throws(FileError) in try session.resolve(ino, tree, by: caller)
+                }
+                try session.withState(of: ino) { file throws(FileError) in
+                    try truncate(file, to: size, caller)
+                }
             }
         }
         var isUndated = false
-        let result = try changing { tree throws(FileError) in
+        let result = try session.changing { tree throws(FileError) in
             let isByName = handle == nil && changes.size == nil
-            let inode = try isByName ? resolveUnlessOpen(ino, tree, by: caller) : tree.inode(ino, handle)
+            let inode =
+                if isByName {
+                    try session.resolveUnlessOpen(ino, tree, by: caller)
+                } else if let state = handle?.state {
+                    state.inode
+                } else {
+                    try tree.inode(ino)
+                }
             try tree.set(changes, on: inode, now: .now())
             if changes.modified != nil { isUndated = try tree.followTime(inode) }
             return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
         }
         // A photo without a date other than its mtime is dated by the new one.
-        if isUndated { try classifyAndApply(ino, by: caller.pid) }
+        if isUndated { try classifier.classifyAndApply(ino, by: caller.pid) }
         return result
     }
 
@@ -44,16 +55,16 @@ extension Library {
         defer { file.writer.unlock() }
         try file.truncate(to: size, now: .now())
         // A copy becomes an ordinary file as soon as it is saved.
-        let mayBePhoto = try locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
+        let mayBePhoto = try session.locked { _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy }
         let hasWriter = file.view.withLock { file.writerCount > 0 }
-        let classification = mayBePhoto && !hasWriter ? classify(file) : .unknown
-        try save(file) { tree throws(FileError) in
+        let classification = mayBePhoto && !hasWriter ? classifier.classify(file) : .unknown
+        try session.save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
             tree.actor = caller.pid
-            try tree.apply(classification, to: file.inode, space, now: .now())
+            try tree.apply(classification, to: file.inode, session.space, now: .now())
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
-        if classification.isUndecided { deferClassification(file) }
+        if classification.isUndecided { classifier.deferClassification(file) }
         if !hasWriter { file.needsClassification = false }
     }
 
@@ -75,7 +86,7 @@ extension Library {
             if ino == WellKnownInode.root, let value = try controlAttribute(name, caller) { return value }
             return try ownAttribute(ino, name)
         }
-        return try locked { tree throws(FileError) in
+        return try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.row.flags.contains(.hasAttributes),
                 let value = try sql(tree.tables.extendedAttribute(ino, name))
@@ -90,8 +101,8 @@ extension Library {
     ) throws(FileError) {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
-        try changing { tree throws(FileError) in
-            let inode = try resolveUnlessOpen(ino, tree, by: caller)
+        try session.changing { tree throws(FileError) in
+            let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
@@ -108,7 +119,7 @@ extension Library {
     /// listxattr(2), in the names' order. The virtual attributes are not listed.
     public func listExtendedAttributes(_ ino: UInt64) throws(FileError) -> [[UInt8]] {
         if VirtualInode.isVirtual(ino) { return [] }
-        return try locked { tree throws(FileError) in
+        return try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.row.flags.contains(.hasAttributes) else { return [] }
             return try sql(tree.tables.extendedAttributeNames(ino))
@@ -120,8 +131,8 @@ extension Library {
         _ ino: UInt64, name: [UInt8], _ caller: Caller? = nil
     ) throws(FileError) {
         try checkAttribute(ino, name)
-        try changing { tree throws(FileError) in
-            let inode = try resolveUnlessOpen(ino, tree, by: caller)
+        try session.changing { tree throws(FileError) in
+            let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)

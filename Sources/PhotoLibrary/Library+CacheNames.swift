@@ -2,6 +2,7 @@ import CatalogueRows
 import FileRequests
 import FileTree
 import PhotoRules
+import PhotoSession
 import PhotoTree
 import Thumbnails
 

@@ -1,5 +1,6 @@
 import FileRequests
 import FileTree
+import PhotoSession
 import PhotoTree
 import Recovery
 import VaultCatalogue
@@ -9,7 +10,7 @@ import VaultStore
 /// The interface of a mounted space to `obscura status DIR` and `obscura check DIR`: virtual attributes of its root,
 /// read-only and unlisted, for the mounting user and root alone. Each value is lines of `key=value`.
 ///
-/// - `user.obscura.status`: the room, the counts and the state of the space.
+/// - `user.obscura.status`: the room, the counts and the state of the session.space.
 /// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
 ///   or empty. The first is `CheckCursor.start`. A `damage` line for each finding is followed, in the same order, by
@@ -41,7 +42,7 @@ extension Library {
     private func checkAnswer(_ cursor: CheckCursor) throws(FileError) -> [UInt8] {
         var limit = 256
         while true {
-            let step = try LiveCheck(self).step(cursor, runs: limit)
+            let step = try LiveCheck(session).step(cursor, runs: limit)
             var values = [
                 ("cursor", step.next.map { $0.description } ?? ""), ("bytes", "\(step.bytes)"),
                 ("total", "\(step.total)"),
@@ -60,26 +61,71 @@ extension Library {
     }
 
     private func status() throws(FileError) -> [(String, String)] {
-        let use = space.capacity
-        let counts = try locked { tree throws(FileError) in
+        let use = session.space.capacity
+        let counts = try session.locked { tree throws(FileError) in
             let trashed = try sql(tree.tables.trashedPhotoCount())
             return (
                 photos: try sql(tree.tables.photoCount()) - trashed, trashed: trashed,
                 thumbnails: try sql(tree.tables.thumbnailCount())
             )
         }
-        let unsaved = context.unsavedFiles.count
+        let unsaved = session.context.unsavedFiles.count
         return [
             ("total", "\(use.total)"), ("free", "\(use.free)"), ("available", "\(use.available)"),
             ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
             ("thumbnails", "\(counts.thumbnails)"), ("unsaved", "\(unsaved)"),
             ("committed", isCommitted ? "yes" : "no"),
-            ("durable", options.readOnly || space.isClean && unsaved == 0 ? "yes" : "no"),
-            ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", hasUnwritten ? "yes" : "no"),
+            ("durable", options.readOnly || session.space.isClean && unsaved == 0 ? "yes" : "no"),
+            ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", session.hasUnwritten ? "yes" : "no"),
         ] + stopLines + (mountStatus?() ?? [])
+    }
+
+    /// Why a space that was opened for writing is not written, and advice to the user.
+    private var stopLines: [(String, String)] {
+        guard let stop = session.space.writeStop else { return [] }
+        let advice = stop.advice(vault: unlocked?.path ?? "VAULT", isMounted: true)
+        return [("reason", stop.reason)] + (advice.map { [("advice", oneLine($0))] } ?? [])
+    }
+
+    /// Limits of the answer: files named, and bytes of their paths.
+    private static let pathsMax = 32
+    private static let pathBytesMax = 32_768
+
+    /// Writes unwritten changes. Returns whether everything is written, else the rest and the reason.
+    private func settledLines() throws(FileError) -> [(String, String)] {
+        var failure = FileError.readOnly
+        do throws(FileError) {
+            try session.settleAfterStop()
+            return [("written", "yes")]
+        } catch { failure = error }
+        let changes = try session.unwrittenChanges(paths: Self.pathsMax)
+        if !changes.isAny { return [("written", "yes")] }
+        let isFull = failure == .noRoom
+        let reason = isFull ? "the vault's disk is full" : "the vault's disk reports an error"
+        return [
+            ("written", "no"), ("files", "\(changes.fileCount)"), ("more", changes.isMore ? "yes" : "no"),
+            ("full", isFull ? "yes" : "no"),
+            ("reason", session.space.writeStop?.reason ?? reason),
+        ]
+            + pathLines(changes.paths)
+    }
+
+    private func pathLines(_ paths: [String]) -> [(String, String)] {
+        var left = Self.pathBytesMax
+        return paths.map { ("path", oneLine($0)) }.prefix { line in
+            left -= line.1.utf8.count
+            return left >= 0
+        }
     }
 }
 
 private func hexadecimal(_ bytes: [UInt8]) -> String {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}
+
+/// The text with control characters, which paths may contain, replaced by `?`.
+private func oneLine(_ text: String) -> String {
+    String(
+        String.UnicodeScalarView(
+            text.unicodeScalars.map { $0.value < 0x20 || (0x7F..<0xA0).contains($0.value) ? "?" : $0 }))
 }

@@ -3,7 +3,9 @@ public import FileRequests
 import FileTree
 import KernelNames
 import LinuxIO
+import PhotoSession
 import PhotoTree
+import ThumbnailTree
 import Thumbnails
 import VaultCatalogue
 
@@ -31,10 +33,14 @@ public final class DirectoryHandle: @unchecked Sendable {
 
 extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
-        if VirtualInode.isVirtual(ino) { return try openVirtualDirectory(ino) }
+        if VirtualInode.isVirtual(ino) {
+            guard let virtual else { throw .stale }
+            try virtual.openDirectory(ino)
+            return DirectoryHandle(ino, end: .max)
+        }
         // If the kernel keeps the listing, no request for it follows.
-        try applyCompanionMoves()
-        return try locked { tree throws(FileError) in
+        try session.applyCompanionMoves()
+        return try session.locked { tree throws(FileError) in
             let ino = try tree.directory(ino).ino
             let opened = mayKeepListing(of: ino) ? tree.kernelNames.listings.open(ino) : nil
             return DirectoryHandle(ino, end: tree.counters.dentry, opened)
@@ -49,12 +55,12 @@ extension Library {
 
     public func releaseDirectory(_ handle: DirectoryHandle) {
         guard let opened = handle.opened else { return }
-        try? locked { tree throws(FileError) in tree.kernelNames.listings.close(handle.ino, opened) }
+        try? session.locked { tree throws(FileError) in tree.kernelNames.listings.close(handle.ino, opened) }
     }
 
     /// fsync(2) of a directory: its names, and all other changes, are on the disk when it returns.
     public func fsyncDirectory(_ handle: DirectoryHandle) throws(FileError) {
-        try committer.makeDurable()
+        try session.committer.makeDurable()
     }
 
     /// Lists a directory from after a cookie (0: from the start, as it is now), until `visit` returns false; the
@@ -63,41 +69,23 @@ extension Library {
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         if VirtualInode.isVirtual(handle.ino) {
-            try listThumbnails(handle.ino, after: cookie, plus: plus, visit)
-            return
+            guard let virtual else { throw .stale }
+            return try virtual.list(handle.ino, after: cookie, plus: plus, visit)
         }
-        if cookie == 0 { try applyCompanionMoves() }
-        try locked { tree throws(FileError) in
+        if cookie == 0 { try session.applyCompanionMoves() }
+        try session.locked { tree throws(FileError) in
             let directory = try tree.directory(handle.ino)
             if let opened = handle.opened { tree.kernelNames.listings.noteRead(handle.ino, by: opened) }
             if cookie == 0 { handle.end = tree.counters.dentry }
             let end = handle.end
-            guard visitDots(directory.ino, directory.row.parent, after: cookie, visit) else { return }
-            if cookie < firstCookie, options.thumbnails == .listed,
+            guard DirectoryEntry.visitDots(directory.ino, directory.row.parent, after: cookie, visit)
+            else { return }
+            if cookie < DirectoryEntry.firstCookie, options.thumbnails == .listed,
                 let thumbs = try tree.thumbsEntry(directory, plus: plus), !visit(thumbs)
             {
                 return
             }
             try tree.list(directory, after: cookie, plus: plus) { $0.cookie < end && visit($0) }
         }
-    }
-
-    /// Visits "." and "..". Returns false if `visit` did.
-    func visitDots(
-        _ ino: UInt64, _ parent: UInt64, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
-    ) -> Bool {
-        for (number, name, target) in [(1, ".", ino), (2, "..", parent)] where cookie < UInt64(number) {
-            let dot = DirectoryEntry(
-                name: Name(name), cookie: UInt64(number), ino: target, mode: directoryType, entry: nil)
-            if !visit(dot) { return false }
-        }
-        return true
-    }
-
-    /// Applies pending companion moves. Call before a directory is listed.
-    func applyCompanionMoves() throws(FileError) {
-        let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
-        guard isWaiting, !isReadOnly else { return }
-        try changing { tree throws(FileError) in try tree.applyCompanionMoves(now: .now()) }
     }
 }

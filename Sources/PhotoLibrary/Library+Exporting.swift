@@ -1,6 +1,7 @@
 public import FileRequests
 import FileTree
 import Glibc
+import PhotoSession
 import PhotoTree
 
 /// Walking the tree without a mount.
@@ -19,7 +20,7 @@ extension Library {
 
     /// Whether a file is a photo.
     public func isPhoto(_ ino: UInt64) throws(FileError) -> Bool {
-        try locked { tree throws(FileError) in try tree.inode(ino).isPhoto }
+        try session.locked { tree throws(FileError) in try tree.inode(ino).isPhoto }
     }
 
     /// The extended attributes that programs gave a file or directory: only `user.*`, even if a forged catalogue has

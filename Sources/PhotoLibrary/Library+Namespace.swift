@@ -4,7 +4,9 @@ import FileTree
 import KernelNames
 public import LinuxIO
 import PhotoRules
+import PhotoSession
 import PhotoTree
+import ThumbnailTree
 import Thumbnails
 import VaultCatalogue
 
@@ -18,23 +20,28 @@ extension Library {
         _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> Entry {
         try check(name)
-        if let virtual = try lookupThumbnails(parent, name, caller, unless: cancellation) { return virtual }
+        if let virtual {
+            let found = try virtual.lookup(parent, name, caller, unless: cancellation)
+            if let found { return found }
+        } else if VirtualInode.isVirtual(parent) {
+            throw .stale
+        }
         if let entry = try find(parent, name, caller) { return entry }
-        try applyCompanionMoves()
+        try session.applyCompanionMoves()
         guard let entry = try find(parent, name, caller) else { throw .noEntry }
         return entry
     }
 
     /// As `lookup`, but only in the tree; nil if the answer depends on pending companion moves.
     private func find(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) -> Entry? {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             let directory = try tree.directory(parent)
             let found = try tree.find(directory, name.bytes)
             if tree.hasPendingCompanionMove(name.bytes, in: directory, found?.inode, thread: caller.pid) {
                 return nil
             }
             guard let found else { throw .noEntry }
-            noteLookedUp(found.inode, tree, by: caller)
+            session.noteLookedUp(found.inode, tree, by: caller)
             if found.inode.isRegular {
                 tree.kernelNames.noteLookup(
                     of: found.inode.ino, inMarked: directory.isDay, by: caller.pid)
@@ -51,17 +58,18 @@ extension Library {
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if VirtualInode.isVirtual(ino) {
-            return (try virtualAttributes(ino, caller, unless: cancellation), KernelTimeout.none)
+            guard let virtual else { throw .stale }
+            return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.none)
         }
-        return try locked { tree throws(FileError) in
-            let inode = try shown(ino, handle, tree)
+        return try session.locked { tree throws(FileError) in
+            let inode = try session.shown(ino, handle?.state, tree)
             return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
         }
     }
 
     /// A symbolic link's target, up to PATH_MAX bytes.
     public func readLink(_ ino: UInt64) throws(FileError) -> [UInt8] {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             guard let target = try sql(tree.tables.linkTarget(ino)) else { throw .invalid }
             return target
         }
@@ -81,7 +89,7 @@ extension Library {
         _ parent: UInt64, _ name: Name, mode: UInt32, _ caller: Caller
     ) throws(FileError) -> Entry {
         let mode = mode & permissionMask | directoryType
-        let revived = try changing { tree throws(FileError) -> Entry? in
+        let revived = try session.changing { tree throws(FileError) -> Entry? in
             guard parent == WellKnownInode.moments else { return nil }
             return try tree.reviveDay(name.bytes)
         }
@@ -112,7 +120,7 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
-        return try changing { tree throws(FileError) in
+        return try session.changing { tree throws(FileError) in
             let (directory, inode) = try tree.make(parent, name.bytes, mode: mode, caller, complete)
             return try tree.entry(inode, in: directory)
         }
@@ -124,10 +132,10 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(newName)
         if VirtualInode.isVirtual(ino) || VirtualInode.isVirtual(newParent) { throw .notPermitted }
-        let (entry, needsClassification) = try changing { tree throws(FileError) in
+        let (entry, needsClassification) = try session.changing { tree throws(FileError) in
             // Also if the inode is open: few programs link by a descriptor, and these get ESTALE only until the kernel
             // is notified.
-            let inode = try resolve(ino, tree, by: caller)
+            let inode = try session.resolve(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
             guard !inode.isDirectory, mayMake(.hardLink, named: newName.bytes, in: directory.area) else {
                 throw .notPermitted
@@ -152,8 +160,8 @@ extension Library {
         }
         // link(2) of a working file to an ordinary name counts as a rename.
         guard needsClassification else { return entry }
-        try classifyAndApply(ino)
-        return try locked { tree throws(FileError) in
+        try classifier.classifyAndApply(ino)
+        return try session.locked { tree throws(FileError) in
             try tree.entry(try tree.inode(ino), in: try tree.inode(newParent))
         }
     }
@@ -174,7 +182,7 @@ extension Library {
     private func unlinkOnce(
         _ parent: UInt64, _ name: Name, _ caller: Caller, _ info: TrashInfo?
     ) throws(FileError) -> Bool {
-        try changing { tree throws(FileError) in
+        try session.changing { tree throws(FileError) in
             let directory = try tree.directory(parent)
             if info == nil, try tree.isForTrash(directory, name.bytes) { return false }
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
@@ -182,7 +190,7 @@ extension Library {
             let now = Timestamp.now()
             if directory.isDay && found.inode.isPhoto {
                 try tree.removePhoto(
-                    found.inode, named: name.bytes, in: directory, info, caller, space, now: now)
+                    found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.unlinked(found.inode, now: now)
@@ -196,7 +204,7 @@ extension Library {
     public func removeDirectory(_ parent: UInt64, _ name: Name, _ caller: Caller) throws(FileError) {
         try check(name)
         if VirtualInode.isVirtual(parent) { throw .readOnly }
-        try changing { tree throws(FileError) in
+        try session.changing { tree throws(FileError) in
             let directory = try tree.directory(parent)
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard found.inode.isDirectory else { throw .notDirectory }
@@ -212,32 +220,6 @@ extension Library {
     func check(_ name: Name) throws(FileError) {
         guard name.bytes.count <= nameBytesMax else { throw .nameTooLong }
         guard !name.bytes.isEmpty else { throw .noEntry }
-    }
-
-    /// Removes empty days that classification created. They are not listed.
-    func dropEmptyDays() throws(FileError) {
-        let batch = 200
-        var found = batch
-        var dropped: [UInt64] = []
-        while found == batch {
-            found = try changing { tree throws(FileError) in
-                // The query reads stored rows.
-                try sql(tree.storeChanges())
-                let moments = try tree.inode(WellKnownInode.moments)
-                let days = try sql(tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
-                for row in days {
-                    let day = try tree.inode(row.ino)
-                    let (modified, changed) = (moments.row.modified, moments.row.changed)
-                    try tree.removeEntry(moments, row.id, day, now: changed)
-                    moments.row.modified = modified
-                    try tree.unlinked(day, now: changed)
-                    day.isForgotten = true
-                    dropped.append(row.ino)
-                }
-                return days.count
-            }
-        }
-        for ino in dropped { try destroy(ino) }
     }
 }
 

@@ -3,6 +3,7 @@ import FileRequests
 import FileTree
 import PhotoImaging
 import PhotoRules
+import PhotoSession
 import PhotoTree
 import VaultCatalogue
 
@@ -32,7 +33,7 @@ extension Library {
     ///
     /// Rarely requested values are not stored but read from the photo's bytes, with no lock held.
     func ownAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) -> [UInt8] {
-        let row = try locked { tree throws(FileError) in
+        let row = try session.locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard let photo = try tree.photo(representedBy: inode) else { throw .noData }
             return try tree.photo(photo)
@@ -55,7 +56,7 @@ extension Library {
 
     /// The facts in the present bytes. Throws if these cannot be read.
     private func facts(of ino: UInt64) throws(FileError) -> MediaFacts? {
-        try withState(of: ino) { file throws(FileError) in
+        try session.withState(of: ino) { file throws(FileError) in
             let source = FileSource(file)
             let facts = readFacts(source)
             if source.hasFailed { throw .damaged }

@@ -2,6 +2,7 @@ public import FileRequests
 import FileTree
 import Glibc
 import LinuxIO
+import PhotoSession
 import VaultCatalogue
 import VaultFormat
 import VaultStore
@@ -27,12 +28,12 @@ extension Library {
         if kind == 0 {
             let size = file.view.withLock { file.size }
             let more = end > size ? end - max(size, offset) : 0
-            guard space.capacity.available >= more else { throw .noRoom }
+            guard session.space.capacity.available >= more else { throw .noRoom }
         } else {
             try file.clear(offset, end, now: now)
         }
         if !keepsSize && end > file.view.withLock({ file.size }) { try file.truncate(to: end, now: now) }
-        try save(file)
+        try session.save(file)
     }
 
     /// lseek(2) with SEEK_DATA or SEEK_HOLE.
@@ -50,7 +51,7 @@ extension Library {
     ) throws(FileError) -> Int {
         guard let from = source.state, let to = target.state, target.isWritable else { throw .badHandle }
         guard !isReadOnly else { throw .readOnly }
-        var wanted = Int(min(count, UInt64(space.limits.copiedBytes)))
+        var wanted = Int(min(count, UInt64(session.space.limits.copiedBytes)))
         if from === to {
             let (low, high) = (min(offset, targetOffset), max(offset, targetOffset))
             guard high - low >= UInt64(wanted) else { throw .invalid }
@@ -64,8 +65,8 @@ extension Library {
             }
             if let stored { wanted = Int(min(UInt64(wanted), stored.upperBound - offset)) }
         }
-        let buffer = context.replies.take()
-        defer { context.replies.give(buffer) }
+        let buffer = session.context.replies.take()
+        defer { session.context.replies.give(buffer) }
         var done = 0
         while done < wanted {
             let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(buffer.count, wanted - done)])

@@ -4,6 +4,7 @@ import FileTree
 import KernelNames
 import LinuxIO
 import PhotoRules
+import PhotoSession
 import PhotoTree
 import Thumbnails
 import VaultCatalogue
@@ -39,7 +40,7 @@ extension Library {
         if flags.contains(.exchange), let target = request.target { moved.append(target.inode) }
         for inode in moved where inode.dentries.hasNewNames {
             let mustRetry = tree.kernelNames.mustRetryRename(
-                of: &inode.dentries, by: request.caller.pid, isNotified: isKernelNotified)
+                of: &inode.dentries, by: request.caller.pid, isNotified: session.isKernelNotified)
             if mustRetry { throw .stale }
         }
     }
@@ -55,7 +56,7 @@ extension Library {
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
         _ caller: Caller, _ info: TrashInfo?, isFirst: Bool
     ) throws(FileError) -> Bool {
-        let (wanted, unsaved) = try locked { tree throws(FileError) -> (UInt64?, UInt64?) in
+        let (wanted, unsaved) = try session.locked { tree throws(FileError) -> (UInt64?, UInt64?) in
             let found = try tree.prepareRename(parent, name.bytes, newParent, newName.bytes, flags, caller)
             guard let found else { return (nil, nil) }
             if isFirst { try refuseOutdated(found, flags, tree) }
@@ -67,10 +68,10 @@ extension Library {
             return (source.ino, nil)
         }
         // The rename survives a crash, so the bytes must be saved before the name.
-        if let unsaved { try saveIfOpen(unsaved) }
+        if let unsaved { try session.saveIfOpen(unsaved) }
         let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))
         }
-        let done = try changing { tree throws(FileError) -> Outcome? in
+        let done = try session.changing { tree throws(FileError) -> Outcome? in
             tree.actor = caller.pid
             guard
                 var request = try tree.prepareRename(
@@ -91,7 +92,7 @@ extension Library {
             defer { if isStill { still?.writer.unlock() } }
             if still != nil && !isStill { request.classification.forgetEquals() }
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
-            try tree.rename(request, space)
+            try tree.rename(request, session.space)
             if request.classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(request.source.ino))
             }
@@ -109,12 +110,13 @@ extension Library {
         case .done:
             if let probed, probed.classification.isUndecided { deferredWork.note(probed.ino) }
             if let probed, case .plain = probed.classification, isSidecarName(newName.bytes) {
-                try classifyBesideSidecar(try locked { tree throws(FileError) in try tree.inode(probed.ino) })
+                try classifier.classifyBesideSidecar(
+                    try session.locked { tree throws(FileError) in try tree.inode(probed.ino) })
             }
-        case .sweep(let ino): try classifyBelow(ino)
+        case .sweep(let ino): try classifier.classifyBelow(ino)
         case .exchanged(let files, let directories):
-            for ino in files { try classifyIfNeeded(ino) }
-            for ino in directories { try classifyBelow(ino) }
+            for ino in files { try classifier.classifyIfNeeded(ino) }
+            for ino in directories { try classifier.classifyBelow(ino) }
         }
         return true
     }
@@ -148,116 +150,13 @@ extension Library {
     private func probe(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError)
         -> ProbedVersion
     {
-        try withState(of: ino) { file throws(FileError) in
+        try session.withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            if file.unsavedSince != nil { try save(file) }
-            let classification = classify(file, at: place)
-            let version = try locked { _ throws(FileError) in file.inode.row.version }
+            if file.unsavedSince != nil { try session.save(file) }
+            let classification = classifier.classify(file, at: place)
+            let version = try session.locked { _ throws(FileError) in file.inode.row.version }
             return ProbedVersion(ino: ino, version: version, classification: classification)
-        }
-    }
-
-    // MARK: Classification outside of close
-
-    /// Classifies a file and applies the result. `actor` is the thread that caused it, if any.
-    func classifyAndApply(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
-        try withState(of: ino) { file throws(FileError) in
-            file.writer.lock()
-            defer { file.writer.unlock() }
-            try save(file, applying: classify(file), for: actor)
-        }
-    }
-
-    /// Classifies a regular file that is not a photo yet, if one of its names allows it. Restores a file that was in
-    /// the trash.
-    func classifyIfNeeded(_ ino: UInt64) throws(FileError) {
-        if try restoreIfTrashed(ino) { return }
-        let isWanted = try locked { tree throws(FileError) in
-            let inode = try tree.inode(ino)
-            guard inode.isRegular, !inode.isPhoto, !inode.isCopy, inode.row.size > 0 else { return false }
-            return try tree.classifiableName(of: inode) != nil
-        }
-        if isWanted { try classifyAndApply(ino) }
-    }
-
-    /// Classifies the files below a directory that is no longer a working one, a few at a time, so that others get
-    /// their turn. After a crash the next session takes up the rest.
-    func classifyBelow(_ top: UInt64) throws(FileError) {
-        var waiting = [top]
-        var seen: Set<UInt64> = []
-        while let directory = waiting.popLast() {
-            // In a forged vault, directories may contain each other.
-            guard seen.insert(directory).inserted else { continue }
-            var cookie: UInt64 = 0
-            while true {
-                if deferredWork.isCancelled { return }
-                let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie)
-                }
-                for row in page.rows {
-                    if page.directories.contains(row.ino) {
-                        waiting.append(row.ino)
-                    } else {
-                        try classifyIfNeeded(row.ino)
-                    }
-                }
-                guard let last = page.rows.last else { break }
-                cookie = last.id
-            }
-        }
-        try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(top)) }
-    }
-
-    /// Resumes the classification that an earlier session left pending.
-    func classifyPendingFiles() throws(FileError) {
-        for ino in try locked({ tree throws(FileError) in try sql(tree.tables.pendingClassification()) }) {
-            if deferredWork.isCancelled { return }
-            // A failed file is retried by the next session and does not hold up the others.
-            try? classifyPending(ino)
-        }
-    }
-
-    /// Classifies a directory that is no longer a working one, or a file that was synced but not closed in its session.
-    func classifyPending(_ ino: UInt64) throws(FileError) {
-        let (isDirectory, isWanted) = try locked { tree throws(FileError) -> (Bool, Bool) in
-            guard try sql(tree.tables.inode(ino)) != nil else { return (false, false) }
-            let inode = try tree.inode(ino)
-            guard inode.isRegular, inode.row.size > 0 else { return (inode.isDirectory, false) }
-            return try (false, inode.isPhoto ? true : tree.classifiableName(of: inode) != nil)
-        }
-        if isDirectory { return try classifyBelow(ino) }
-        if isWanted { return try classifyIfMedia(ino) }
-        try changing { tree throws(FileError) in try sql(tree.tables.removePendingClassification(ino)) }
-    }
-
-    /// Classifies a file that may now be a picture or a video. A photo that was being rewritten stays a photo, because
-    /// its writer had not finished. The file stays pending, for the next session, if it cannot be read or the
-    /// comparison is called off; and while it has a writer, whose close will classify it.
-    private func classifyIfMedia(_ ino: UInt64) throws(FileError) {
-        try withState(of: ino) { file throws(FileError) in
-            file.writer.lock()
-            defer { file.writer.unlock() }
-            for _ in 0..<Self.classificationsMax {
-                if file.view.withLock({ file.writerCount > 0 }) { return }
-                var classification = classify(file)
-                if classification.isUndecided {
-                    switch try compareAtLength(file, classification, for: nil) {
-                    case .changed: continue
-                    case .cancelled, .underWay: return
-                    case .decided(let decided): classification = decided
-                    }
-                }
-                switch classification {
-                case .unknown: return
-                case .plain:
-                    return try save(file) { tree throws(FileError) in
-                        try sql(tree.tables.removePendingClassification(ino))
-                    }
-                case .media:
-                    file.isNotedPending = true
-                    return try save(file, applying: classification, for: -1)
-                }
-            }
         }
     }
 }

@@ -4,40 +4,35 @@ import FileTree
 import Glibc
 import KernelNames
 import LinuxIO
-import PhotoImaging
+public import PhotoImaging
+import PhotoSession
 import PhotoTree
 import Recovery
 import Synchronization
+import ThumbnailTree
 import Thumbnails
 public import VaultCatalogue
 import VaultFormat
 public import VaultStore
 
-/// The photos of one space as a file tree. Every operation may be called from any thread.
-///
-/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
-/// committer only tries writer's locks, so a thread that holds one may wait for a commit.
+/// The photos of one space as a file tree: its requests. Every one may be called from any thread. For locks see
+/// `TreeSession`.
 public final class Library: @unchecked Sendable {
-    package let space: Space
-    let catalogue: Catalogue
     let options: LibraryOptions
-    let context: FileContext
-    let committer: Committer
-    let thumbnails: ThumbnailService?
-    /// The sector after the last thumbnail that was written: consecutive ones lie together.
-    let thumbnailPlace = Mutex<UInt64?>(nil)
+    let session: TreeSession
+    let search: PhotoSearch
+    let classifier: Classifier
+    let trash: TrashExpiry
     let deferredWork: DeferredWork
-    let clock: SessionClock
+    /// Nil without `.thumbs`.
+    let virtual: VirtualTree?
+    private let commits: SessionCommits
     private let trashedBytes = TimedCache()
     /// The vault's lock, which also equalizes its files' times; nil in tests of the library alone.
     let unlocked: UnlockedSpace?
-    /// Only under the catalogue's lock.
-    let tree: PhotoTree
-    private let observerLock = Lock()
-    private weak var watcher: (any LibraryObserver)?
+    private let statusLock = Lock()
+    /// Under `statusLock`.
     private var describeMount: (@Sendable () -> [(key: String, value: String)])?
-    /// Changes that the observer is still to be notified of.
-    private let pendingNotices = Atomic<Int>(0)
 
     /// Maximum file size, so that offsets fit everywhere.
     public static let fileBytesMax: UInt64 = FileState.sizeMax
@@ -46,7 +41,7 @@ public final class Library: @unchecked Sendable {
     public var waitingNoticesMax: Int { options.limits.waitingNotices }
 
     /// Whether this is the previous state of the space, because the newest cannot be read.
-    public var isOlderState: Bool { space.isOlderState }
+    public var isOlderState: Bool { session.space.isOlderState }
 
     /// Opens the library in a space and its catalogue. Creates `moments` and `albums` in an empty one.
     public init(
@@ -56,74 +51,55 @@ public final class Library: @unchecked Sendable {
         var options = options
         options.limits = space.limits
         self.unlocked = unlocked
-        self.space = space
-        self.catalogue = catalogue
         self.options = options
-        clock = SessionClock(options.clocks)
-        context = FileContext(space)
-        tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try PhotoTree(
-                tables, options.treeOptions, trashDays: options.trashDays, options.clocks)
-            if try sql(tables.inode(WellKnownInode.root)) == nil {
-                // Read-only, they stay in memory: the empty space is shown without being changed.
-                try tree.makeRootDirectories()
-            }
-            return tree
-        }
-        space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
-            try catalogue?.isAnyNamed(sectors) ?? false
-        }
-        space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
-            try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
-        }
-        committer = Committer()
-        thumbnails = options.thumbnails == .off ? nil : ThumbnailService(options.thumbnailSettings)
+        session = try TreeSession(space: space, catalogue: catalogue, options: options.sessionOptions)
+        search = PhotoSearch(session)
         deferredWork = DeferredWork(options.limits)
-        committer.source = self
-        deferredWork.library = self
-        context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
-        context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
-        context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
-        context.noteUnsaved = { [committer, thumbnails] in
-            committer.noteUnsaved()
-            thumbnails?.background.noteWrite()
+        classifier = Classifier(session, search, deferredWork)
+        trash = TrashExpiry(session)
+        commits = SessionCommits(session, trash)
+        virtual =
+            options.thumbnails == .off
+            ? nil : VirtualTree(PhotoThumbnails(session, options.thumbnailSettings))
+        if let background = virtual?.service.background {
+            session.noteNewPhotos = { background.noteNew() }
+            session.context.noteUnsaved = { [committer = session.committer] in
+                committer.noteUnsaved()
+                background.noteWrite()
+            }
         }
-        thumbnails?.background.make = { [weak self] photo in self?.makeInBackground(photo) }
-        thumbnails?.background.findMore = { [weak self] last in self?.nextBackgroundBatch(last) }
-        thumbnails?.background.rest = { [weak thumbnails] in thumbnails?.restInBackground() }
-        if !options.readOnly {
-            committer.start(byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
-        }
-        // A state that only a soft root holds must become durable, whether it changes or not.
-        let isSoft = !space.isClean
-        let isBehind = try locked { tree throws(FileError) in
-            try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
-        }
-        committer.noteChange(if: try locked { $0.hasMadeRootDirectories } || isSoft || isBehind)
+        try session.startCommits(
+            of: commits, byHand: options.commitsByHand, options.commitsSeldom ? .seldom : .prompt)
     }
 
     deinit {
-        committer.abort()
+        session.committer.abort()
         deferredWork.cancel()
-        thumbnails?.background.askToStop()
+        virtual?.service.background.askToStop()
     }
 
     /// Receives changes that the kernel does not know of. Set before the first request.
-    public var observer: (any LibraryObserver)? {
-        get { observerLock.withLock { watcher } }
-        set { observerLock.withLock { watcher = newValue } }
+    public var observer: (any TreeObserver)? {
+        get { session.observer }
+        set { session.observer = newValue }
     }
 
     /// What the mount adds to the answer to `obscura status`. Set before the first request.
     public var mountStatus: (@Sendable () -> [(key: String, value: String)])? {
-        get { observerLock.withLock { describeMount } }
-        set { observerLock.withLock { describeMount = newValue } }
+        get { statusLock.withLock { describeMount } }
+        set { statusLock.withLock { describeMount = newValue } }
     }
+
+    /// Adds files without a mount.
+    public var importer: Importer { Importer(self) }
 
     /// Call once the mount is live: a separate thread takes up the unfinished work of an earlier session, and then the
     /// work that requests defer. `cancel` and `close` end it.
     public func startDeferredWork() {
-        if !options.readOnly { deferredWork.start() }
+        guard !options.readOnly else { return }
+        deferredWork.start(
+            first: { [weak self] in self?.didGoLive() },
+            classify: { [weak self] in try? self?.classifier.classifyPending($0) })
     }
 
     /// Takes up the unfinished work of an earlier session on the calling thread: that of `DeferredWork`, or without a
@@ -135,13 +111,13 @@ public final class Library: @unchecked Sendable {
         func attempt(_ body: () throws(FileError) -> Void) {
             if !deferredWork.isCancelled { try? body() }
         }
-        attempt { () throws(FileError) in try reapOrphans(ofThisSession: false) }
-        attempt { () throws(FileError) in try dropEmptyDays() }
-        attempt { () throws(FileError) in try classifyPendingFiles() }
+        attempt { () throws(FileError) in try session.reapOrphans { deferredWork.isCancelled } }
+        attempt { () throws(FileError) in try session.dropEmptyDays() }
+        attempt { () throws(FileError) in try classifier.classifyPendingFiles() }
         if deferredWork.isCancelled { return }
-        if expireTrash(until: MonotonicClock.milliseconds + 200) { committer.noteTrash() }
-        if let background = thumbnails?.background, (try? hasBackgroundThumbnails()) == true {
-            background.noteNew()
+        if trash.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
+        if let virtual, (try? virtual.thumbnails.hasBackgroundThumbnails()) == true {
+            virtual.service.background.noteNew()
         }
     }
 
@@ -158,7 +134,7 @@ public final class Library: @unchecked Sendable {
     /// session takes up pending classification.
     public func cancelLongTasks() {
         deferredWork.cancel()
-        thumbnails?.close()
+        virtual?.service.close()
     }
 
     /// Saves all files, destroys unreachable inodes, and makes everything durable. Every step is tried even after an
@@ -173,99 +149,91 @@ public final class Library: @unchecked Sendable {
             unlocked?.forget()
             return
         }
-        if isPatient { settleForTheLastTime() }
+        if isPatient { session.settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
         func attempt(_ body: () throws(FileError) -> Void) {
             do throws(FileError) { try body() } catch { failed = failed ?? error }
         }
-        for file in context.unsavedFiles {
+        for file in session.context.unsavedFiles {
             file.writer.lock()
             defer { file.writer.unlock() }
-            attempt { () throws(FileError) in try save(file) }
+            attempt { () throws(FileError) in try session.save(file) }
         }
-        attempt { () throws(FileError) in try applyCompanionMoves() }
-        attempt { () throws(FileError) in try locked { tree in tree.releaseAll() } }
-        attempt { () throws(FileError) in try reapOrphans(ofThisSession: true) }
-        attempt { () throws(FileError) in try dropEmptyDays() }
-        attempt { () throws(FileError) in try committer.stop() }
-        attempt { () throws(FileError) in try stored(space.close()) }
+        attempt { () throws(FileError) in try session.applyCompanionMoves() }
+        attempt { () throws(FileError) in try session.locked { tree in tree.releaseAll() } }
+        attempt { () throws(FileError) in try session.reapAllOrphans() }
+        attempt { () throws(FileError) in try session.dropEmptyDays() }
+        attempt { () throws(FileError) in try session.committer.stop() }
+        attempt { () throws(FileError) in try stored(session.space.close()) }
         unlocked?.blurTraces()
         if let failed { throw failed }
     }
 
-    // MARK: Locking
+    /// Gives up unwritten changes: `close` then writes nothing, and does not fail.
+    public func giveUp() { session.space.stopWriting(.givenUp) }
 
-    /// Runs `body`, which must not change anything, with the catalogue's lock held.
-    @inline(__always)
-    func locked<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
-        try catalogue.locked { _ throws(FileError) in
-            tree.trim(isKernelNotified: isKernelNotified)
-            return try body(tree)
-        }
+    /// Ends a session that takes no more writes. Throws if changes are lost that the user did not give up.
+    private func closeStopped() throws(FileError) {
+        let isLost = session.hasUnwritten && session.space.writeStop != .givenUp
+        try? session.committer.stop()
+        session.space.giveUpClaim()
+        // The mount that has claimed the space is responsible for its files' times.
+        if session.space.writeStop != .claimLost { unlocked?.blurTraces() }
+        if isLost { throw .readOnly }
     }
 
-    /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
-    /// observer.
-    func changing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
-        guard !isReadOnly else { throw .readOnly }
-        var notices: [KernelNames.Notice] = []
-        var hasNewPhoto = false
-        var abandoned: [UInt64] = []
-        var isChanged = false
-        defer {
-            committer.noteChange(if: isChanged)
-            if !notices.isEmpty { send(notices) }
-            if hasNewPhoto { thumbnails?.background.noteNew() }
-            for ino in abandoned { forget(ino) }
-        }
-        return try catalogue.locked { tables throws(FileError) in
-            guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelNotified: isKernelNotified)
-            let changeCount = tables.changeCount
-            defer {
-                tree.actor = -1
-                isChanged = tree.hasChanges || tables.changeCount != changeCount
-                notices = tree.kernelNames.takeNotices()
-                swap(&hasNewPhoto, &tree.hasNewPhoto)
-                if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
-                swap(&abandoned, &tree.abandoned)
-            }
-            return try body(tree)
-        }
+    /// Whether nothing may be changed: opened read-only, or writing has stopped.
+    public var isReadOnly: Bool { session.isReadOnly }
+
+    /// Why nothing may be changed, in a space that was opened for writing.
+    public var writeStop: WriteStop? { session.space.writeStop }
+
+    /// Whether there are accepted changes that only the user can save, or give up: such an idle mount is not ended.
+    public var holdsUnwritten: Bool { session.space.writeStop != nil && session.hasUnwritten }
+
+    /// Saves all files and makes all changes durable.
+    public func settle() throws(FileError) { try session.settle() }
+
+    /// Returns once everything added so far is on the disk.
+    public func makeDurable() throws(FileError) { try session.committer.makeDurable() }
+
+    /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
+    /// cannot be read.
+    public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
+        try search.photo(equalTo: source)
     }
 
-    /// Whether the kernel has received all changes that it did not request. Under the catalogue's lock.
-    var isKernelNotified: Bool {
-        pendingNotices.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
+    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. Also false if
+    /// called off. Throws `.damaged` if the file cannot be read.
+    public func holds(
+        _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
+    ) throws(FileError) -> Bool {
+        try search.holds(ino, source, unless: isCancelled)
     }
 
-    private func send(_ notices: [KernelNames.Notice]) {
-        defer { pendingNotices.wrappingSubtract(1, ordering: .releasing) }
-        let observer = self.observer
-        for notice in notices {
-            switch notice {
-            case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
-            case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
-            case .attributes(let ino): observer?.invalidateAttributes(ino)
-            case .inode(let ino): observer?.invalidateInode(ino)
-            }
+    /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
+    public func forget(_ ino: UInt64, count: UInt64 = 1) {
+        if VirtualInode.isVirtual(ino) {
+            virtual?.service.nodes.forget(ino, count: count)
+        } else {
+            session.forget(ino)
         }
     }
 
     /// Call with each request that shows that the files are in use: background thumbnails then wait.
     @inline(__always)
-    public func noteRequest() { thumbnails?.background.noteRequest() }
+    public func noteRequest() { virtual?.service.background.noteRequest() }
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {
-        let use = space.capacity
+        let use = session.space.capacity
         let blockBytes: UInt64 = 4096
         // Inodes are rows: as many as there is room for, at some 512 bytes each.
-        let made = (try? locked { tree throws(FileError) in tree.counters.ino }) ?? 0
+        let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
         // Trash is purged on demand, so it counts as free.
         let trashed = trashedBytes.value { [self] in
-            (try? locked { tree throws(FileError) in try sql(tree.tables.trashedPhotoBytes()) }) ?? 0
+            (try? session.locked { tree throws(FileError) in try sql(tree.tables.trashedPhotoBytes()) }) ?? 0
         }
         return FilesystemStatistics(
             blockBytes: blockBytes, blocks: use.total / blockBytes,
@@ -276,23 +244,23 @@ public final class Library: @unchecked Sendable {
     }
 
     /// Whether all changes so far survive the end of this process, for whatever reason it ends.
-    public var isCommitted: Bool { context.unsavedFiles.isEmpty && committer.isCommitted }
+    public var isCommitted: Bool { session.context.unsavedFiles.isEmpty && session.committer.isCommitted }
 
     /// Number of photos in the space, for `status`, without those in the trash.
     public func photoCount() throws(FileError) -> Int {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             Int(try sql(tree.tables.photoCount()) - sql(tree.tables.trashedPhotoCount()))
         }
     }
 
     /// Number of photos in the trash.
     public func trashedPhotoCount() throws(FileError) -> Int {
-        try locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
+        try session.locked { tree throws(FileError) in Int(try sql(tree.tables.trashedPhotoCount())) }
     }
 
     /// Used bytes of the space, including the trash and kept thumbnails.
     public var usedBytes: UInt64 {
-        let use = space.capacity
+        let use = session.space.capacity
         return use.total - min(use.free, use.total)
     }
 }

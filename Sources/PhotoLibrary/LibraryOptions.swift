@@ -1,4 +1,5 @@
 public import FileTree
+import PhotoSession
 public import PhotoTree
 import Thumbnails
 public import VaultFormat
@@ -64,6 +65,13 @@ extension LibraryOptions {
         (tree.uid, tree.gid, tree.umask) = (uid, gid, umask)
         tree.limits = limits
         return tree
+    }
+
+    var sessionOptions: SessionOptions {
+        var session = SessionOptions(tree: treeOptions)
+        (session.readOnly, session.trashDays) = (readOnly, trashDays)
+        (session.commitRetries, session.clocks) = (commitRetries, clocks)
+        return session
     }
 
     var thumbnailSettings: ThumbnailSettings {

@@ -2,10 +2,13 @@ import CatalogueRows
 public import FileRequests
 import FileTree
 import Glibc
+import KernelNames
 import LinuxIO
 public import PhotoImaging
 public import PhotoRules
+import PhotoSession
 import PhotoTree
+import VaultCatalogue
 
 /// Copies files and directories that a program put into a trash outside the vault into the trash of a space.
 ///
@@ -109,13 +112,13 @@ public final class TrashIntake {
     ) throws(FileError) -> Bool {
         if let photo = try library.photo(equalTo: file.source) {
             do throws(FileError) {
-                _ = try library.addCopy(of: photo, named: file.name, file.details, to: directory)
+                _ = try library.importer.addCopy(of: photo, named: file.name, file.details, to: directory)
                 return true
             } catch .noEntry {
                 // The photo has just been removed, or is being changed.
             }
         }
-        return try library.add(plain: file, to: directory) { _ in !isStopped() } != nil
+        return try library.importer.add(plain: file, to: directory) { _ in !isStopped() } != nil
     }
 
     public func addDirectory(_ name: Name, mode: UInt32, to directory: UInt64) throws(FileError) -> UInt64 {
@@ -150,7 +153,7 @@ public final class TrashIntake {
             details: FileDetails(mode: 0o600, owner: caller, accessed: now, modified: now),
             source: TextSource(MemoryByteSource(info.bytes(path: path))))
         // Before the file, as in the specification: without it no program would find the file.
-        guard try library.add(plain: text, to: places.infos) != nil else { throw .damaged }
+        guard try library.importer.add(plain: text, to: places.infos) != nil else { throw .damaged }
         do throws(FileError) {
             try library.rename(places.arriving, name, places.files, Name(free), .noReplace, caller)
         } catch {
@@ -158,8 +161,18 @@ public final class TrashIntake {
             throw error
         }
         names[path, default: []].append(Name(free))
-        try library.dateTrash(
+        try date(
             Name(free), in: places.files, changed: [WellKnownInode.root, places.top, places.infos])
+    }
+
+    /// Dates a name in the trash to now, and notifies the kernel of the directories that changed with it.
+    private func date(_ name: Name, in directory: UInt64, changed: [UInt64]) throws(FileError) {
+        let now = library.session.clock.wall
+        try library.session.changing { tree throws(FileError) in
+            guard let row = try sql(tree.tables.dentry(directory, name.bytes)) else { return }
+            try sql(tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
+            for ino in [directory] + changed { tree.kernelNames.noteChange(of: ino) }
+        }
     }
 
     private func isFree(_ name: Name, in directory: UInt64) throws(FileError) -> Bool {

@@ -15,7 +15,7 @@ enum LongComparison {
 }
 
 /// Long comparisons with photos that may have the same bytes. No other request waits for them.
-extension Library {
+extension Classifier {
     /// Completes a classification that left photos to compare. The writer's lock is held, and released meanwhile.
     ///
     /// The file is saved first, and the catalogue lists it as pending classification, so that the next session can take
@@ -24,19 +24,19 @@ extension Library {
         _ file: FileState, _ classification: Classification, for request: (any LongRequest)?
     ) throws(FileError) -> LongComparison {
         guard case .media(var probe) = classification else { return .decided(classification) }
-        if file.needsClassification { try saveForGood(file) }
+        if file.needsClassification { try session.saveForGood(file) }
         let seen = file.view.withLock { file.changeCount }
         if file.comparedCount == seen { return .underWay }
-        guard !deferredWork.isCancelled, request == nil || deferredWork.beginComparison() else {
+        guard !deferred.isCancelled, request == nil || deferred.beginComparison() else {
             return .cancelled
         }
-        defer { if request != nil { deferredWork.endComparison() } }
+        defer { if request != nil { deferred.endComparison() } }
         file.comparedCount = seen
         file.writer.unlock()
         var found: Result<EqualPhotos, FileError> = .success(EqualPhotos(isComplete: false))
         func search(unless cancellation: Cancellation?) {
-            found = findEquals(of: file, probe.fingerprint) { [deferredWork] in
-                deferredWork.isCancelled || cancellation?.isCancelled == true
+            found = findEquals(of: file, probe.fingerprint) { [deferred] in
+                deferred.isCancelled || cancellation?.isCancelled == true
                     || file.view.withLock { file.changeCount } != seen
             }
         }
@@ -63,7 +63,7 @@ extension Library {
             let source = FileSource(file)
             do throws(FileError) {
                 result = .success(
-                    try equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCancelled() })
+                    try search.equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCancelled() })
             } catch { result = .failure(error) }
             if !source.hasFailed { break }
         }

@@ -1,15 +1,12 @@
-public import LinuxIO
+import LinuxIO
 import Synchronization
-import VaultFormat
+package import VaultFormat
 
 /// Work that a mount begins once it is live, and work that requests defer: the classification of files too large to
 /// wait for. Runs on its own thread, one task after another.
 ///
 /// Unfinished work is recorded in the catalogue, so the next session takes it up.
-final class DeferredWork: @unchecked Sendable {
-    /// Set once, at the start.
-    weak var library: Library?
-
+package final class DeferredWork: @unchecked Sendable {
     private let ending = Atomic<Bool>(false)
     private let lock = Lock()
     private let change = Condition()
@@ -20,18 +17,20 @@ final class DeferredWork: @unchecked Sendable {
 
     private let limits: Limits
 
-    init(_ limits: Limits) { self.limits = limits }
+    package init(_ limits: Limits) { self.limits = limits }
 
     /// Whether long tasks are to end. Takes no lock.
-    var isCancelled: Bool { ending.load(ordering: .relaxed) }
+    package var isCancelled: Bool { ending.load(ordering: .relaxed) }
 
-    /// Starts the thread. Call once. If no thread can be created, the next session takes up all of the work.
-    func start() {
-        lock.withLock { isRunning = startThreadIfPossible { [self] in run() } }
+    /// Starts the thread, which calls `first`, and then `classify` for each queued file. Call once. If no thread can be
+    /// created, the next session takes up all of the work.
+    package func start(first: @escaping @Sendable () -> Void, classify: @escaping @Sendable (UInt64) -> Void)
+    {
+        lock.withLock { isRunning = startThreadIfPossible { [self] in run(first, classify) } }
     }
 
     /// Queues a file for classification. The catalogue already lists it as pending.
-    func note(_ ino: UInt64) {
+    package func note(_ ino: UInt64) {
         lock.withLock {
             guard waiting.count < limits.waitingFiles, !waiting.contains(ino) else { return }
             waiting.append(ino)
@@ -40,20 +39,20 @@ final class DeferredWork: @unchecked Sendable {
     }
 
     /// Makes long tasks end, now and later.
-    func cancel() {
+    package func cancel() {
         ending.store(true, ordering: .relaxed)
         lock.withLock { change.signalAll() }
     }
 
     /// Waits for the thread to end, after `cancel`.
-    func awaitEnd() {
+    package func awaitEnd() {
         lock.withLock {
             while isRunning { change.wait(lock) }
         }
     }
 
     /// Counts a request that makes a long comparison; false if too many are running.
-    func beginComparison() -> Bool {
+    package func beginComparison() -> Bool {
         lock.withLock {
             guard comparisons < limits.longComparisons else { return false }
             comparisons += 1
@@ -61,10 +60,10 @@ final class DeferredWork: @unchecked Sendable {
         }
     }
 
-    func endComparison() { lock.withLock { comparisons -= 1 } }
+    package func endComparison() { lock.withLock { comparisons -= 1 } }
 
-    private func run() {
-        library?.didGoLive()
+    private func run(_ first: () -> Void, _ classify: (UInt64) -> Void) {
+        first()
         lock.lock()
         while !isCancelled {
             if waiting.isEmpty {
@@ -73,17 +72,11 @@ final class DeferredWork: @unchecked Sendable {
             }
             let ino = waiting.removeFirst()
             lock.unlock()
-            try? library?.classifyPending(ino)
+            classify(ino)
             lock.lock()
         }
         isRunning = false
         change.signalAll()
         lock.unlock()
     }
-}
-
-/// A client's request that may take long.
-public protocol LongRequest {
-    /// Runs `work`, which takes long; other requests are served meanwhile. `work` ends soon after it is cancelled.
-    func lasting(_ work: (Cancellation) -> Void)
 }

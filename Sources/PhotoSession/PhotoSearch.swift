@@ -1,27 +1,31 @@
 import CatalogueRows
-public import FileRequests
+package import FileRequests
 import FileTree
 import Glibc
-public import PhotoImaging
-import PhotoRules
+package import PhotoImaging
+package import PhotoRules
 import PhotoTree
 import VaultCatalogue
 
 /// Result of a search for photos with given bytes.
-struct EqualPhotos: Sendable {
-    var photos: [EqualPhoto] = []
+package struct EqualPhotos: Sendable {
+    package var photos: [EqualPhoto] = []
     /// False if the search was called off.
-    var isComplete = true
+    package var isComplete = true
 }
 
 /// Search for photos with the same bytes. Fingerprints propose candidates; their bytes are compared.
-extension Library {
+package struct PhotoSearch: Sendable {
+    private let session: TreeSession
+
+    package init(_ session: TreeSession) { self.session = session }
+
     /// At most this many candidates per fingerprint. Further duplicates become photos of their own.
     private static let candidatesMax = 8
 
     /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
     /// cannot be read.
-    public func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
+    package func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
         guard let fingerprint = fingerprint(of: source) else { return nil }
         return try equalPhotos(to: source, fingerprint, besides: 0) { _ in false }.photos.first?.ino
     }
@@ -29,11 +33,11 @@ extension Library {
     /// The photos with exactly these bytes and this fingerprint, other than `own`.
     ///
     /// - Parameter isCancelled: called repeatedly, with the number of bytes compared so far.
-    func equalPhotos(
+    package func equalPhotos(
         to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64,
         unless isCancelled: (_ work: UInt64) -> Bool
     ) throws(FileError) -> EqualPhotos {
-        let candidates = try locked { tree throws(FileError) -> [EqualPhoto] in
+        let candidates = try session.locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
             for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
             where ino != own {
@@ -66,7 +70,7 @@ extension Library {
         _ ino: UInt64, _ source: some ByteSource, unless isCancelled: (UInt64) -> Bool
     ) -> Comparison {
         for _ in 0..<2 {
-            let found = try? withState(of: ino) { file throws(FileError) in
+            let found = try? session.withState(of: ino) { file throws(FileError) in
                 PhotoImaging.compare(FileSource(file), source, unless: isCancelled)
             }
             if let found, found != .unreadable { return found }
@@ -76,10 +80,10 @@ extension Library {
 
     /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. Also false if
     /// called off. Throws `.damaged` if the file cannot be read.
-    public func holds(
+    package func holds(
         _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> Bool {
-        try withState(of: ino) { file throws(FileError) in
+        try session.withState(of: ino) { file throws(FileError) in
             let own = FileSource(file)
             let found = PhotoImaging.compare(own, source) { _ in isCancelled() }
             if found == .unreadable, own.hasFailed { throw .damaged }
@@ -91,7 +95,7 @@ extension Library {
 /// A hash of the length and of the first and the last 4 KiB: the same for equal bytes, most likely different for
 /// others. Cameras write the same head into many pictures; the image data determines the tail. Nil if the bytes cannot
 /// be read.
-func fingerprint(of source: some ByteSource) -> UInt64? {
+package func fingerprint(of source: some ByteSource) -> UInt64? {
     let endBytes = 4096
     let length = source.byteCount
     var hash = mixed(0xCBF2_9CE4_8422_2325, length)

@@ -1,31 +1,31 @@
-package import FileRequests
+import FileRequests
 package import FileTree
 import PhotoTree
 import Recovery
 import VaultCatalogue
 package import VaultStore
 
-/// The library as the committer and a check see it.
-extension Library: TreeAccess, CommitSource {
-    package func reading<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
-        try locked { tree throws(FileError) in try body(tree) }
+/// The changes of a session that the committer publishes, and the trash that it destroys for room.
+package final class SessionCommits: CommitSource, @unchecked Sendable {
+    private let session: TreeSession
+    private let trash: TrashExpiry
+
+    package init(_ session: TreeSession, _ trash: TrashExpiry) {
+        (self.session, self.trash) = (session, trash)
     }
 
-    package func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
-        try catalogue.locked { tables throws(FileError) in
-            guard tables.isIntact else { throw .damaged }
-            tree.trim(isKernelNotified: isKernelNotified)
-            return try body(tree)
-        }
-    }
+    package var space: Space { session.space }
 
-    package var retryBounds: RetryBounds { options.commitRetries }
+    package var retryBounds: RetryBounds { session.options.commitRetries }
 
-    package var monotonicMilliseconds: Int64 { options.clocks.monotonic() }
+    package var monotonicMilliseconds: Int64 { session.options.clocks.monotonic() }
+
+    package func saveFiles(unsavedBefore time: Int64) -> Bool { session.saveFiles(unsavedBefore: time) }
 
     package func freeze() throws(StoreError) -> FrozenCommit {
+        let (tree, space) = (session.tree, session.space)
         do throws(CatalogueError) {
-            return try catalogue.commitTransaction(
+            return try session.catalogue.commitTransaction(
                 before: { _ throws(CatalogueError) in try tree.storeChanges() },
                 freeze: {
                     tree.unwritten.freeze()
@@ -36,11 +36,13 @@ extension Library: TreeAccess, CommitSource {
         }
     }
 
-    package func writeRecords(most: Int) -> Bool { IdentityRecorder(self).write(most: most) }
+    package func writeRecords(most: Int) -> Bool { IdentityRecorder(session).write(most: most) }
 
-    package func noteDurable() { try? locked { tree throws(FileError) in tree.unwritten.noteDurable() } }
+    package func noteDurable() {
+        try? session.locked { tree throws(FileError) in tree.unwritten.noteDurable() }
+    }
 
-    package func makeRoom(bytes: UInt64) -> Bool { destroyOldestTrash(bytes: bytes) }
+    package func makeRoom(bytes: UInt64) -> Bool { trash.destroyOldest(bytes: bytes) }
 
-    package func expire(until time: Int64) -> Bool { expireTrash(until: time) }
+    package func expire(until time: Int64) -> Bool { trash.expire(until: time) }
 }

@@ -1,64 +1,20 @@
 import CatalogueRows
 import FileRequests
 import FileTree
-import Glibc
 import KernelNames
 import LinuxIO
-import PhotoRules
 import PhotoTree
 import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// The trash: `.trashinfo` files, restoring, expiry, and purging to make room.
-extension Library {
-    /// A sealed `.trashinfo` file for a photo with this name in its day; nil if removing the name needs none. The
-    /// caller finally calls `giveUp` on it.
-    func trashInfo(forRemoving name: Name, from parent: UInt64) throws(FileError) -> TrashInfo? {
-        guard !isReadOnly else { return nil }
-        let day = try locked { tree throws(FileError) -> Int64? in
-            let directory = try tree.directory(parent)
-            return try tree.isForTrash(directory, name.bytes) ? directory.row.day : nil
-        }
-        guard let day else { return nil }
-        let content = try changing { tree throws(FileError) in tree.makeContent() }
-        let path = Array("moments/".utf8) + dayName(day) + [UInt8(ascii: "/")] + name.bytes
-        let text = trashInfoText(path: path, deleted: options.clocks.wall())
-        // If there is no room for it, the photo is kept without it.
-        let runs = try? text.withUnsafeBytes { bytes in
-            try space.write(
-                role: .content, content: content, offset: 0, bytes, near: nil, purpose: .system)
-        }
-        return TrashInfo(content: content, runs: runs ?? [], byteCount: text.count)
-    }
+/// Destruction of trash: entries that are too old, and photos whose room is needed.
+package final class TrashExpiry: Sendable {
+    private let session: TreeSession
 
-    /// Frees the sectors, unless they were used.
-    func giveUp(_ info: TrashInfo?) {
-        if let info, !info.isAdopted { space.abandon(info.runs) }
-    }
-
-    /// Restores a file that has left the trash as a photo; false if it was not a photo.
-    func restoreIfTrashed(_ ino: UInt64) throws(FileError) -> Bool {
-        guard try locked({ tree throws(FileError) in try tree.trashedPhoto(behind: tree.inode(ino)) != nil })
-        else { return false }
-        return try changing { tree throws(FileError) in
-            guard let photo = try tree.trashedPhoto(behind: tree.inode(ino)) else { return false }
-            try tree.restore(photo, now: .now())
-            return true
-        }
-    }
+    package init(_ session: TreeSession) { self.session = session }
 
     // MARK: Age
-
-    /// Dates a name in the trash to now, and notifies the kernel of the directories that changed with it.
-    func dateTrash(_ name: Name, in directory: UInt64, changed: [UInt64]) throws(FileError) {
-        let now = clock.wall
-        try changing { tree throws(FileError) in
-            guard let row = try sql(tree.tables.dentry(directory, name.bytes)) else { return }
-            try sql(tree.tables.store(TrashRow(ino: row.ino, id: row.id, since: now)))
-            for ino in [directory] + changed { tree.kernelNames.noteChange(of: ino) }
-        }
-    }
 
     /// An entry noted as too old is destroyed if it is still too old this many seconds later.
     private static let noteSeconds: Int64 = 86_400
@@ -67,32 +23,32 @@ extension Library {
     /// clock that is wrong once destroys nothing. Returns true if some are left at the time `end`, by the monotonic
     /// clock.
     @discardableResult
-    func expireTrash(until end: Int64 = .max) -> Bool {
+    package func expire(until end: Int64 = .max) -> Bool {
         // A failure is retried at the next check of the trash.
         (try? expireWhatIsDue(until: end)) ?? false
     }
 
     private func expireWhatIsDue(until end: Int64) throws(FileError) -> Bool {
-        let now = clock.wall
-        if clock.hasJumped {
+        let now = session.clock.wall
+        if session.clock.hasJumped {
             // Entries added since the session began were dated by the clock as it was before it was set.
-            let (start, expected) = (clock.start, clock.expected)
-            try changing { tree throws(FileError) in
+            let (start, expected) = (session.clock.start, session.clock.expected)
+            try session.changing { tree throws(FileError) in
                 try sql(tree.tables.redateTrash(from: start, through: expected, to: now))
             }
             return false
         }
-        let limit = now - Int64(options.trashDays) * Self.noteSeconds
-        try changing { tree throws(FileError) in
+        let limit = now - Int64(session.options.trashDays) * Self.noteSeconds
+        try session.changing { tree throws(FileError) in
             try sql(tree.tables.clearTrashNotes(now: now, since: limit))
             try sql(tree.tables.noteTrash(since: limit, now: now))
         }
         var last: TrashRow?
         repeat {
-            let rows = try locked { tree throws(FileError) in
+            let rows = try session.locked { tree throws(FileError) in
                 try sql(
                     tree.tables.dueTrash(
-                        notedBy: now - Self.noteSeconds, after: last, limit: space.limits.trashRows))
+                        notedBy: now - Self.noteSeconds, after: last, limit: session.space.limits.trashRows))
             }
             for row in rows { try destroy(row, since: limit, until: end) }
             last = rows.last
@@ -115,7 +71,7 @@ extension Library {
 
     /// The directory that an entry in the trash names; nil if it is not a directory, or gone.
     private func trashedDirectory(_ row: TrashRow) throws(FileError) -> UInt64? {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             guard try tree.trashedName(row) != nil else { return nil }
             return try tree.inode(row.ino).isDirectory ? row.ino : nil
         }
@@ -147,7 +103,9 @@ extension Library {
     ) throws(FileError) {
         var cookie: UInt64 = 0
         while true {
-            let page = try locked { tree throws(FileError) in try tree.page(of: directory, after: cookie) }
+            let page = try session.locked { tree throws(FileError) in
+                try tree.page(of: directory, after: cookie)
+            }
             guard let last = page.rows.last else { return }
             try body(page)
             cookie = last.id
@@ -156,25 +114,25 @@ extension Library {
 
     /// Runs `body`, which removes names, and destroys the inodes that it reports as nameless, unless they are open.
     private func destroyNow(_ body: (PhotoTree, inout [UInt64]) throws(FileError) -> Void) throws(FileError) {
-        let pendingErase = try changing { tree throws(FileError) in
+        let pendingErase = try session.changing { tree throws(FileError) in
             var pendingErase: [UInt64] = []
             try body(tree, &pendingErase)
             return pendingErase
         }
         // The kernel may not know them, and then sends no FORGET.
-        for ino in pendingErase { forget(ino) }
+        for ino in pendingErase { session.forget(ino) }
     }
 
     // MARK: Room
 
     /// Destroys photos in the trash, the oldest first, until `bytes` are freed. Returns false if there were none. For
     /// the committer, when nothing else makes room.
-    func destroyOldestTrash(bytes: UInt64) -> Bool {
+    func destroyOldest(bytes: UInt64) -> Bool {
         var freed: UInt64 = 0
         var last: TrashRow?
         while freed < max(bytes, 1) {
             guard
-                let row = try? locked({ tree throws(FileError) in
+                let row = try? session.locked({ tree throws(FileError) in
                     try sql(tree.tables.oldestTrashedPhotos(after: last, limit: 1)).first
                 })
             else { break }
@@ -191,47 +149,4 @@ extension Library {
         }
         return freed > 0
     }
-}
-
-/// A number that is computed at most once a second.
-final class TimedCache: @unchecked Sendable {
-    private static let keptMilliseconds: Int64 = 1000
-
-    private let lock = Lock()
-    // Both under `lock`.
-    private var known: UInt64 = 0
-    private var until: Int64 = 0
-
-    func value(_ count: () -> UInt64) -> UInt64 {
-        lock.lock()
-        defer { lock.unlock() }
-        let now = MonotonicClock.milliseconds
-        if now >= until {
-            known = count()
-            until = now + Self.keptMilliseconds
-        }
-        return known
-    }
-}
-
-/// The wall clock of one session.
-struct SessionClock: Sendable {
-    /// Tolerated difference between the clocks, in seconds: corrections of a synchronized clock are smaller.
-    private static let jumpSecondsMax: Int64 = 600
-
-    private let clocks: Clocks
-    /// The wall clock when the session began.
-    let start: Int64
-    private let bootStart: Int64
-
-    init(_ clocks: Clocks) {
-        self.clocks = clocks
-        start = clocks.wall()
-        bootStart = clocks.boot()
-    }
-
-    var wall: Int64 { clocks.wall() }
-    /// The wall clock's expected time, if it was not set.
-    var expected: Int64 { start + clocks.boot() - bootStart }
-    fileprivate var hasJumped: Bool { abs(wall - expected) > Self.jumpSecondsMax }
 }

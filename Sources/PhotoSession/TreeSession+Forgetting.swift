@@ -1,19 +1,17 @@
 import CatalogueRows
-import FileRequests
+package import FileRequests
 import FileTree
 import LinuxIO
-import PhotoRules
 import PhotoTree
-import Thumbnails
 import VaultCatalogue
 import VaultFormat
 import VaultStore
 
 /// The end of an inode: it lives while it has a name, is open, or is known to the kernel. Without a name it is an
 /// orphan, and the table `orphan` lists it for the next mount.
-extension Library {
+extension TreeSession {
     /// Destroys an inode that has neither names nor users, in batches so that the lock is never held for long.
-    func destroy(_ ino: UInt64) throws(FileError) {
+    package func destroy(_ ino: UInt64) throws(FileError) {
         var isDone = false
         while !isDone {
             isDone = try changing { tree throws(FileError) in
@@ -50,30 +48,30 @@ extension Library {
         return true
     }
 
-    /// Destroys the nameless inodes that an earlier session left and, at the end, also those of this one.
-    func reapOrphans(ofThisSession: Bool) throws(FileError) {
+    /// Destroys the nameless inodes that earlier sessions left, until it is cancelled.
+    package func reapOrphans(unless isCancelled: () -> Bool) throws(FileError) {
         var last: UInt64 = 0
-        while ofThisSession || !deferredWork.isCancelled {
+        while !isCancelled() {
             let found = try locked { tree throws(FileError) in
                 let rows = try sql(tree.tables.orphans(after: last, limit: 100))
                 let left = rows.filter { !tree.orphans.contains($0) }
                 for ino in left { tree.adoptOrphan(ino) }
                 return (end: rows.last, left: left)
             }
-            guard let end = found.end else { break }
+            guard let end = found.end else { return }
             last = end
-            for ino in found.left where ofThisSession || !deferredWork.isCancelled { try destroy(ino) }
+            for ino in found.left where !isCancelled() { try destroy(ino) }
         }
-        guard ofThisSession else { return }
+    }
+
+    /// Destroys all nameless inodes, at the end of the session.
+    package func reapAllOrphans() throws(FileError) {
+        try reapOrphans { false }
         for ino in try locked({ tree throws(FileError) in tree.orphans }) { try destroy(ino) }
     }
 
     /// FORGET: the kernel no longer holds the inode. This only matters if the inode has no name left.
-    public func forget(_ ino: UInt64, count: UInt64 = 1) {
-        if VirtualInode.isVirtual(ino) {
-            thumbnails?.nodes.forget(ino, count: count)
-            return
-        }
+    package func forget(_ ino: UInt64) {
         let orphan = try? locked { tree throws(FileError) -> Inode? in
             guard tree.orphans.contains(ino) else { return nil }
             let inode = try tree.inode(ino)
@@ -89,5 +87,31 @@ extension Library {
         }
         // If this fails, the next session finds the inode in the table of orphans.
         try? destroy(ino)
+    }
+
+    /// Removes empty days that classification created. They are not listed.
+    package func dropEmptyDays() throws(FileError) {
+        let batch = 200
+        var found = batch
+        var dropped: [UInt64] = []
+        while found == batch {
+            found = try changing { tree throws(FileError) in
+                // The query reads stored rows.
+                try sql(tree.storeChanges())
+                let moments = try tree.inode(WellKnownInode.moments)
+                let days = try sql(tree.tables.emptyDays(in: WellKnownInode.moments, limit: batch))
+                for row in days {
+                    let day = try tree.inode(row.ino)
+                    let (modified, changed) = (moments.row.modified, moments.row.changed)
+                    try tree.removeEntry(moments, row.id, day, now: changed)
+                    moments.row.modified = modified
+                    try tree.unlinked(day, now: changed)
+                    day.isForgotten = true
+                    dropped.append(row.ino)
+                }
+                return days.count
+            }
+        }
+        for ino in dropped { try destroy(ino) }
     }
 }

@@ -1,18 +1,18 @@
 import CatalogueRows
-import FileRequests
-import FileTree
+package import FileRequests
+package import FileTree
 import LinuxIO
-import PhotoRules
-import PhotoTree
-import Thumbnails
+package import PhotoTree
 import VaultCatalogue
 import VaultFormat
 import VaultStore
 
 /// Saving open files to the tree.
-extension Library {
+extension TreeSession {
     /// Seals the dirty chunks and writes the rows, in one transaction with `also`. The writer's lock is held.
-    func save(_ file: FileState, also: (PhotoTree) throws(FileError) -> Void = { _ in }) throws(FileError) {
+    package func save(_ file: FileState, also: (PhotoTree) throws(FileError) -> Void = { _ in })
+        throws(FileError)
+    {
         guard !file.isDiscarded else { return }
         try file.sealDirty()
         try changing { tree throws(FileError) in
@@ -30,38 +30,13 @@ extension Library {
 
     /// Saves a file that must survive a crash, although its writer may not be done. Its close will classify it; without
     /// one, the next session will.
-    func saveForGood(_ file: FileState) throws(FileError) {
+    package func saveForGood(_ file: FileState) throws(FileError) {
         let isNews = file.needsClassification && !file.isNotedPending
         guard isNews || file.unsavedSince != nil else { return }
         try save(file) { tree throws(FileError) in
             if isNews { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if isNews { file.isNotedPending = true }
-    }
-
-    /// Saves a file and applies its classification. `actor` is the thread that caused it, if any. Undecided photos are
-    /// left to `DeferredWork`.
-    func save(_ file: FileState, applying classification: Classification, for actor: Int32) throws(FileError)
-    {
-        let wasNoted = file.isNotedPending
-        try save(file) { tree throws(FileError) in
-            tree.actor = actor
-            try tree.apply(classification, to: file.inode, space, now: .now())
-            if classification.isUndecided {
-                try sql(tree.tables.addPendingClassification(file.ino))
-            } else if wasNoted {
-                try sql(tree.tables.removePendingClassification(file.ino))
-            }
-        }
-        file.isNotedPending = false
-        if classification.isUndecided { deferClassification(file) }
-    }
-
-    /// Leaves a file, which the catalogue lists as pending classification, to `DeferredWork`. The writer's lock is
-    /// held.
-    func deferClassification(_ file: FileState) {
-        file.isNotedPending = true
-        deferredWork.note(file.ino)
     }
 
     /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.
@@ -115,7 +90,7 @@ extension Library {
 
     /// Saves the files that have been unsaved since before `limit`, by the monotonic clock. Returns true if some are
     /// left.
-    package func saveFiles(unsavedBefore limit: Int64) -> Bool {
+    func saveFiles(unsavedBefore limit: Int64) -> Bool {
         for file in context.unsavedFiles {
             // A file being written is retried later: the committer waits for no file.
             guard file.writer.tryLock() else { continue }
@@ -128,7 +103,7 @@ extension Library {
     }
 
     /// Saves the inode's file if it is open and has unsaved changes.
-    func saveIfOpen(_ ino: UInt64) throws(FileError) {
+    package func saveIfOpen(_ ino: UInt64) throws(FileError) {
         guard let file = try locked({ tree throws(FileError) in tree.cached(ino)?.state }) else { return }
         file.writer.lock()
         defer { file.writer.unlock() }

@@ -1,16 +1,16 @@
 import CatalogueRows
-import FileRequests
-import FileTree
+package import FileRequests
+package import FileTree
 import KernelNames
-import PhotoTree
+package import PhotoTree
 import VaultCatalogue
 
 /// Resolves the inode of a request. The kernel sends inode numbers, and goes on using a dentry that now names another
 /// file until it is notified; see `KernelNames`.
-extension Library {
+extension TreeSession {
     /// The inode that a thread opens or changes by a name. Throws `.stale` if that name may belong to another file by
     /// now. Under the catalogue's lock.
-    func resolve(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller) throws(FileError) -> Inode {
+    package func resolve(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller) throws(FileError) -> Inode {
         do throws(FileError) {
             let inode = try tree.inode(ino)
             let mustRetry = tree.kernelNames.mustRetry(
@@ -25,7 +25,9 @@ extension Library {
 
     /// As `resolve`, for requests that may also come by a descriptor. The kernel does not tell which; if no handle is
     /// open it is a name. `caller` is nil for requests of this program.
-    func resolveUnlessOpen(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller?) throws(FileError) -> Inode {
+    package func resolveUnlessOpen(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller?) throws(FileError)
+        -> Inode
+    {
         guard let caller, tree.cached(ino)?.openCount ?? 0 == 0 else { return try tree.inode(ino) }
         return try resolve(ino, tree, by: caller)
     }
@@ -34,8 +36,8 @@ extension Library {
     /// the kernel refuses to link an inode with link count zero, and would show a photo as it was before it was saved.
     /// Does not throw while the inode has other names: the kernel also requests attributes before it opens, and could
     /// then get ESTALE twice.
-    func shown(_ ino: UInt64, _ handle: FileHandle?, _ tree: PhotoTree) throws(FileError) -> Inode {
-        let inode = try tree.inode(ino, handle)
+    package func shown(_ ino: UInt64, _ open: FileState?, _ tree: PhotoTree) throws(FileError) -> Inode {
+        let inode = if let open { open.inode } else { try tree.inode(ino) }
         if inode.dentries.mayBeStale, inode.row.nlink == 0, inode.openCount == 0, !isKernelNotified {
             throw .stale
         }
@@ -43,7 +45,7 @@ extension Library {
     }
 
     /// Notes a lookup of one of the inode's names.
-    func noteLookedUp(_ inode: Inode, _ tree: PhotoTree, by caller: Caller) {
+    package func noteLookedUp(_ inode: Inode, _ tree: PhotoTree, by caller: Caller) {
         tree.kernelNames.noteLookup(
             of: inode.ino, &inode.dentries, continuesPath: inode.continuesPath, by: caller.pid,
             isNotified: isKernelNotified)

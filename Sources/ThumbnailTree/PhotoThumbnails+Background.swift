@@ -1,20 +1,21 @@
-import FileRequests
+package import FileRequests
+import PhotoSession
 import PhotoTree
 import Thumbnails
 
 /// Thumbnails that are made before any request.
-extension Library {
+extension PhotoThumbnails {
     /// Whether the background thumbnailer has work.
-    func hasBackgroundThumbnails() throws(FileError) -> Bool {
+    package func hasBackgroundThumbnails() throws(FileError) -> Bool {
         if try isOverBudget() { return true }
-        return try locked { tree throws(FileError) in try tree.hasThumbnailPending() }
+        return try session.locked { tree throws(FileError) in try tree.hasThumbnailPending() }
     }
 
     /// The next photos; nil if there are none, or no room for their pictures.
     func nextBackgroundBatch(_ last: BackgroundBatch?) -> BackgroundBatch? {
         // A failure is retried at the next change or mount.
         try? thinOut()
-        let next = try? changing { tree throws(FileError) in
+        let next = try? session.changing { tree throws(FileError) in
             try tree.nextThumbnailPending(after: last?.range, rest: last?.rest)
         }
         guard hasRoomToSpare, let next = next ?? nil else { return nil }

@@ -2,13 +2,14 @@ import CatalogueRows
 import FileRequests
 import FileTree
 import PhotoImaging
+import PhotoSession
 import PhotoTree
 import Thumbnails
 import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-extension Library {
+extension PhotoThumbnails {
     /// Whether a new picture may be kept. Besides standard ones only those of the freedesktop sizes may, and only
     /// beside a standard one.
     func mayKeep(_ row: ThumbnailRow, of photo: PicturedPhoto) throws(FileError) -> Bool {
@@ -25,7 +26,7 @@ extension Library {
 
     /// Whether the shares of all photos together have this much left.
     private func hasLeft(_ cost: UInt64) throws(FileError) -> Bool {
-        let counters = try locked { tree throws(FileError) in tree.counters }
+        let counters = try session.locked { tree throws(FileError) in tree.counters }
         return counters.pictureBytes + cost <= PictureBudget.total(counters)
     }
 
@@ -41,14 +42,16 @@ extension Library {
     /// Drops pictures beyond their photo's share, of photos after `last`, until the total holds. Returns the photo to
     /// continue after; nil if there is nothing left to drop.
     func thinOut(after last: UInt64) throws(FileError) -> UInt64? {
-        try changing { tree throws(FileError) in
+        try session.changing { tree throws(FileError) in
             let photos = try sql(
-                tree.tables.photosWithThumbnails(after: last, limit: space.limits.thinnedPhotos))
+                tree.tables.photosWithThumbnails(after: last, limit: session.space.limits.thinnedPhotos))
             for photo in photos {
                 guard tree.counters.pictureBytes > PictureBudget.total(tree.counters) else { return nil }
                 let inode = try tree.inode(photo)
                 let spent = try sql(tree.tables.thumbnails(of: photo)).reduce(0) { $0 + $1.cost }
-                if spent > PictureBudget.share(of: inode.row.size) { try tree.deleteThumbnails(inode, space) }
+                if spent > PictureBudget.share(of: inode.row.size) {
+                    try tree.deleteThumbnails(inode, session.space)
+                }
             }
             return photos.last
         }

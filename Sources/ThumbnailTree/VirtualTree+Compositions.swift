@@ -3,12 +3,13 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoSession
 import PhotoTree
 import Thumbnails
 import VaultCatalogue
 
 /// `stack.jpg` and `sheet.jpg`: pictures of a directory's newest photos.
-extension Library {
+extension VirtualTree {
     /// The photos taken last are searched among this many newest names of a directory.
     private static let namesMax = 4000
 
@@ -29,10 +30,9 @@ extension Library {
         of composition: Composition, _ directory: UInt64, hidden: [UInt64], _ reader: ReadPermission,
         unless cancellation: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], modified: Timestamp) {
-        guard let service = thumbnails else { throw .noEntry }
         let contents = try contents(of: composition, directory, hidden, reader)
         let bytes = try service.request(
-            composition, of: directory, contents.tiles, { [self] in StoredPhoto(self, $0.photo) },
+            composition, of: directory, contents.tiles, { [thumbnails] in StoredPhoto(thumbnails, $0.photo) },
             title: { [self] in title(of: directory) }, for: .interactive(cancellation))
         return (bytes, contents.modified)
     }
@@ -42,7 +42,7 @@ extension Library {
     func hiddenFiles(
         of composition: Composition, _ directory: UInt64, from reader: ReadPermission
     ) throws(FileError) -> [UInt64] {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             let newest = try sql(
                 tree.tables.newestPhotos(
                     in: directory, among: Self.namesMax, limit: composition.photosMax * Self.hiddenFactor))
@@ -61,7 +61,7 @@ extension Library {
     private func contents(
         of composition: Composition, _ directory: UInt64, _ hidden: [UInt64], _ reader: ReadPermission
     ) throws(FileError) -> Contents {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             let row = try tree.directory(directory).row
             var contents = Contents(tiles: [], modified: row.modified)
             let newest = try sql(
@@ -82,7 +82,7 @@ extension Library {
 
     /// The directory's name; empty if it cannot be read.
     private func title(of directory: UInt64) -> String {
-        let name = try? locked { tree throws(FileError) in
+        let name = try? session.locked { tree throws(FileError) in
             try sql(tree.tables.dentries(of: directory)).first?.name
         }
         return String(decoding: name ?? [], as: UTF8.self)

@@ -3,23 +3,24 @@ import FileRequests
 import FileTree
 import LinuxIO
 import PhotoImaging
+import PhotoSession
 import PhotoTree
 import Thumbnails
 import VaultCatalogue
 
 /// `.sh_thumbnails`: file managers that support it show these pictures and make none of their own.
-extension Library {
+extension VirtualTree {
     /// Returns the name of the photo that a file in the directory's repository shows.
     func repositoryName(_ file: [UInt8], in directory: UInt64) throws(FileError) -> [UInt8] {
-        guard let service = thumbnails, let digest = repositoryDigest(named: file) else { throw .noEntry }
-        let (changed, count) = try locked { tree throws(FileError) in
+        guard let digest = repositoryDigest(named: file) else { throw .noEntry }
+        let (changed, count) = try session.locked { tree throws(FileError) in
             let row = try tree.directory(directory).row
             return (row.changed, row.size)
         }
         guard count <= UInt64(RepositoryNames.namesMax) else { throw .noEntry }
         var found = service.repositoryNames.find(digest, in: directory, changed: changed)
         if !found.isKnown {
-            let rows = try locked { tree throws(FileError) in
+            let rows = try session.locked { tree throws(FileError) in
                 var rows: [(id: UInt64, name: [UInt8])] = []
                 try sql(
                     tree.tables.eachDentry(in: directory, after: 0) {
@@ -38,7 +39,7 @@ extension Library {
     }
 
     private func nameOfDentry(_ id: UInt64, in directory: UInt64) throws(FileError) -> [UInt8]? {
-        try locked { tree throws(FileError) in
+        try session.locked { tree throws(FileError) in
             var name: [UInt8]?
             try sql(
                 tree.tables.eachDentry(in: directory, after: id - 1) {
@@ -53,14 +54,14 @@ extension Library {
     func sharedPicture(
         _ name: [UInt8], in directory: UInt64, _ size: RepositorySize, unless cancellation: Cancellation?
     ) throws(FileError) -> (bytes: [UInt8], ino: UInt64) {
-        let (shown, photo, type) = try locked { tree throws(FileError) in
+        let (shown, photo, type) = try session.locked { tree throws(FileError) in
             guard let found = try tree.find(tree.directory(directory), name),
                 let photo = try tree.photo(representedBy: found.inode)
             else { throw .noEntry }
             let type = UInt8(exactly: try tree.photo(photo).media).flatMap { MediaType(rawValue: $0) }
             return (tree.attributes(found.inode), photo.ino, type)
         }
-        let picture = try thumbnailBytes(
+        let picture = try thumbnails.thumbnailBytes(
             of: photo, .sized(size.pictureSize), .png, for: .interactive(cancellation))
         let uri = String(decoding: Array("./".utf8) + escapedForURI(name), as: UTF8.self)
         var texts = [

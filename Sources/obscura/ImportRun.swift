@@ -41,7 +41,7 @@ final class ImportRun {
     func run() throws(FileError) {
         if !settings.album.isEmpty {
             // Refused before anything is read, if a file has that name.
-            album = try library.album(settings.album, makes: false)
+            album = try library.importer.album(settings.album, makes: false)
         }
         var ahead = ReadAhead(sources, countMax: Self.aheadMax)
         var directory: Int?
@@ -71,7 +71,7 @@ final class ImportRun {
     private func take(_ item: SourceItem, _ source: SourceFile) throws(FileError) {
         let sidecars = openSidecars(of: item)
         let sidecar = sidecars.first.flatMap { readSidecar($0) }
-        let appraisal = try library.classifyImport(
+        let appraisal = try library.importer.classifyImport(
             source, named: item.name, modified: source.modified, sidecar: sidecar, unless: { wasInterrupted })
         if wasInterrupted { return }
         if let error = source.failure { return fail(source.path, "\(error)", item.byteCount) }
@@ -108,14 +108,14 @@ final class ImportRun {
         if !settings.album.isEmpty {
             if settings.isDry {
                 var isThere = false
-                if let album { isThere = try library.lies(ino, in: album) }
+                if let album { isThere = try library.importer.lies(ino, in: album) }
                 report.joined += isThere ? 0 : 1
-            } else if try library.addToAlbum(ino, try albumInode(), named: item.name) {
+            } else if try library.importer.addToAlbum(ino, try albumInode(), named: item.name) {
                 report.joined += 1
             }
         }
         for sidecar in sidecars where !settings.isDry {
-            let known = try library.add(
+            let known = try library.importer.add(
                 sidecar: sidecar.importFile, of: ino, named: item.name, in: album)
             // A sidecar that differs from the one that the photo has stays where it is.
             guard let known else { continue }
@@ -127,7 +127,7 @@ final class ImportRun {
 
     private func albumInode() throws(FileError) -> UInt64 {
         if let album { return album }
-        let made = try library.album(settings.album, makes: true)
+        let made = try library.importer.album(settings.album, makes: true)
         guard let made else { throw .noEntry }
         album = made
         return made
@@ -137,7 +137,7 @@ final class ImportRun {
         _ candidate: Candidate, _ source: SourceFile, _ sidecars: [SourceFile]
     ) throws(FileError) {
         let place = ImportPlace(album: settings.album.isEmpty ? nil : try albumInode())
-        let added = try library.add(
+        let added = try library.importer.add(
             candidate, source.importFile, sidecars: sidecars.map(\.importFile), to: place,
             proceed: noteBytes)
         guard let added else { return failToAdd([source] + sidecars) }

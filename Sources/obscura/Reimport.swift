@@ -41,7 +41,7 @@ final class Reimport {
             try restoreAlbum(root.appending("albums"), as: albums, isWorking: false)
         }
         // After an interruption the next run settles them.
-        for (ino, place) in unsettled where !wasInterrupted { try library.settle(ino, in: place) }
+        for (ino, place) in unsettled where !wasInterrupted { try library.importer.settle(ino, in: place) }
         if wasInterrupted { return }
         note(root.appending("moments"), top)
         for directory in directories { try setDetails(directory.ino, directory.details) }
@@ -81,13 +81,13 @@ final class Reimport {
     ) throws(FileError) -> Bool {
         let sidecar = ImportRules.sidecars(of: source.path.name).first { names.contains($0) }
             .flatMap { try? SourceFile(source.path.parent.appending($0)) }.flatMap { readSidecar($0) }
-        var appraisal = try library.classifyImport(
+        var appraisal = try library.importer.classifyImport(
             source, named: source.path.name, modified: source.modified, sidecar: sidecar,
             unless: { wasInterrupted })
         if wasInterrupted { return true }
         if case .duplicate(let ino) = appraisal {
             if try takeDuplicate(source, ino, day, place) { return true }
-            appraisal = try library.classifyImport(
+            appraisal = try library.importer.classifyImport(
                 source, named: source.path.name, modified: source.modified, sidecar: sidecar,
                 asNew: true)
         }
@@ -97,7 +97,9 @@ final class Reimport {
             session.note(candidate, day: day.description, source)
             return true
         }
-        guard let added = try library.add(candidate, source.importFile, to: place, proceed: session.noteBytes)
+        guard
+            let added = try library.importer.add(
+                candidate, source.importFile, to: place, proceed: session.noteBytes)
         else {
             session.failToAdd([source])
             return true
@@ -122,7 +124,7 @@ final class Reimport {
             unsettled[own] = place
         } else if restored.contains(ino) {
             return false
-        } else if let moment = try library.moment(of: ino) {
+        } else if let moment = try library.importer.moment(of: ino) {
             let other = root.appending("moments").appending(moment.day).appending(moment.name)
             if (try? other.status())?.st_size == source.status.st_size { return false }
         }
@@ -178,7 +180,7 @@ final class Reimport {
     private func unsettle(_ photos: [Name: UInt64], among names: Set<Name>) throws(FileError) {
         for (name, ino) in photos where restored.contains(ino) && unsettled[ino] == nil {
             guard ImportRules.sidecars(of: name).contains(where: { names.contains($0) }),
-                let moment = try library.moment(of: ino)
+                let moment = try library.importer.moment(of: ino)
             else { continue }
             unsettled[ino] = ImportPlace(day: moment.day)
         }
@@ -194,7 +196,7 @@ final class Reimport {
         }
         guard let source = open(path) else { return nil }
         if !isWorking {
-            let appraisal = try library.classifyImport(
+            let appraisal = try library.importer.classifyImport(
                 source, named: path.name, modified: Timestamp(status.st_mtim), unless: { wasInterrupted })
             if wasInterrupted { return nil }
             switch appraisal {
@@ -203,7 +205,7 @@ final class Reimport {
                 return ino
             case .photo(let candidate):
                 guard
-                    let added = try library.add(
+                    let added = try library.importer.add(
                         candidate, source.importFile, to: ImportPlace(album: album),
                         proceed: session.noteBytes)
                 else {
@@ -222,7 +224,7 @@ final class Reimport {
 
     /// Adds a name for an existing file, unless it has that name.
     private func link(_ ino: UInt64, _ path: HostPath, in album: UInt64) throws(FileError) {
-        if try library.addName(path.name, of: ino, in: album) { session.report.links += 1 }
+        if try library.importer.addName(path.name, of: ino, in: album) { session.report.links += 1 }
     }
 
     /// Gives a photo of the space its name in an album, or adds a copy of it to the album.
@@ -242,7 +244,7 @@ final class Reimport {
         {
             return remember(source, found)
         }
-        remember(source, try library.addCopy(of: ino, named: source.path.name, details, to: album))
+        remember(source, try library.importer.addCopy(of: ino, named: source.path.name, details, to: album))
         session.report.links += 1
     }
 
@@ -267,7 +269,9 @@ final class Reimport {
             session.pass(source.byteCount)
             return remember(source, found)
         }
-        guard let ino = try library.add(plain: source.importFile, to: directory, proceed: session.noteBytes)
+        guard
+            let ino = try library.importer.add(
+                plain: source.importFile, to: directory, proceed: session.noteBytes)
         else {
             session.failToAdd([source])
             return

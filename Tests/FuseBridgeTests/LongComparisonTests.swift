@@ -10,6 +10,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 
 /// Photos that are compared at length, while programs use the mount.
@@ -111,7 +112,7 @@ import VaultFormat
     private func isCopy(_ mounted: MountedLibrary, _ name: String) -> Bool {
         guard let ino = try? status(mounted.path(name)).st_ino else { return false }
         return
-            (try? mounted.library.locked { tree throws(FileError) in
+            (try? mounted.library.session.locked { tree throws(FileError) in
                 try tree.inode(UInt64(ino)).isCopy
             }) == true
     }

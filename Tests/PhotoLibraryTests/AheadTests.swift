@@ -9,7 +9,9 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
+@testable import ThumbnailTree
 @testable import Thumbnails
 
 /// Thumbnails that are made before anybody asks.
@@ -87,7 +89,7 @@ import VaultFormat
     }
 
     private func thumbnailPending(_ fixture: Fixture) throws -> Bool {
-        try fixture.library.locked { tree throws(FileError) in try tree.hasThumbnailPending() }
+        try fixture.library.session.locked { tree throws(FileError) in try tree.hasThumbnailPending() }
     }
 
     @Test func theNextMountMakesWhatThisOneDidNot() throws {
@@ -106,7 +108,7 @@ import VaultFormat
         // Then there is nothing to do, and nothing is done.
         let writes = fixture.vault.calls.writeCount
         let next = try reopen(fixture)
-        #expect(try !fixture.library.hasBackgroundThumbnails())
+        #expect(try !fixture.thumbnails.hasBackgroundThumbnails())
         for number in 1...5 { _ = try fixture.get("albums/.thumbs/\(number).jpg") }
         #expect(next.orders.isEmpty)
         try fixture.close()
@@ -190,7 +192,7 @@ import VaultFormat
         try #require(eventually { (try? thumbnailPending(fixture)) == false })
         try fixture.close()
         let maker = try reopen(fixture)
-        #expect(try !fixture.library.hasBackgroundThumbnails())
+        #expect(try !fixture.thumbnails.hasBackgroundThumbnails())
         #expect(maker.orders.isEmpty)
     }
 
@@ -213,13 +215,13 @@ import VaultFormat
             let fixture = try Fixture()
             for number in 0..<count { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
             if !areWaiting {
-                try fixture.library.changing { tree in tree.counters.pictured = tree.counters.ino }
+                try fixture.library.session.changing { tree in tree.counters.pictured = tree.counters.ino }
             }
             try fixture.close()
             try fixture.reopen()
             let before = fixture.vault.calls.readCount
-            #expect(try fixture.library.hasBackgroundThumbnails() == areWaiting)
-            let last = try fixture.library.locked { tree in tree.counters.pictured }
+            #expect(try fixture.thumbnails.hasBackgroundThumbnails() == areWaiting)
+            let last = try fixture.library.session.locked { tree in tree.counters.pictured }
             if areWaiting { #expect(last < 20) }
             return fixture.vault.calls.readCount - before
         }

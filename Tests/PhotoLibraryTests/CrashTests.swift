@@ -7,6 +7,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
 
@@ -94,7 +95,9 @@ import VaultCatalogue
     }
 
     private func pendingClassification(_ fixture: Fixture) throws -> [UInt64] {
-        try fixture.library.locked { tree throws(FileError) in try sql(tree.tables.pendingClassification()) }
+        try fixture.library.session.locked { tree throws(FileError) in
+            try sql(tree.tables.pendingClassification())
+        }
     }
 
     @Test func aFileThatIsClosedAfterASyncIsFiledOnce() throws {

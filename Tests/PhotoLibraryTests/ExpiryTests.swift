@@ -5,6 +5,7 @@ import VaultStore
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 
 private let files = ".Trash-0/files"
@@ -43,15 +44,15 @@ private final class TestClock: @unchecked Sendable {
         clock.pass(10 * day)
         try fixture.rm("moments/2024-05-01/young.jpg")
         clock.pass(20 * day - 1)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         clock.pass(day)
         try fixture.remount()
         #expect(try fixture.ls(files) == ["x.jpg", "young.jpg"], "noted only now")
         clock.pass(day - 1)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.ls(files) == ["x.jpg", "young.jpg"])
         clock.pass(1)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.ls(files) == ["young.jpg"])
         #expect(try fixture.ls(".Trash-0/info") == ["young.jpg.trashinfo"])
         #expect(fixture.observer.entries.contains { $0.1 == "x.jpg.trashinfo" })
@@ -59,7 +60,7 @@ private final class TestClock: @unchecked Sendable {
         try fixture.remount()
         clock.pass(2 * day)
         try fixture.kill()
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.ls(files).isEmpty)
         #expect(fixture.usedBytes == 0)
         try fixture.expectNothingLeft()
@@ -70,7 +71,7 @@ private final class TestClock: @unchecked Sendable {
         try fixture.rm("moments/2024-05-01/x.jpg")
         clock.set(by: 400 * day)
         for _ in 0..<3 {
-            fixture.library.expireTrash()
+            fixture.library.trash.expire()
             clock.pass(2 * day)
         }
         #expect(try fixture.ls(files) == ["x.jpg"])
@@ -83,7 +84,7 @@ private final class TestClock: @unchecked Sendable {
         try fixture.remount()
         clock.pass(day)
         try fixture.remount()
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.ls(files).isEmpty)
     }
 
@@ -94,7 +95,7 @@ private final class TestClock: @unchecked Sendable {
         clock.set(by: 400 * day)
         try fixture.reopen()
         clock.pass(day - 600)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         try fixture.close()
         clock.set(by: -400 * day)
         try fixture.reopen()
@@ -119,16 +120,16 @@ private final class TestClock: @unchecked Sendable {
         try fixture.mv(files + "/A", files + "/renamed")
         try fixture.mv(".Trash-0/info/A.trashinfo", ".Trash-0/info/renamed.trashinfo")
         clock.pass(25 * day)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         clock.pass(day)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.everything() == ["2024-05-01/x.jpg", files + "/B/late.txt"])
         #expect(try fixture.ls(files) == ["B"])
         #expect(try fixture.ls(".Trash-0/info").isEmpty)
         #expect(try fixture.stat("moments/2024-05-01/x.jpg").nlink == 1)
         clock.pass(6 * day)
         for _ in 0..<2 {
-            fixture.library.expireTrash()
+            fixture.library.trash.expire()
             clock.pass(day)
         }
         #expect(try fixture.ls(files).isEmpty)
@@ -148,9 +149,9 @@ private final class TestClock: @unchecked Sendable {
     private func expireWhileOpen(_ fixture: Fixture, _ path: String) throws {
         let handle = try fixture.open(path, 0)
         clock.pass(30 * day)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         clock.pass(day)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.ls(files).isEmpty)
         #expect(try fixture.read(handle) == jpeg("2024-05-01", more: 1))
         #expect(fixture.usedBytes > 0)
@@ -163,10 +164,10 @@ private final class TestClock: @unchecked Sendable {
         try fixture.mv("albums/A", files + "/A")
         try fixture.rm("moments/2024-05-01/x.jpg")
         clock.pass(30 * day)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         try fixture.mv(files + "/A", "albums/A")
         clock.pass(2 * day)
-        fixture.library.expireTrash()
+        fixture.library.trash.expire()
         #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
         #expect(try fixture.ls("albums/A") == ["x.jpg"])
         try fixture.remount()

@@ -8,8 +8,10 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
+@testable import ThumbnailTree
 @testable import VaultStore
 
 /// Foundation has one too.
@@ -34,9 +36,14 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         guard let opened else { preconditionFailure("the fixture is closed") }
         return opened
     }
-    var space: Space { library.space }
+    var space: Space { library.session.space }
+    /// The thumbnails of a mount that has them.
+    var thumbnails: PhotoThumbnails {
+        guard let virtual = library.virtual else { preconditionFailure("the fixture has no thumbnails") }
+        return virtual.thumbnails
+    }
 
-    final class Recorder: LibraryObserver, @unchecked Sendable {
+    final class Recorder: TreeObserver, @unchecked Sendable {
         private let lock = NSLock()
         private var entryList: [(UInt64, String)] = []
         private var attributeList: [UInt64] = []
@@ -129,7 +136,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
 
     /// The first half of `kill`.
     func die() throws {
-        if library.options.commitsByHand { library.committer.commitByHand(durable: false) }
+        if library.options.commitsByHand { library.session.committer.commitByHand(durable: false) }
         // The first commit after this may have begun before it; the second holds all there is.
         for _ in 0..<(library.options.commitsByHand ? 0 : 2) {
             let seen = space.generation
@@ -146,7 +153,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     /// Bytes of the space that somebody has: in a commit, or set aside for one. Identity records do not count.
     var usedBytes: UInt64 {
         // Under the catalogue's lock no record comes or goes.
-        let used = try? library.locked { tree throws(FileError) in
+        let used = try? library.session.locked { tree throws(FileError) in
             let use = space.capacity
             return use.total - use.free - (try recordBytes(tree.tables))
         }
@@ -421,12 +428,12 @@ func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #lin
 extension Library {
     /// Lets go of an open file, as the end of the process does: it and what it refers to hold each other.
     func abandon(_ file: FileState) {
-        context.unregister(file)
+        session.context.unregister(file)
         file.inode.state = nil
     }
 
     /// The same for all that are not saved.
     func abandonUnsaved() {
-        for file in context.unsavedFiles { abandon(file) }
+        for file in session.context.unsavedFiles { abandon(file) }
     }
 }

@@ -4,6 +4,7 @@ import VaultFormat
 
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import TestFixtures
 @testable import TestSupport
@@ -52,9 +53,9 @@ import VaultFormat
             $0.commitsSeldom = true
         }
         let user = try MemoryUser(vault, disk, seldom)
-        let before = user.library.space.newestDurable
+        let before = user.library.session.space.newestDurable
         _ = try bring(60, user)
-        #expect(eventually { user.library.space.newestDurable > before })
+        #expect(eventually { user.library.session.space.newestDurable > before })
         try user.close()
         let again = try MemoryUser(vault, disk)
         #expect(try again.library.photoCount() == 60)
@@ -68,7 +69,7 @@ import VaultFormat
         let user = try MemoryUser(vault, disk) { $0.limits = .least }
         _ = try bring(20, user)
         // No commit was made: `MemoryUser` makes them by hand.
-        let waiting = try user.library.locked { tree in tree.cachedInodeCount }
+        let waiting = try user.library.session.locked { tree in tree.cachedInodeCount }
         #expect(waiting <= 2)
         try user.close()
     }

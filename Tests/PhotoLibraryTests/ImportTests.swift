@@ -8,6 +8,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
 
@@ -59,17 +60,17 @@ extension LibraryUser {
     ) throws -> Added? {
         let source = MemorySource(bytes)
         let sidecar = sidecars.first.flatMap { readSidecar(MemoryByteSource($0.1)) }
-        let appraisal = try library.classifyImport(
+        let appraisal = try library.importer.classifyImport(
             source, named: Name(name), modified: someTime, sidecar: sidecar, asNew: asNew)
         guard case .photo(let candidate) = appraisal else { return nil }
-        return try library.add(
+        return try library.importer.add(
             candidate, file(name, source), sidecars: sidecars.map { file($0.0, MemorySource($0.1)) },
             to: place)
     }
 
     fileprivate func row(_ path: String) throws -> PhotoRow {
         let number = try ino(path)
-        return try library.locked { tree throws(FileError) in try tree.photo(try tree.inode(number)) }
+        return try library.session.locked { tree throws(FileError) in try tree.photo(try tree.inode(number)) }
     }
 }
 
@@ -99,8 +100,8 @@ extension LibraryUser {
 
     @Test func `one of another's name is numbered, in its day and in an album`() throws {
         let fixture = try Fixture()
-        let album = try #require(try fixture.library.album(["Trip", "Day 2"], makes: true))
-        #expect(try fixture.library.album(["Trip", "Day 2"], makes: false) == album)
+        let album = try #require(try fixture.library.importer.album(["Trip", "Day 2"], makes: true))
+        #expect(try fixture.library.importer.album(["Trip", "Day 2"], makes: false) == album)
         for number in 0..<3 {
             try fixture.bring("a.jpg", jpeg(more: number), to: ImportPlace(album: album))
         }
@@ -111,9 +112,9 @@ extension LibraryUser {
             #expect(try fixture.ino("albums/Trip/Day 2/" + name) == fixture.ino("moments/2024-05-01/" + name))
         }
         #expect(try fixture.stat("albums/Trip/Day 2/a.jpg").nlink == 2)
-        #expect(try fixture.library.album(["Nowhere"], makes: false) == nil)
+        #expect(try fixture.library.importer.album(["Nowhere"], makes: false) == nil)
         expectError(.notDirectory) {
-            _ = try fixture.library.album(["Trip", "Day 2", "a.jpg", "x"], makes: true)
+            _ = try fixture.library.importer.album(["Trip", "Day 2", "a.jpg", "x"], makes: true)
         }
         try fixture.close()
     }
@@ -123,18 +124,18 @@ extension LibraryUser {
         let photo = try fixture.put("albums/a.jpg", large(300_000))
         let source = MemorySource(large(300_000))
         guard
-            case .duplicate(photo) = try fixture.library.classifyImport(
+            case .duplicate(photo) = try fixture.library.importer.classifyImport(
                 source, named: "b.jpg", modified: someTime)
         else {
             Issue.record("not known as a duplicate")
             return
         }
-        let album = try #require(try fixture.library.album(["X"], makes: true))
+        let album = try #require(try fixture.library.importer.album(["X"], makes: true))
         try fixture.put("albums/X/b.jpg", jpeg(more: 1))
-        #expect(try fixture.library.addToAlbum(photo, album, named: "b.jpg"))
-        #expect(try !fixture.library.addToAlbum(photo, album, named: "b.jpg"))
+        #expect(try fixture.library.importer.addToAlbum(photo, album, named: "b.jpg"))
+        #expect(try !fixture.library.importer.addToAlbum(photo, album, named: "b.jpg"))
         #expect(try fixture.ls("albums/X") == ["b (2).jpg", "b.jpg"])
-        #expect(try fixture.library.lies(photo, in: album))
+        #expect(try fixture.library.importer.lies(photo, in: album))
         #expect(try fixture.library.holds(photo, source))
         #expect(try !fixture.library.holds(photo, MemorySource(large(300_001))))
         #expect(try !fixture.library.holds(photo, MemorySource(large(300_000, more: 2))))
@@ -144,7 +145,7 @@ extension LibraryUser {
     @Test func `what is no photo is not taken for one`() throws {
         let fixture = try Fixture()
         for bytes in [[], Array("text".utf8), noise(5000)] {
-            let appraisal = try fixture.library.classifyImport(
+            let appraisal = try fixture.library.importer.classifyImport(
                 MemorySource(bytes), named: "a.jpg", modified: someTime)
             guard case .notPhoto = appraisal else {
                 Issue.record("\(bytes.count) bytes are \(appraisal)")
@@ -165,7 +166,7 @@ extension LibraryUser {
         let all = ["a (2).jpg", "a (2).jpg.xmp", "a.jpg", "a.jpg.xmp"]
         #expect(try fixture.ls("moments/2020-02-02") == all)
         #expect(try fixture.get("moments/2020-02-02/a (2).jpg.xmp") == date + [0x21])
-        let album = try fixture.library.album(["A"], makes: true)
+        let album = try fixture.library.importer.album(["A"], makes: true)
         try fixture.bring("b.jpg", jpeg(more: 5), sidecars: [("b.xmp", date)], to: ImportPlace(album: album))
         #expect(try fixture.ls("albums/A") == ["b.jpg", "b.xmp"])
         #expect(try fixture.ls("moments/2020-02-02") == all + ["b.jpg"])
@@ -184,20 +185,20 @@ extension LibraryUser {
         let photo = try #require(try fixture.bring("a.jpg", jpeg())).photo
         let sidecar = file("a.jpg.xmp", MemorySource(xmp("2020-02-02")))
         let added = try #require(
-            try fixture.library.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
+            try fixture.library.importer.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
         #expect(added.isNew)
         // Both are in the day it says.
         #expect(try fixture.moments() == ["2020-02-02/a.jpg", "2020-02-02/a.jpg.xmp"])
-        let album = try #require(try fixture.library.album(["A"], makes: true))
-        #expect(try fixture.library.addToAlbum(photo, album, named: "b.jpg"))
+        let album = try #require(try fixture.library.importer.album(["A"], makes: true))
+        #expect(try fixture.library.importer.addToAlbum(photo, album, named: "b.jpg"))
         let beside = try #require(
-            try fixture.library.add(sidecar: sidecar, of: photo, named: "a.jpg", in: album))
+            try fixture.library.importer.add(sidecar: sidecar, of: photo, named: "a.jpg", in: album))
         #expect(try beside.isNew && fixture.ls("albums/A") == ["b.jpg", "b.jpg.xmp"])
         let again = try #require(
-            try fixture.library.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
+            try fixture.library.importer.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
         #expect(again.ino == added.ino && !again.isNew)
         let other = file("a.jpg.xmp", MemorySource(xmp("2021-01-01")))
-        #expect(try fixture.library.add(sidecar: other, of: photo, named: "a.jpg", in: album) == nil)
+        #expect(try fixture.library.importer.add(sidecar: other, of: photo, named: "a.jpg", in: album) == nil)
         try fixture.close()
     }
 
@@ -208,12 +209,12 @@ extension LibraryUser {
         for trial in 0..<4 {
             let source = MemorySource(bytes, readableCount: trial == 0 ? 2_000_000 : .max)
             source.isUnchanged = trial != 1
-            let appraisal = try fixture.library.classifyImport(
+            let appraisal = try fixture.library.importer.classifyImport(
                 MemorySource(bytes), named: "a.jpg", modified: someTime)
             guard case .photo(let candidate) = appraisal else { continue }
             var pieces = 0
             let sidecar = file("a.xmp", MemorySource(xmp("2020-01-01"), readableCount: trial == 3 ? 5 : .max))
-            let added = try fixture.library.add(
+            let added = try fixture.library.importer.add(
                 candidate, file("a.jpg", source), sidecars: [sidecar], to: ImportPlace()
             ) { _ in
                 pieces += 1
@@ -272,16 +273,16 @@ extension LibraryUser {
         #expect(try fixture.row("moments/2011-11-11/moved.jpg").isPinned)
         // A sidecar in an album says the day it lay in: not the user pinned it.
         try fixture.ln("moments/2011-11-11/moved.jpg", "albums/m.jpg")
-        _ = try fixture.library.add(
+        _ = try fixture.library.importer.add(
             plain: file("m.jpg.xmp", MemorySource(xmp("2011-11-11"))), to: fixture.ino("albums"))
-        try fixture.library.settle(moved.photo, in: other)
+        try fixture.library.importer.settle(moved.photo, in: other)
         #expect(try !fixture.row("moments/2011-11-11/moved.jpg").isPinned)
         #expect(try fixture.source("albums/m.jpg") == "sidecar")
         // And one that says another day: it was pinned.
         try fixture.ln("moments/2024-05-01/own.jpg", "albums/o.jpg")
-        _ = try fixture.library.add(
+        _ = try fixture.library.importer.add(
             plain: file("o.xmp", MemorySource(xmp("2000-01-02"))), to: fixture.ino("albums"))
-        try fixture.library.settle(fixture.ino("albums/o.jpg"), in: own)
+        try fixture.library.importer.settle(fixture.ino("albums/o.jpg"), in: own)
         #expect(try fixture.row("moments/2024-05-01/own.jpg").isPinned)
         #expect(try fixture.moments() == ["2011-11-11/moved.jpg", "2024-05-01/own.jpg"])
         // Equal bytes may stand in moments twice.

@@ -5,6 +5,7 @@ import Testing
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import ThumbnailTree
 @testable import Thumbnails
 
 /// Who asked for a picture and does so no more.
@@ -15,7 +16,8 @@ import Testing
     {
         Background {
             Result { () throws(FileError) in
-                try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount
+                try fixture.thumbnails.thumbnail(of: photo, .standard, for: .interactive(cancellation))
+                    .byteCount
             }
         }
     }
@@ -40,7 +42,8 @@ import Testing
         #expect(try fixture.thumbnailRows(of: photo).count == 1)
         // Called off before it was asked for; but what is there is there.
         #expect(
-            try fixture.library.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount > 0
+            try fixture.thumbnails.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount
+                > 0
         )
     }
 
@@ -52,7 +55,7 @@ import Testing
         let first = ask(fixture, photo, cancellations[0])
         try #require(eventually { maker.orders.count == 1 })
         let others = cancellations.dropFirst().map { ask(fixture, photo, $0) }
-        try #require(eventually { fixture.library.thumbnails?.waiterCount == 3 })
+        try #require(eventually { fixture.library.virtual?.service.waiterCount == 3 })
         // The one on whose behalf it was begun, and one of the others.
         cancellations[0].cancel()
         #expect(first.result() == .failure(.interrupted))

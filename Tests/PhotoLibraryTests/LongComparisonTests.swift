@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
 
@@ -290,7 +291,7 @@ extension Fixture {
     /// Whether a file shares the bytes of a photo and stands for it.
     fileprivate func isCopy(_ path: String) throws -> Bool {
         let ino = try ino(path)
-        return try library.locked { tree throws(FileError) in try tree.inode(ino).isCopy }
+        return try library.session.locked { tree throws(FileError) in try tree.inode(ino).isCopy }
     }
 
     fileprivate func library(briefBytes: UInt64) -> LibraryOptions {

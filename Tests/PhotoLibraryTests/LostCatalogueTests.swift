@@ -7,6 +7,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
 @testable import VaultCatalogue
@@ -57,7 +58,7 @@ import VaultFormat
         try fixture.remount()
         let before = try fixture.snapshot()
         let index = try #require(fixture.library.unlocked).index
-        let records = try fixture.library.locked { tree throws(FileError) in
+        let records = try fixture.library.session.locked { tree throws(FileError) in
             try sql(tree.tables.identities(after: 0, limit: .max)).map(\.run)
         }
         try fixture.close()

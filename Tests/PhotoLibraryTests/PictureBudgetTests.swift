@@ -7,6 +7,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
 
@@ -58,7 +59,7 @@ import VaultFormat
 
     /// Sectors that pictures have, in bytes, and of which photos; and the bytes of all photos.
     private func kept(_ fixture: Fixture) throws -> (bytes: UInt64, photos: [UInt64], of: UInt64) {
-        try fixture.library.locked { tree throws(FileError) in
+        try fixture.library.session.locked { tree throws(FileError) in
             try sql(tree.storeChanges())
             let photos = try sql(tree.tables.photosWithThumbnails(after: 0, limit: 10_000))
             var bytes: UInt64 = 0

@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
 @testable import VaultStore
@@ -15,14 +16,14 @@ import VaultFormat
 /// Identity records: what stands in them is compared with the tree by `audit`, whenever a library is opened.
 @Suite struct RecordTests {
     private func records(_ fixture: Fixture) throws -> [UInt64: ExtentRun] {
-        try fixture.library.locked { tree throws(FileError) in
+        try fixture.library.session.locked { tree throws(FileError) in
             let all = try sql(tree.tables.identities(after: 0, limit: .max))
             return Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0.run) })
         }
     }
 
     private func unrecorded(_ fixture: Fixture) throws -> [UInt64] {
-        try fixture.library.locked { tree throws(FileError) in
+        try fixture.library.session.locked { tree throws(FileError) in
             try sql(tree.storeChanges())
             return try sql(tree.tables.unrecorded(after: 0, limit: .max))
         }

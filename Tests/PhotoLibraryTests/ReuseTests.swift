@@ -5,6 +5,7 @@ import VaultFormat
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 
@@ -59,7 +60,7 @@ import VaultFormat
     func `a space that has room waits until it is usable`(size: MemoryVault.SizeClass) throws {
         let session = try FaultSession(try MemoryVault(spaces: 2, size))
         defer { session.kill() }
-        let space = session.library.space.capacity.available
+        let space = session.library.session.space.capacity.available
         let bytes = Int(space) / 12
         for number in 0..<36 {
             try session.put("albums/p\(number % 6).jpg", photo(number, bytes))

@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
 @testable import VaultStore
@@ -165,7 +166,8 @@ import VaultFormat
     private func damageRecord(of path: String, _ fixture: Fixture) throws {
         let ino = try fixture.ino(path)
         let run = try #require(
-            try fixture.library.locked { tree throws(FileError) in try sql(tree.tables.identity(ino)) })
+            try fixture.library.session.locked { tree throws(FileError) in try sql(tree.tables.identity(ino))
+            })
         try damage(run.sector, at: 200, fixture)
     }
 
@@ -188,7 +190,7 @@ import VaultFormat
             let bytes = try fixture.get("albums/Trip/\(number).jpg")
             photos.append((bytes, try sectors(of: "albums/Trip/\(number).jpg", fixture)))
         }
-        let records = try fixture.library.locked { tree throws(FileError) in
+        let records = try fixture.library.session.locked { tree throws(FileError) in
             try sql(tree.tables.identities(after: 0, limit: .max)).map(\.run.sector)
         }
         let all = records + photos.flatMap(\.sectors).flatMap { Array($0) }

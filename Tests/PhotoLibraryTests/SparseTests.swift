@@ -9,6 +9,7 @@ import Testing
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import VaultStore
 
 private let chunk = Int(Chunk.bytes)
@@ -133,12 +134,12 @@ extension LibraryUser {
             modified: Timestamp(seconds: 1))
         let file = ImportFile(name: "a.jpg", details: details, source: source)
         guard
-            case .photo(let candidate) = try fixture.library.classifyImport(
+            case .photo(let candidate) = try fixture.library.importer.classifyImport(
                 source, named: "a.jpg", modified: Timestamp(seconds: 1))
         else { throw FileError.invalid }
         var told: UInt64 = 0
         let added = try #require(
-            try fixture.library.add(candidate, file, to: ImportPlace()) {
+            try fixture.library.importer.add(candidate, file, to: ImportPlace()) {
                 told += $0
                 return true
             })
@@ -185,7 +186,7 @@ extension LibraryUser {
             mode: 0o644, owner: fixture.caller, accessed: Timestamp(seconds: 1),
             modified: Timestamp(seconds: 1))
         let ino = try #require(
-            try fixture.library.add(
+            try fixture.library.importer.add(
                 plain: ImportFile(name: "x", details: details, source: source), to: fixture.ino("albums")))
         var bytes = [UInt8](repeating: 0, count: Int(size))
         _ = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }

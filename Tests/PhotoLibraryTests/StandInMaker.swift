@@ -7,6 +7,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Thumbnails
 
@@ -133,7 +134,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 extension Fixture {
     /// What is kept of a photo.
     func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
-        try library.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
+        try library.session.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
     }
 
     /// A fixture whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.

@@ -8,6 +8,7 @@ import Testing
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
 
@@ -59,7 +60,7 @@ private final class StillClock: Sendable {
         try commit(fixture)
     }
 
-    private func commit(_ fixture: Fixture) throws { try fixture.library.committer.makeDurable() }
+    private func commit(_ fixture: Fixture) throws { try fixture.library.session.committer.makeDurable() }
 
     private func status(_ fixture: Fixture) throws -> [String: String] { try control("status", fixture) }
 
@@ -88,7 +89,7 @@ private final class StillClock: Sendable {
     private func expectRefusals(_ fixture: Fixture, _ stop: WriteStop) throws {
         let open = try fixture.open("albums/old")
         let library = fixture.library
-        library.space.stopWriting(stop)
+        library.session.space.stopWriting(stop)
         let (albums, old) = (try fixture.ino("albums"), try fixture.ino("albums/old"))
         expectError(.readOnly) { try fixture.write(open, [1, 2, 3]) }
         expectError(.readOnly) { try library.allocate(open, mode: 0, offset: 0, length: 10) }
@@ -121,7 +122,7 @@ private final class StillClock: Sendable {
 
     @Test func `where nothing is left to write, nothing fails`() throws {
         let fixture = try makeRig()
-        fixture.library.space.stopWriting(.claimLost)
+        fixture.library.session.space.stopWriting(.claimLost)
         let open = try fixture.open("albums/old", O_RDONLY)
         try fixture.library.fsync(open, dataOnly: false)
         fixture.library.release(open)
@@ -134,7 +135,7 @@ private final class StillClock: Sendable {
     @Test func `what was given up is no failure, and was not written`() throws {
         let fixture = try makeRig()
         try fixture.put("albums/new", noise(200_000, seed: 2))
-        fixture.library.space.stopWriting(.io(.inputOutput))
+        fixture.library.session.space.stopWriting(.io(.inputOutput))
         let before = fixture.vault.calls.writeCount
         fixture.library.giveUp()
         try fixture.library.close()
@@ -157,7 +158,7 @@ private final class StillClock: Sendable {
             _ = try? open.map { try library.fsync($0, dataOnly: false) }
             isAnswered.withLock { $0 = true }
         }
-        fixture.library.space.stopWriting(.claimLost)
+        fixture.library.session.space.stopWriting(.claimLost)
         #expect(eventually { isAnswered.withLock { $0 } })
         fixture.vault.calls.failSyncs(nil)
         expectError(.readOnly) { try library.close() }
@@ -292,15 +293,15 @@ private final class StillClock: Sendable {
         try fixture.put("albums/a", noise(1000))
         try fixture.put("albums/gone", noise(1000))
         try fixture.put("albums/moved", noise(1000))
-        fixture.library.committer.commitByHand(durable: false)
+        fixture.library.session.committer.commitByHand(durable: false)
         try fixture.rm("albums/gone")
         try fixture.mv("albums/moved", "albums/there\n")
         try fixture.put("albums/p.jpg", jpeg("2024-05-01", more: 1))
         let open = try fixture.createOpen("albums/open")
         try fixture.write(open, [1, 2, 3])
         fixture.vault.calls.failSyncs(Errno(ENODEV))
-        fixture.library.space.stopWriting(.io(Errno(ENODEV)))
-        let changes = try fixture.library.unwrittenChanges(paths: 10)
+        fixture.library.session.space.stopWriting(.io(Errno(ENODEV)))
+        let changes = try fixture.library.session.unwrittenChanges(paths: 10)
         #expect(
             changes
                 == UnwrittenChanges(
@@ -320,12 +321,12 @@ private final class StillClock: Sendable {
         let fixture = try makeRig()
         for number in 0..<20 {
             try fixture.put("albums/f\(number)", noise(1000, seed: number))
-            if number % 3 == 0 { fixture.library.committer.commitByHand(durable: number % 2 == 0) }
+            if number % 3 == 0 { fixture.library.session.committer.commitByHand(durable: number % 2 == 0) }
         }
         try commit(fixture)
-        #expect(try fixture.library.unwrittenChanges(paths: 10) == UnwrittenChanges())
+        #expect(try fixture.library.session.unwrittenChanges(paths: 10) == UnwrittenChanges())
         try fixture.mkdir("albums/Trip")
-        let changes = try fixture.library.unwrittenChanges(paths: 10)
+        let changes = try fixture.library.session.unwrittenChanges(paths: 10)
         #expect(changes.isAny && changes.fileCount == 0)
         try fixture.close()
     }

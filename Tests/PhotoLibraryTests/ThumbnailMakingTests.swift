@@ -7,6 +7,7 @@ import VaultCatalogue
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import ThumbnailTree
 @testable import Thumbnails
 @testable import VaultStore
 
@@ -29,7 +30,8 @@ import VaultCatalogue
         maker.holdUp()
         let cancellations = (0..<4).map { _ in
             Background {
-                (try? fixture.library.thumbnail(of: photo, .sized(PictureSize(fitting: 512))).byteCount) ?? 0
+                (try? fixture.thumbnails.thumbnail(of: photo, .sized(PictureSize(fitting: 512))).byteCount)
+                    ?? 0
             }
         }
         try #require(eventually { !maker.orders.isEmpty })
@@ -198,7 +200,7 @@ import VaultCatalogue
         let photo = try fixture.ino("albums/a.jpg")
         maker.holdUp()
         let cancellation = Background {
-            (try? fixture.library.thumbnailBytes(of: photo, .standard)) ?? []
+            (try? fixture.thumbnails.thumbnailBytes(of: photo, .standard)) ?? []
         }
         try #require(eventually { !maker.orders.isEmpty })
         try fixture.put("albums/a.jpg", jpeg(more: 5))

@@ -6,6 +6,7 @@ import Testing
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import ThumbnailTree
 @testable import Thumbnails
 
 /// Where thumbnails are found, and what is listed.
@@ -119,7 +120,7 @@ import Testing
     @Test func countedInodesLastUntilTheyAreForgottenAndNumbersDoNotRecur() throws {
         let (fixture, _) = try Fixture.withStandIn()
         try fixture.put("albums/a.jpg", jpeg())
-        let nodes = try #require(fixture.library.thumbnails).nodes
+        let nodes = try #require(fixture.library.virtual).service.nodes
         let folder = try fixture.ino("albums/.thumbs/512")
         let picture = try fixture.ino("albums/.thumbs/512/a.jpg")
         #expect(try fixture.ino("albums/.thumbs/512/a.jpg") == picture)

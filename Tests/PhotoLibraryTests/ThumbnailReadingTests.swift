@@ -7,6 +7,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
 
@@ -43,7 +44,7 @@ import VaultFormat
     /// One behind the other, in the order in which they were made, with nothing between.
     @Test func thoseOfADayLieTogether() throws {
         let fixture = try dayOfPictures()
-        let runs = try fixture.library.locked { tree throws(FileError) in
+        let runs = try fixture.library.session.locked { tree throws(FileError) in
             var runs: [ExtentRun] = []
             for photo in try sql(tree.tables.photosWithThumbnails(after: 0, limit: Self.count)) {
                 for row in try sql(tree.tables.thumbnails(of: photo)) {
@@ -68,12 +69,12 @@ import VaultFormat
         for number in 0..<Self.count { try fixture.put("albums/\(number).jpg", jpeg(more: number)) }
         // As if the photos were large enough to pay for their pictures.
         let paid: UInt64 = 1 << 30
-        try fixture.library.changing { tree throws(FileError) in
+        try fixture.library.session.changing { tree throws(FileError) in
             try sql(tree.storeChanges())
             tree.counters.photoBytes += paid
         }
         for number in 0..<Self.count { _ = try fixture.stat("\(Self.day)/\(number).jpg") }
-        try fixture.library.changing { tree throws(FileError) in tree.counters.photoBytes -= paid }
+        try fixture.library.session.changing { tree throws(FileError) in tree.counters.photoBytes -= paid }
         try fixture.remount()
         return fixture
     }

@@ -177,7 +177,7 @@ struct TrashReturn {
     }
 
     private func isAlbum(_ path: [Name], of library: Library) -> Bool {
-        ((try? library.album(path, makes: false)) ?? nil) != nil
+        ((try? library.importer.album(path, makes: false)) ?? nil) != nil
     }
 
     /// Whether a file, or one of the first in a directory, has the bytes of a photo of this space.

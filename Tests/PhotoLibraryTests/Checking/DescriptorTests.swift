@@ -9,6 +9,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
 @testable import TestFixtures
@@ -52,7 +53,7 @@ import VaultFormat
         // Not where a segment begins: other files are read there.
         try user.put("albums/first", [1])
         try user.put("albums/a", bytes)
-        let content = try user.library.locked { tree throws(FileError) in
+        let content = try user.library.session.locked { tree throws(FileError) in
             try tree.inode(try sql(tree.tables.dentry(3, Array("a".utf8)))?.ino ?? 0).row.content
         }
         try user.close()

@@ -7,7 +7,9 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import Recovery
+@testable import ThumbnailTree
 @testable import Thumbnails
 @testable import VaultCatalogue
 @testable import VaultStore
@@ -68,7 +70,7 @@ import VaultFormat
         try fixture.put("albums/b.jpg", jpeg(more: 2))
         // So that no commit of these publishes what follows, which breaks rules as well.
         try fixture.library.makeDurable()
-        try fixture.library.catalogue.locked { tables in
+        try fixture.library.session.catalogue.locked { tables in
             try tables.connection.execute(
                 "UPDATE extent SET \(change) WHERE content = (SELECT min(content) FROM extent)")
         }
@@ -105,12 +107,13 @@ import VaultFormat
         try fixture.put("albums/Trip/a.jpg", jpeg())
         try fixture.put("albums/b.bin", noise(3000))
         try fixture.remount()
-        try fixture.library.catalogue.locked { tables in
+        try fixture.library.session.catalogue.locked { tables in
             try tables.connection.execute("UPDATE photo SET day = 20010101")
             try tables.connection.execute("UPDATE counter SET picture_bytes = 7")
             try tables.connection.execute("DELETE FROM identity WHERE id = (SELECT max(id) FROM identity)")
         }
-        let first = try #require(try fixture.library.catalogue.locked { try $0.runs(in: 0..<1 << 40) }.first)
+        let first = try #require(
+            try fixture.library.session.catalogue.locked { try $0.runs(in: 0..<1 << 40) }.first)
         let (segment, bit) = (Int(first.run.sector) / 8192, Int(first.run.sector) % 8192)
         fixture.space.lock.withLock {
             guard var row = try? fixture.space.sectors.usedRow(of: segment) else { return }
@@ -122,7 +125,7 @@ import VaultFormat
         }
         // Nothing of it is published yet.
         #expect(try check(fixture).lines == [])
-        let frozen = try fixture.library.catalogue.commitTransaction(
+        let frozen = try fixture.library.session.catalogue.commitTransaction(
             before: { _ in }, freeze: { fixture.space.freeze() })
         try fixture.space.publish(frozen, durable: true)
         #expect(
@@ -179,16 +182,16 @@ import VaultFormat
         let fixture = try Fixture(bytes: 16 << 20)
         try fixture.put("albums/a.bin", noise(3_000_000))
         try fixture.put("albums/b.bin", noise(300_000))
-        let rows = try fixture.library.catalogue.locked { try $0.runs(from: 0, 0, limit: 100) }
+        let rows = try fixture.library.session.catalogue.locked { try $0.runs(from: 0, 0, limit: 100) }
         // Until its sectors have been used again.
         for number in 1..<9 {
             try fixture.put("albums/a.bin", noise(3_000_000, seed: number))
             for _ in 0..<2 { try fixture.library.makeDurable() }
         }
         #expect(!fixture.space.checkExtents(rows).isEmpty)
-        #expect(try LiveCheck(fixture.library).damage(of: rows) == [])
+        #expect(try LiveCheck(fixture.library.session).damage(of: rows) == [])
         try fixture.damage("albums/b.bin", at: 0)
-        #expect(try LiveCheck(fixture.library).damage(of: rows).map(\.length) == [131_072])
+        #expect(try LiveCheck(fixture.library.session).damage(of: rows).map(\.length) == [131_072])
     }
 
     @Test func `what is written meanwhile is no damage`() throws {
@@ -243,7 +246,7 @@ import VaultFormat
         try fixture.put("albums/a.jpg", jpeg(more: 1))
         try fixture.put("albums/b.jpg", jpeg(more: 2))
         try fixture.rm("moments/2024-05-01/b.jpg")
-        _ = try fixture.library.thumbnail(of: fixture.ino("albums/a.jpg"), .standard)
+        _ = try fixture.thumbnails.thumbnail(of: fixture.ino("albums/a.jpg"), .standard)
         try fixture.library.makeDurable()
         let text = try fixture.own("status", "")
         for line in [
@@ -264,13 +267,13 @@ import VaultFormat
         try fixture.reopen { $0.commitsByHand = true }
         #expect(fixture.library.isCommitted)
         let handle = try fixture.createOpen("albums/a.bin")
-        fixture.library.committer.commitByHand(durable: false)
+        fixture.library.session.committer.commitByHand(durable: false)
         #expect(fixture.library.isCommitted)
         try fixture.write(handle, [1, 2, 3])
         #expect(!fixture.library.isCommitted)
         try fixture.close(handle)
         #expect(!fixture.library.isCommitted)
-        fixture.library.committer.commitByHand(durable: false)
+        fixture.library.session.committer.commitByHand(durable: false)
         #expect(fixture.library.isCommitted)
     }
 }

@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import Recovery
 @testable import VaultStore
 
@@ -33,9 +34,9 @@ import VaultFormat
             for (name, size) in sizes {
                 files[name] = noise(size, seed: size)
                 try fixture.put("albums/\(name)", noise(size, seed: size))
-                if name == "gone" && !isNew { fixture.library.committer.commitByHand(durable: true) }
+                if name == "gone" && !isNew { fixture.library.session.committer.commitByHand(durable: true) }
             }
-            fixture.library.committer.commitByHand(durable: false)
+            fixture.library.session.committer.commitByHand(durable: false)
             // What was removed leaves segments that an unmount would give back.
             for name in ["gone", "brief"] {
                 try fixture.rm("albums/\(name)")

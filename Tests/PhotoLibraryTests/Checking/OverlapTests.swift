@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
 @testable import TestFixtures
@@ -32,7 +33,7 @@ import VaultFormat
         /// As with an allocator that asks nobody whether somebody has what it gives out.
         func useUnguarded(_ body: (MemoryUser) throws -> Void) throws {
             try mount { user in
-                user.library.space.isReferenced = nil
+                user.library.session.space.isReferenced = nil
                 try body(user)
             }
         }
@@ -54,7 +55,10 @@ import VaultFormat
             let (ino, content) = try mount { user in
                 let ino = try user.ino(path)
                 return (
-                    ino, try user.library.locked { tree throws(FileError) in try tree.inode(ino).row.content }
+                    ino,
+                    try user.library.session.locked { tree throws(FileError) in
+                        try tree.inode(ino).row.content
+                    }
                 )
             }
             return try withSpace { space in
@@ -185,7 +189,7 @@ import VaultFormat
         try vault.repair()
         try vault.use { user in
             try user.rm("albums/old")
-            for _ in 0..<3 { user.library.committer.commitByHand(durable: true) }
+            for _ in 0..<3 { user.library.session.committer.commitByHand(durable: true) }
             fill(user)
             try expectNew(user)
         }
@@ -209,7 +213,7 @@ import VaultFormat
         try overwritten(vault)
         try vault.use { user in
             try user.rm("albums/old")
-            for _ in 0..<commits { user.library.committer.commitByHand(durable: true) }
+            for _ in 0..<commits { user.library.session.committer.commitByHand(durable: true) }
         }
         let words = try vault.repair().findings.map(\.cause)
         #expect(
@@ -218,7 +222,7 @@ import VaultFormat
         #expect(try vault.check().findings.isEmpty)
         try vault.auditIt()
         try vault.use { user in
-            for _ in 0..<3 { user.library.committer.commitByHand(durable: true) }
+            for _ in 0..<3 { user.library.session.committer.commitByHand(durable: true) }
             fill(user)
             try expectNew(user)
         }
@@ -350,7 +354,7 @@ import VaultFormat
         try vault.change("UPDATE OR REPLACE extent SET \(shape)")
         try vault.use { user in
             var cursor: CheckCursor? = .start
-            while let now = cursor { cursor = try LiveCheck(user.library).step(now).next }
+            while let now = cursor { cursor = try LiveCheck(user.library.session).step(now).next }
         }
         try vault.repair()
         let report = try vault.check()

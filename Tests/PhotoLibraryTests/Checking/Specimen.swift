@@ -5,7 +5,9 @@ import VaultFormat
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import Recovery
+@testable import ThumbnailTree
 @testable import Thumbnails
 @testable import VaultCatalogue
 @testable import VaultStore
@@ -36,7 +38,7 @@ final class Specimen {
         try fixture.put("albums/gone.jpg", jpeg("2023-01-01", more: 77, size: 3000))
         try fixture.remount()
         try fixture.rm("moments/2023-01-01/gone.jpg")
-        _ = try fixture.library.thumbnail(of: fixture.ino("albums/Trip/2.jpg"), .standard)
+        _ = try fixture.thumbnails.thumbnail(of: fixture.ino("albums/Trip/2.jpg"), .standard)
         try fixture.remount()
         try fixture.put("albums/late.jpg", jpeg("2022-01-01", more: 78, size: 5000))
         files = try Self.read(fixture)
@@ -191,7 +193,8 @@ final class Specimen {
                     return false
                 } catch {
                     // In an older state, which is shown where the newest cannot be read, it may not be there yet.
-                    let isOlder = !library.space.unreadableStates.isEmpty && error as? FileError == .noEntry
+                    let isOlder =
+                        !library.session.space.unreadableStates.isEmpty && error as? FileError == .noEntry
                     #expect(
                         isOlder || error as? FileError == .damaged, "\(path): \(error)",
                         sourceLocation: location)

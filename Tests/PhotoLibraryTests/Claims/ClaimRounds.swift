@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 
@@ -191,7 +192,7 @@ final class ClaimRounds: @unchecked Sendable {
     /// What was written where a file's runs lie, for the message of a failing test.
     private func history(of path: String, _ process: ComputerProcess) -> String {
         guard let ino = try? process.ino(path),
-            let runs = try? process.library.locked({ tree throws(FileError) in
+            let runs = try? process.library.session.locked({ tree throws(FileError) in
                 let inode = try tree.inode(ino)
                 return try sql(tree.tables.extents(of: inode.row.content))
             })

@@ -7,6 +7,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 
@@ -105,7 +106,7 @@ final class ComputerProcess: ForwardingCalls, LibraryUser {
         guard let library = mounted.withLock({ $0 }) else { preconditionFailure("nothing is mounted") }
         return library
     }
-    var space: Space { library.space }
+    var space: Space { library.session.space }
 
     /// Mounts the space.
     func mount(takingOver: Bool = false) throws {
@@ -116,11 +117,11 @@ final class ComputerProcess: ForwardingCalls, LibraryUser {
         options.commitsByHand = true
         let catalogue = try Catalogue(storage: space, readOnly: false)
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
-        library.context.makeRoom = { _ in false }
+        library.session.context.makeRoom = { _ in false }
         mounted.withLock { $0 = library }
     }
 
-    func commit(durable: Bool) { library.committer.commitByHand(durable: durable) }
+    func commit(durable: Bool) { library.session.committer.commitByHand(durable: durable) }
 
     /// As an unmount; the process ends.
     func unmount() throws {

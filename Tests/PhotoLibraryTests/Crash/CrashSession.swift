@@ -6,6 +6,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import TestFixtures
 @testable import VaultCatalogue
@@ -70,7 +71,7 @@ final class CrashSession: LibraryUser {
         guard let opened else { preconditionFailure("the session is unmounted") }
         return opened
     }
-    var space: Space { library.space }
+    var space: Space { library.session.space }
     var isMounted: Bool { opened != nil }
 
     /// Mounts what a crash left; it must be as it was when the root that counts was published.
@@ -123,8 +124,8 @@ final class CrashSession: LibraryUser {
         let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
         seenGeneration = space.generation
         // No commit is to come in the middle of an operation, with half a tree.
-        library.context.makeRoom = { _ in false }
-        library.context.waitForReusableSectors = {}
+        library.session.context.makeRoom = { _ in false }
+        library.session.context.waitForReusableSectors = {}
         opened = library
         try press()
         library.didGoLive()
@@ -140,9 +141,9 @@ final class CrashSession: LibraryUser {
 
     /// As `umount`. The commits that closing needs are made before, as far as they can be foreseen.
     func unmount() throws {
-        try library.locked { tree in tree.releaseAll() }
-        try library.reapOrphans(ofThisSession: true)
-        try library.dropEmptyDays()
+        try library.session.locked { tree in tree.releaseAll() }
+        try library.session.reapAllOrphans()
+        try library.session.dropEmptyDays()
         let tree = try dump()
         for _ in 0..<4 where !space.isClean || space.hasDestroyed {
             space.overwriteFreed(most: .max / 2)
@@ -191,7 +192,7 @@ final class CrashSession: LibraryUser {
     // MARK: Commits
 
     func commit(durable: Bool) throws {
-        try publish(try dump()) { library.committer.commitByHand(durable: durable) }
+        try publish(try dump()) { library.session.committer.commitByHand(durable: durable) }
     }
 
     /// When others work while a commit is made.
@@ -216,7 +217,7 @@ final class CrashSession: LibraryUser {
                 do { try work.body() } catch { failure.withLock { $0 = error } }
             }
             defer { space.willPublish = nil }
-            try publish(tree) { library.committer.commitByHand(durable: durable) }
+            try publish(tree) { library.session.committer.commitByHand(durable: durable) }
             if let error = failure.withLock({ $0 }) { throw error }
             return
         }
@@ -226,17 +227,17 @@ final class CrashSession: LibraryUser {
             // may lie where roots lie in other files.
             if case .write(_, let offset) = call, durable || offset >= 65_536 { return }
             // With few files open, one may be synced and closed for another that is read with a lock held.
-            guard library.catalogue.lock.tryLock() else { return }
-            library.catalogue.lock.unlock()
-            guard library.space.lock.tryLock() else { return }
-            let isFrozen = library.space.nextGeneration > before
-            library.space.lock.unlock()
+            guard library.session.catalogue.lock.tryLock() else { return }
+            library.session.catalogue.lock.unlock()
+            guard library.session.space.lock.tryLock() else { return }
+            let isFrozen = library.session.space.nextGeneration > before
+            library.session.space.lock.unlock()
             guard isFrozen else { return }
             disk.interrupt(nil)
             do { try work.body() } catch { failure.withLock { $0 = error } }
         }
         defer { disk.interrupt(nil) }
-        try publish(tree) { library.committer.commitByHand(durable: durable) }
+        try publish(tree) { library.session.committer.commitByHand(durable: durable) }
         if let error = failure.withLock({ $0 }) { throw error }
     }
 

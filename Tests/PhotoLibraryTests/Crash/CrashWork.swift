@@ -5,6 +5,7 @@ import TestSupport
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import VaultStore
 
 /// Random work in a session: all that users do, and commits of both kinds between.
@@ -33,7 +34,7 @@ struct CrashWork {
             }
             session.calls.injectNothing()
             // What found no room is not in the commits to come, though it can be read.
-            if session.isMounted, !session.library.context.unsavedFiles.isEmpty { session.abandon() }
+            if session.isMounted, !session.library.session.context.unsavedFiles.isEmpty { session.abandon() }
         }
     }
 
@@ -249,7 +250,7 @@ struct CrashWork {
         let isDurable = Bool.random(using: &random)
         let directory = try session.ino("albums")
         _ = try session.library.setAttributes(directory, AttributeChanges(modified: .now), session.caller)
-        try session.publish(tree) { session.library.committer.commitByHand(durable: isDurable) }
+        try session.publish(tree) { session.library.session.committer.commitByHand(durable: isDurable) }
         try session.library.flush(file)
     }
 

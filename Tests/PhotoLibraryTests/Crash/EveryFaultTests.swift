@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 
@@ -64,7 +65,7 @@ import Testing
             try $0.rm("moments/2024-06-01/n.jpg")
             for _ in 0..<3 {
                 $0.commit(durable: true)
-                $0.library.space.overwriteFreed(most: 1 << 20)
+                $0.library.session.space.overwriteFreed(most: 1 << 20)
             }
         },
         Deed("an import", touches: ["/moments/2024-06-01"]) {

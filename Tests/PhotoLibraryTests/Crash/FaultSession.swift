@@ -7,6 +7,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 
@@ -66,7 +67,7 @@ final class FaultSession: LibraryUser {
     /// fsync(2) of a directory.
     func makeDurable() throws { try library.fsyncDirectory(try library.openDirectory(3)) }
 
-    func commit(durable: Bool) { library.committer.commitByHand(durable: durable) }
+    func commit(durable: Bool) { library.session.committer.commitByHand(durable: durable) }
 
     /// What a mount scan after a power cut now.
     func treeAfterPowerCut() throws -> TreeDump {

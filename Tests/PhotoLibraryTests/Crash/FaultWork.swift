@@ -4,6 +4,7 @@ import TestSupport
 
 @testable import FileRequests
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import TestFixtures
 @testable import VaultStore
 
@@ -221,7 +222,7 @@ enum FaultWork {
             Step("overwriting") { session in
                 for _ in 0..<3 {
                     session.commit(durable: true)
-                    session.library.space.overwriteFreed(most: 1 << 20)
+                    session.library.session.space.overwriteFreed(most: 1 << 20)
                 }
             },
         ])

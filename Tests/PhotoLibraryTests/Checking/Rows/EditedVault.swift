@@ -7,6 +7,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import TestFixtures
 @testable import VaultCatalogue
@@ -27,7 +28,7 @@ final class EditedVault {
         var contents: [UInt64: [UInt8]] = [:]
         try user.walk { path, attributes in
             guard attributes.isRegular else { return }
-            let content = try user.library.locked { tree throws(FileError) in
+            let content = try user.library.session.locked { tree throws(FileError) in
                 try tree.inode(attributes.ino).row.content
             }
             contents[content] = try user.get(path)
@@ -74,7 +75,7 @@ final class EditedVault {
         // Numbers that came to their end.
         try user.put("albums/gone", noise(5000))
         try user.rm("albums/gone")
-        user.library.committer.commitByHand(durable: true)
+        user.library.session.committer.commitByHand(durable: true)
     }
 
     /// A disk with the vault, after changes at random.

@@ -8,6 +8,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
+@testable import PhotoSession
 @testable import PhotoTree
 @testable import Recovery
 @testable import VaultCatalogue
@@ -144,7 +145,7 @@ private final class RowRound {
         guard let user = try? vault.mount(disk) else { return }
         var (cursor, steps): (CheckCursor?, Int) = (.start, 0)
         while let now = cursor, steps < 10_000 {
-            guard let step = try? LiveCheck(user.library).step(now) else { break }
+            guard let step = try? LiveCheck(user.library.session).step(now) else { break }
             (cursor, steps) = (step.next, steps + 1)
         }
         if steps >= 10_000 { record("the check of the mounted space goes on for ever") }
@@ -179,7 +180,7 @@ private final class RowRound {
     private func readFile(
         _ user: MemoryUser, _ path: String, _ attributes: Attributes, _ report: SpaceReport, _ when: String
     ) throws {
-        let content = try user.library.locked { tree throws(FileError) in
+        let content = try user.library.session.locked { tree throws(FileError) in
             try tree.inode(attributes.ino).row.content
         }
         let handle = try user.library.open(attributes.ino, flags: O_RDONLY, user.caller)
@@ -214,7 +215,7 @@ private final class RowRound {
             try user.put("albums/new \(seed)", Self.newBytes)
             try user.removeAll(in: user.ino("albums"), but: Name("new \(seed)"))
             try user.removeAll(in: user.ino("moments"))
-            user.library.committer.commitByHand(durable: true)
+            user.library.session.committer.commitByHand(durable: true)
             if try user.get("albums/new \(seed)") != Self.newBytes { record("what was written is wrong") }
         } catch { record("in use: \(error)") }
         do { try user.close() } catch { record("closing after use: \(error)") }

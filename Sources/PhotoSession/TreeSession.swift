@@ -1,0 +1,161 @@
+import CatalogueRows
+package import FileRequests
+package import FileTree
+import Glibc
+import KernelNames
+import LinuxIO
+package import PhotoTree
+import Recovery
+import Synchronization
+package import VaultCatalogue
+import VaultFormat
+package import VaultStore
+
+/// An open space: its tree under the catalogue's lock, its open files, and the committer of their changes. Every
+/// operation may be called from any thread.
+///
+/// Locks, in the order in which they may be taken: a file's writer's lock, the catalogue's, a file's view. The
+/// committer only tries writer's locks, so a thread that holds one may wait for a commit.
+package final class TreeSession: TreeAccess, @unchecked Sendable {
+    package let space: Space
+    package let catalogue: Catalogue
+    package let options: SessionOptions
+    package let context: FileContext
+    package let committer = Committer()
+    package let clock: SessionClock
+    /// Only under the catalogue's lock.
+    let tree: PhotoTree
+    private let observerLock = Lock()
+    private weak var watcher: (any TreeObserver)?
+    /// Changes that the observer is still to be notified of.
+    private let pendingNotices = Atomic<Int>(0)
+    /// Called after photos were added. Set once, at the start.
+    package var noteNewPhotos: @Sendable () -> Void = {}
+
+    /// Opens the tree of a space and its catalogue. Creates `moments` and `albums` in an empty one.
+    package init(space: Space, catalogue: Catalogue, options: SessionOptions) throws(FileError) {
+        self.space = space
+        self.catalogue = catalogue
+        self.options = options
+        clock = SessionClock(options.clocks)
+        context = FileContext(space)
+        tree = try catalogue.locked { [options] tables throws(FileError) in
+            let tree = try PhotoTree(tables, options.tree, trashDays: options.trashDays, options.clocks)
+            if try sql(tables.inode(WellKnownInode.root)) == nil {
+                // Read-only, they stay in memory: the empty space is shown without being changed.
+                try tree.makeRootDirectories()
+            }
+            return tree
+        }
+        space.isReferenced = { [weak catalogue] sectors throws(StoreError) in
+            try catalogue?.isAnyNamed(sectors) ?? false
+        }
+        space.firstRuns = { [weak catalogue] sectors, limit throws(StoreError) in
+            try catalogue?.firstRuns(in: sectors, limit: limit) ?? []
+        }
+        context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
+        context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
+        context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
+        context.noteUnsaved = { [committer] in committer.noteUnsaved() }
+    }
+
+    /// Starts commits of the changes that `source` has.
+    ///
+    /// - Parameter byHand: only by fsync(2), close and `Committer.commitByHand`, for tests that choose the moments.
+    package func startCommits(
+        of source: any CommitSource, byHand: Bool, _ pace: CommitPace
+    ) throws(FileError) {
+        committer.source = source
+        if !options.readOnly { committer.start(byHand: byHand, pace) }
+        // A state that only a soft root holds must become durable, whether it changes or not.
+        let isSoft = !space.isClean
+        let isBehind = try locked { tree throws(FileError) in
+            try !sql(tree.tables.unrecorded(after: 0, limit: 1)).isEmpty
+        }
+        committer.noteChange(if: try locked { $0.hasMadeRootDirectories } || isSoft || isBehind)
+    }
+
+    /// Receives changes that the kernel does not know of. Set before the first request.
+    package var observer: (any TreeObserver)? {
+        get { observerLock.withLock { watcher } }
+        set { observerLock.withLock { watcher = newValue } }
+    }
+
+    // MARK: Locking
+
+    /// Runs `body`, which must not change anything, with the catalogue's lock held.
+    @inline(__always)
+    package func locked<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+        try catalogue.locked { _ throws(FileError) in
+            tree.trim(isKernelNotified: isKernelNotified)
+            return try body(tree)
+        }
+    }
+
+    /// Runs `body`, which changes the tree, with the catalogue's lock held; then notifies the committer and the
+    /// observer.
+    package func changing<R>(_ body: (PhotoTree) throws(FileError) -> R) throws(FileError) -> R {
+        guard !isReadOnly else { throw .readOnly }
+        var notices: [KernelNames.Notice] = []
+        var hasNewPhoto = false
+        var abandoned: [UInt64] = []
+        var isChanged = false
+        defer {
+            committer.noteChange(if: isChanged)
+            if !notices.isEmpty { send(notices) }
+            if hasNewPhoto { noteNewPhotos() }
+            for ino in abandoned { forget(ino) }
+        }
+        return try catalogue.locked { tables throws(FileError) in
+            guard tables.isIntact else { throw .damaged }
+            tree.trim(isKernelNotified: isKernelNotified)
+            let changeCount = tables.changeCount
+            defer {
+                tree.actor = -1
+                isChanged = tree.hasChanges || tables.changeCount != changeCount
+                notices = tree.kernelNames.takeNotices()
+                swap(&hasNewPhoto, &tree.hasNewPhoto)
+                if !notices.isEmpty { pendingNotices.wrappingAdd(1, ordering: .relaxed) }
+                swap(&abandoned, &tree.abandoned)
+            }
+            return try body(tree)
+        }
+    }
+
+    package func reading<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+        try locked { tree throws(FileError) in try body(tree) }
+    }
+
+    package func committing<R>(_ body: (Tree) throws(FileError) -> R) throws(FileError) -> R {
+        try catalogue.locked { tables throws(FileError) in
+            guard tables.isIntact else { throw .damaged }
+            tree.trim(isKernelNotified: isKernelNotified)
+            return try body(tree)
+        }
+    }
+
+    /// Whether the kernel has received all changes that it did not request. Under the catalogue's lock.
+    package var isKernelNotified: Bool {
+        pendingNotices.load(ordering: .acquiring) == 0 && observer?.hasUnsent != true
+    }
+
+    private func send(_ notices: [KernelNames.Notice]) {
+        defer { pendingNotices.wrappingSubtract(1, ordering: .releasing) }
+        let observer = self.observer
+        for notice in notices {
+            switch notice {
+            case .entry(let parent, let name): observer?.invalidateEntry(parent: parent, name: Name(name))
+            case .lostEntry(let parent, let name): observer?.dropEntry(parent: parent, name: Name(name))
+            case .attributes(let ino): observer?.invalidateAttributes(ino)
+            case .inode(let ino): observer?.invalidateInode(ino)
+            }
+        }
+    }
+
+    /// Applies pending companion moves. Call before a directory is listed.
+    package func applyCompanionMoves() throws(FileError) {
+        let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
+        guard isWaiting, !isReadOnly else { return }
+        try changing { tree throws(FileError) in try tree.applyCompanionMoves(now: .now()) }
+    }
+}

@@ -1,0 +1,217 @@
+import CatalogueRows
+package import FileRequests
+package import FileTree
+import KernelNames
+import LinuxIO
+import PhotoImaging
+package import PhotoTree
+import Thumbnails
+import VaultCatalogue
+
+/// Names and attributes of the virtual entries of a directory.
+extension PhotoTree {
+    /// Whether the directory is an album or a day, and has photos.
+    func showsPhotos(_ directory: Inode) throws(FileError) -> Bool {
+        guard directory.area == .album || directory.area == .day else { return false }
+        return try sql(tables.hasPhotos(directory.ino))
+    }
+
+    /// Whether the directory has a virtual `.thumbs`.
+    func hasThumbs(_ directory: Inode) throws(FileError) -> Bool {
+        if directory.ino == WellKnownInode.root { return true }
+        guard try !has(directory, thumbsName) else { return false }
+        return try showsPhotos(directory)
+    }
+
+    /// `.thumbs` as an entry of its directory, if the mount's options list it. After the dots, before all other
+    /// entries.
+    package func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
+        guard try hasThumbs(directory) else { return nil }
+        var shown = virtualDirectoryAttributes(directory)
+        shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
+        let entry = Entry(
+            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
+        return DirectoryEntry(
+            name: Name(thumbsName), cookie: DirectoryEntry.firstCookie, ino: shown.ino, mode: shown.mode,
+            entry: plus ? entry : nil)
+    }
+
+    /// Attributes of a directory of thumbnails: with the owner and permissions of the real directory, so that it shows
+    /// nobody more than that one does.
+    func virtualDirectoryAttributes(_ directory: Inode) -> Attributes {
+        var shown = attributes(directory)
+        shown.mode = directoryType | shown.mode & 0o555
+        shown.nlink = 2
+        shown.size = 0
+        return shown
+    }
+
+    /// The mode of a picture of a file with these attributes: readable by all who may read the file, writable by
+    /// nobody.
+    func pictureMode(_ pictured: Attributes) -> UInt32 { regularType | pictured.mode & 0o444 }
+
+    /// Attributes of a picture of a file with these attributes. Times are whole seconds: some programs compare them so,
+    /// others with fractions.
+    func pictureAttributes(_ pictured: Attributes, byteCount: Int) -> Attributes {
+        var shown = pictured
+        shown.mode = pictureMode(pictured)
+        shown.nlink = 1
+        shown.size = UInt64(byteCount)
+        shown.blocks = (shown.size + 511) / 512
+        shown.modified.nanoseconds = 0
+        shown.accessed = shown.modified
+        shown.changed = shown.modified
+        return shown
+    }
+
+    /// The node of a name in a directory of thumbnails. Real names come first: of directories, then of photos.
+    func child(of folder: ThumbnailFolder, _ name: [UInt8]) throws(FileError) -> VirtualNode {
+        let directory = try self.directory(folder.directory)
+        if folder.isMirror, let found = try find(directory, name), found.inode.isDirectory {
+            return .folder(
+                ThumbnailFolder(directory: found.inode.ino, kind: folder.kind, isMirror: true))
+        }
+        if let file = try file(behind: name, in: directory) {
+            return .picture(of: file, folder.kind ?? .standard)
+        }
+        guard folder.kind == nil else { throw .noEntry }
+        if let composition = Composition(named: name) {
+            return .composition(directory: folder.directory, composition, hidden: [])
+        }
+        guard let kind = ThumbnailKind(named: name) else { throw .noEntry }
+        return .folder(
+            ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: folder.isMirror))
+    }
+
+    /// The photo or copy in a directory whose thumbnail has that name: one of the same name, or one of that name
+    /// without `.jpg` whose own name does not end so.
+    private func file(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
+        guard hasJPEGExtension(name) else { return nil }
+        if let found = try find(directory, name), try photo(representedBy: found.inode) != nil {
+            return found.inode.ino
+        }
+        let bare = Array(name.dropLast(jpegExtension.count))
+        guard hasSuffix(name, jpegExtension), !bare.isEmpty, !hasJPEGExtension(bare),
+            let found = try find(directory, bare), try photo(representedBy: found.inode) != nil
+        else { return nil }
+        return found.inode.ino
+    }
+
+    // MARK: Listing
+
+    func list(
+        _ folder: ThumbnailFolder, _ types: Set<MediaType>, after cookie: UInt64, plus: Bool,
+        _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        let directory = try self.directory(folder.directory)
+        if folder.kind == nil, cookie < DirectoryEntry.firstCookie, try showsPhotos(directory) {
+            let fast = DirectoryEntry(
+                name: Name(ThumbnailKind.fastName), cookie: DirectoryEntry.firstCookie,
+                ino: VirtualInode.unknown,
+                mode: virtualDirectoryAttributes(directory).mode)
+            if !visit(fast) { return }
+        }
+        if folder.isMirror, try !listDirectories(in: directory, after: cookie, visit) { return }
+        try listPictures(of: types, in: folder.directory, after: cookie) {
+            dentry, file, kept throws(FileError) in
+            guard let name = try pictureName(dentry, in: directory, folder) else { return true }
+            var entry: Entry?
+            if plus, folder.kind == nil, let kept {
+                var shown = pictureAttributes(attributes(file), byteCount: Int(kept.length))
+                shown.ino = pictureNumber(file)
+                entry = Entry(
+                    attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
+            }
+            return visit(
+                DirectoryEntry(
+                    name: Name(name), cookie: dentry.id | pictureCookie, ino: pictureNumber(file),
+                    mode: pictureMode(attributes(file)), entry: entry))
+        }
+    }
+
+    private func pictureNumber(_ file: Inode) -> UInt64 {
+        VirtualInode.number(telling: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
+    }
+
+    /// Lists the directories in a directory, all of them before its pictures; false if the visitor stopped.
+    private func listDirectories(
+        in directory: Inode, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) -> Bool {
+        guard cookie & pictureCookie == 0 else { return true }
+        var isOver = false
+        try list(directory, after: cookie, plus: false) { entry in
+            guard entry.mode & fileTypeMask == directoryType else { return true }
+            isOver = !visit(
+                DirectoryEntry(
+                    name: entry.name, cookie: entry.cookie, ino: VirtualInode.unknown,
+                    mode: directoryType | entry.mode & 0o555))
+            return !isOver
+        }
+        return !isOver
+    }
+
+    /// Visits the photos and copies of a directory that may have a picture, as far as is known without decoding, each
+    /// with its standard picture if that is kept.
+    ///
+    /// - Parameter types: types that can be decoded. Photos of other types are visited if they have a picture.
+    func listPictures(
+        of types: Set<MediaType>, in directory: UInt64, after cookie: UInt64,
+        _ visit: (DentryRow, Inode, ThumbnailRow?) throws(FileError) -> Bool
+    ) throws(FileError) {
+        var failed: FileError?
+        let last = cookie & pictureCookie == 0 ? 0 : cookie & ~pictureCookie
+        try sql(
+            tables.eachPhoto(in: directory, after: last) { dentry in
+                do throws(FileError) {
+                    let file = try inode(dentry.ino)
+                    guard let photo = try photo(representedBy: file) else { return true }
+                    let rows = try sql(tables.thumbnails(of: photo.ino))
+                    let current = rows.filter { $0.version == photo.row.version }
+                    if current.contains(where: { $0.length < 0 }) { return true }
+                    let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
+                    let isShown = kept == nil ? try isAmong(types, photo) : true
+                    guard isShown else { return true }
+                    return try visit(dentry, file, kept)
+                } catch {
+                    failed = error
+                    return false
+                }
+            })
+        if let failed { throw failed }
+    }
+
+    private func isAmong(_ types: Set<MediaType>, _ photo: Inode) throws(FileError) -> Bool {
+        let type = UInt8(exactly: try self.photo(photo).media).flatMap { MediaType(rawValue: $0) }
+        return type.map { types.contains($0) } ?? false
+    }
+
+    /// The name of a photo's picture; nil if it would be too long, or is the name of another one.
+    private func pictureName(
+        _ dentry: DentryRow, in directory: Inode, _ folder: ThumbnailFolder
+    ) throws(FileError) -> [UInt8]? {
+        if hasJPEGExtension(dentry.name) { return dentry.name }
+        let name = dentry.name + jpegExtension
+        guard name.count <= nameBytesMax else { return nil }
+        guard let other = try find(directory, name)?.inode else { return name }
+        if folder.isMirror && other.isDirectory { return nil }
+        return try photo(representedBy: other) == nil ? name : nil
+    }
+}
+
+extension VirtualInode {
+    /// Listed in place of a number that only a lookup gives out.
+    static let unknown = counted(0)
+}
+
+/// Whether a name ends in `.jpg` or `.jpeg`, in any case.
+private func hasJPEGExtension(_ name: [UInt8]) -> Bool {
+    let lower = name.suffix(5).map { $0 >= 65 && $0 <= 90 ? $0 + 32 : $0 }
+    return hasSuffix(lower, jpegExtension) || hasSuffix(lower, longJPEGExtension)
+}
+
+let thumbsName = Array(".thumbs".utf8)
+let sharedName = Array(".sh_thumbnails".utf8)
+private let jpegExtension = Array(".jpg".utf8)
+private let longJPEGExtension = Array(".jpeg".utf8)
+/// In a cookie: pictures are being listed, which come after all directories.
+let pictureCookie: UInt64 = 1 << 62
