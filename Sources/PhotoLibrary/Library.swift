@@ -106,6 +106,7 @@ public final class Library: @unchecked Sendable {
         committer.abort()
         deferredWork.cancel()
         thumbnails?.background.askToStop()
+        unlocked?.cover?.cancel()
     }
 
     /// Receives changes that the kernel does not know of. Set before the first request.
@@ -145,13 +146,11 @@ public final class Library: @unchecked Sendable {
         }
     }
 
-    /// How often `blurTimesInUse` must be called at least, in milliseconds: more often than ext4's journal keeps a
-    /// state of a file, which is every five seconds. Nil: never, in a vault of one space.
-    public var blurMilliseconds: Int32? { (unlocked?.spaceCount ?? 1) > 1 && !options.readOnly ? 4000 : nil }
-
-    /// Call while the space is in use, even if nothing changes.
-    public func blurTimesInUse() {
-        if !isReadOnly { unlocked?.blurTimesInUse() }
+    /// Call before the first request of a session, with a mount or without: it then leaves the same traces on the host
+    /// whether it writes or not. Does nothing in a vault of one space.
+    public func startCoverTraffic() {
+        guard !options.readOnly else { return }
+        unlocked?.cover?.start { [weak self] in self?.isReadOnly == false }
     }
 
     /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
@@ -173,6 +172,8 @@ public final class Library: @unchecked Sendable {
             unlocked?.forget()
             return
         }
+        let syncsBefore = unlocked?.cover?.syncCount ?? 0
+        defer { unlocked?.cover?.stop() }
         if isPatient { settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
@@ -190,6 +191,7 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try dropEmptyDays() }
         attempt { () throws(FileError) in try committer.stop() }
         attempt { () throws(FileError) in try stored(space.close()) }
+        unlocked?.cover?.end(syncsBefore: syncsBefore)
         unlocked?.blurTraces()
         if let failed { throw failed }
     }
@@ -253,9 +255,13 @@ public final class Library: @unchecked Sendable {
         }
     }
 
-    /// Call with each request that shows that the files are in use: background thumbnails then wait.
+    /// Call with each request that shows that the files are in use: background thumbnails then wait, and cover traffic
+    /// goes on.
     @inline(__always)
-    public func noteRequest() { thumbnails?.background.noteRequest() }
+    public func noteRequest() {
+        thumbnails?.background.noteRequest()
+        unlocked?.cover?.noteUse()
+    }
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {
