@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -15,6 +16,8 @@ const int obscura_keep_size = FALLOC_FL_KEEP_SIZE;
 const int obscura_punch_hole = FALLOC_FL_PUNCH_HOLE;
 const int obscura_path_only = O_PATH;
 const int obscura_direct = O_DIRECT;
+const long obscura_time_now = UTIME_NOW;
+const long obscura_time_omit = UTIME_OMIT;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode) {
     return openat(directory, path, flags, mode);

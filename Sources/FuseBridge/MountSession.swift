@@ -121,16 +121,8 @@ public final class MountSession: @unchecked Sendable {
     /// Waits for the end of the mount and returns its reason.
     private func watch(_ onLive: () -> Void) -> MountEnd {
         var idle = IdleClock(seconds: options.idleSeconds)
-        let wait = [idle.checkMilliseconds, library.blurMilliseconds].compactMap { $0 }.min()
-        var (blurred, uses) = (MonotonicClock.milliseconds, bridge.useCount)
         while true {
-            let event = control.next(milliseconds: wait)
-            if let most = library.blurMilliseconds, uses != bridge.useCount,
-                MonotonicClock.milliseconds - blurred >= Int64(most)
-            {
-                (blurred, uses) = (MonotonicClock.milliseconds, bridge.useCount)
-                library.blurTimesInUse()
-            }
+            let event = control.next(milliseconds: idle.checkMilliseconds)
             switch event {
             case .live:
                 mountPoint.raiseReadAhead(kibibytes: Self.readAheadKibibytes)

@@ -84,7 +84,7 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     func punchHole(_ descriptor: Int32, offset: UInt64, length: UInt64) throws(Errno)
     func status(_ descriptor: Int32) throws(Errno) -> FileStatus
     func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus
-    /// Sets a file's times to now, `count` times, or as often as 100 ms allow: utimensat(2).
+    /// Sets a file's mtime and ctime to now, as a write does, `count` times, or as often as 100 ms allow: utimensat(2).
     func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno)
     func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno)
     func unlink(_ directory: Int32, _ path: String) throws(Errno)

@@ -78,18 +78,20 @@ public final class LinuxCalls: FileSystemCalls {
 
     public func touch(_ directory: Int32, _ path: String, count: Int) throws(Errno) {
         let end = MonotonicClock.milliseconds + 100
-        for done in 1..<max(1, count) {
-            // Exact times, each later than the last: on some hosts, setting a time to its current value is no change.
-            let now = Timestamp.now().timespec
-            let times = [now, now]
+        // Not the access time, which no write sets. The kernel sets both others to one moment, as for a write.
+        let times = [
+            timespec(tv_sec: 0, tv_nsec: obscura_time_omit), timespec(tv_sec: 0, tv_nsec: obscura_time_now),
+        ]
+        for done in 1...max(1, count) {
+            // That moment is exact if the file was stat'ed since its last change, else (since Linux 6.13) that of the
+            // last tick, some milliseconds ago. Writes have either.
+            if Bool.random() {
+                var status = stat()
+                _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
+            }
             _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
             if done % 64 == 0 && MonotonicClock.milliseconds > end { break }
         }
-        // The last times are still the kernel's own. If the file was stat'ed since its last change they are exact, else
-        // (since Linux 6.13) those of a tick some milliseconds ago. Hence fstatat(2).
-        var status = stat()
-        _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
-        _ = try retryingInterrupts { utimensat(directory, path, nil, AT_SYMLINK_NOFOLLOW) }
     }
 
     public func makeDirectory(_ directory: Int32, _ path: String, mode: UInt32) throws(Errno) {

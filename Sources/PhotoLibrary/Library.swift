@@ -76,6 +76,7 @@ public final class Library: @unchecked Sendable {
         session.committer.abort()
         deferredWork.cancel()
         virtual?.service.background.askToStop()
+        unlocked?.cover?.cancel()
     }
 
     /// Receives changes that the kernel does not know of. Set before the first request.
@@ -121,13 +122,11 @@ public final class Library: @unchecked Sendable {
         }
     }
 
-    /// How often `blurTimesInUse` must be called at least, in milliseconds: more often than ext4's journal keeps a
-    /// state of a file, which is every five seconds. Nil: never, in a vault of one space.
-    public var blurMilliseconds: Int32? { (unlocked?.spaceCount ?? 1) > 1 && !options.readOnly ? 4000 : nil }
-
-    /// Call while the space is in use, even if nothing changes.
-    public func blurTimesInUse() {
-        if !isReadOnly { unlocked?.blurTimesInUse() }
+    /// Call before the first request of a session, with a mount or without: it then leaves the same traces on the host
+    /// whether it writes or not. Does nothing in a vault of one space.
+    public func startCoverTraffic() {
+        guard !options.readOnly else { return }
+        unlocked?.cover?.start { [weak self] in self?.isReadOnly == false }
     }
 
     /// Cancels long tasks, now and later, because the mount is about to end. Thumbnails are then unavailable; the next
@@ -149,6 +148,8 @@ public final class Library: @unchecked Sendable {
             unlocked?.forget()
             return
         }
+        let syncsBefore = unlocked?.cover?.syncCount ?? 0
+        defer { unlocked?.cover?.stop() }
         if isPatient { session.settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
@@ -166,6 +167,7 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try session.dropEmptyDays() }
         attempt { () throws(FileError) in try session.committer.stop() }
         attempt { () throws(FileError) in try stored(session.space.close()) }
+        unlocked?.cover?.end(syncsBefore: syncsBefore)
         unlocked?.blurTraces()
         if let failed { throw failed }
     }
@@ -221,9 +223,17 @@ public final class Library: @unchecked Sendable {
         }
     }
 
-    /// Call with each request that shows that the files are in use: background thumbnails then wait.
+    /// Call with each request that shows that the files are in use: background thumbnails then wait, and cover traffic
+    /// goes on.
     @inline(__always)
+<<<<<<< HEAD
     public func noteRequest() { virtual?.service.background.noteRequest() }
+=======
+    public func noteRequest() {
+        thumbnails?.background.noteRequest()
+        unlocked?.cover?.noteUse()
+    }
+>>>>>>> refs/h/traces
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {

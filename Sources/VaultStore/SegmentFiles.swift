@@ -141,6 +141,8 @@ final class SegmentFiles: @unchecked Sendable {
     private var hasNewFiles = true
     /// Checked before every write; set before the first one. Nil if no other mount can write.
     var claim: ClaimKeeper?
+    /// Told of every write and every sync; set before the first one. Nil in a vault of one space.
+    var cover: CoverTraffic?
     /// The failure of a sync before closing a file; the next `sync` throws it.
     private var failedSync: StoreError?
 
@@ -254,6 +256,7 @@ final class SegmentFiles: @unchecked Sendable {
     }
 
     private func sync(_ key: Int, _ segment: OpenSegment) throws(StoreError) {
+        cover?.willSync()
         do throws(Errno) { try calls.dataSync(segment.descriptor) } catch { throw StoreError(error) }
         if layout.isShared { calls.forget(segment.descriptor, offset: 0, length: 0) }
         try checkPresence(of: key, segment)
@@ -388,6 +391,7 @@ final class SegmentFiles: @unchecked Sendable {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw refused(error, number) }
         segment.didWrite(range)
+        cover?.noteUse()
     }
 
     /// Throws if a write would extend the file of all spaces. Only `grow` moves its end: a write beyond would leave a

@@ -15,6 +15,8 @@ public final class UnlockedSpace: Sendable {
     let segmentBytes: UInt64
     var layout: SegmentLayout { SegmentLayout(spaceCount: spaceCount, segmentBytes: segmentBytes) }
     private let host: ClaimHost
+    /// For a session that may write. Nil in a vault of one space.
+    public let cover: CoverTraffic?
 
     init(
         path: String, vault: VaultDirectory, key: SecretBytes, index: Int, spaceCount: Int,
@@ -27,6 +29,7 @@ public final class UnlockedSpace: Sendable {
         self.spaceCount = spaceCount
         self.segmentBytes = segmentBytes
         self.host = host
+        cover = spaceCount > 1 ? CoverTraffic(vault) : nil
     }
 
     deinit { forget() }
@@ -117,6 +120,7 @@ public final class UnlockedSpace: Sendable {
             isReadOnly: readOnly, grows: !layout.isShared, bootHash: Self.bootHash(keys.boot, vault.calls),
             segmentCountNow: { [vault, layout] in vault.segmentCount(layout) }, limits: limits)
         if !readOnly {
+            files.cover = cover
             options.copies = BackupHold(vault)
             options.claim = try claimKeeper(keys, bootHash: options.bootHash)
         }
@@ -127,7 +131,7 @@ public final class UnlockedSpace: Sendable {
         guard host.claims else { return nil }
         let slot = ClaimSlot(
             directory: try vault.openSegments(layout), layout: layout, space: index,
-            codec: PageCodec(key: keys.page), calls: vault.calls)
+            codec: PageCodec(key: keys.page), calls: vault.calls, cover: cover)
         var host = host
         // Without a boot id it is unknown which mounts of this computer have ended.
         if Self.bootID(vault.calls) == nil { host.machine = nil }
@@ -148,9 +152,6 @@ public final class UnlockedSpace: Sendable {
 
     /// Called when a session begins that may write.
     public func blurBeginning() { Vault.blurBeginning(vault, layout) }
-
-    /// Called every few seconds in which a session had requests.
-    public func blurTimesInUse() { Vault.blurTimesInUse(vault, layout) }
 
     /// Keyed hash of the kernel's boot id: a soft root is valid only in its own boot.
     static func bootHash(_ key: SecretBytes, _ calls: any FileSystemCalls) -> [UInt8] {

@@ -206,9 +206,10 @@ public enum Vault {
     /// Makes all sessions of a vault of several spaces leave the same traces on the host, whether they only read or
     /// also wrote, and in whichever space. Best effort: a vault on read-only media has nothing to hide.
     ///
-    /// Sets the files' times to now. Hosts count the changes of each file (ext4, XFS: the inode's version), including
-    /// changes of its times. To hide the number of changes, times are set a random number of times: in a new vault so
-    /// often that the changes of a few sessions are negligible. Also drops the spaces from the page cache.
+    /// Sets the files' times to now, as a write does. Hosts count the changes of each file (ext4, XFS: the inode's
+    /// version), including changes of its times. To hide the number of changes, times are set a random number of times:
+    /// in a new vault so often that the changes of a few sessions are negligible. Also drops the spaces from the page
+    /// cache.
     static func blurTraces(_ vault: VaultDirectory, _ layout: SegmentLayout, isNew: Bool = false) {
         guard layout.isShared else { return }
         for path in [SegmentLayout.sharedName, VaultDirectory.headerName] {
@@ -267,19 +268,15 @@ public enum Vault {
         try? vault.calls.dataSync(file)
     }
 
-    /// Sets times repeatedly while a space is in use: a host's journal keeps older states of its files, which show when
-    /// they changed and how much. So a session that only reads leaves as many states as one that writes. The header's
-    /// times are set or not at random, which hides its real writes.
-    static func blurTimesInUse(_ vault: VaultDirectory, _ layout: SegmentLayout) {
-        guard layout.isShared else { return }
-        touch(vault, SegmentLayout.sharedName, powers: 0..<11)
-        if randomNumber(below: 2) == 0 { touch(vault, VaultDirectory.headerName, powers: 0..<11) }
-    }
-
     private static func touch(_ vault: VaultDirectory, _ path: String, powers: Range<UInt32>) {
         let power = powers.lowerBound + randomNumber(below: UInt32(powers.count))
         let count = (1 << power) + randomNumber(below: 1 << power)
-        try? vault.calls.touch(vault.directory, path, count: Int(count))
+        touch(vault, path, count: Int(count))
+    }
+
+    /// Changes a file's times as a write does. Best effort.
+    static func touch(_ vault: VaultDirectory, _ path: String, count: Int) {
+        try? vault.calls.touch(vault.directory, path, count: count)
     }
 }
 

@@ -50,6 +50,7 @@ private func serve(_ daemon: Daemon, _ status: StatusPipe) throws(Failure) {
     var reason: MountEnd?
     do throws(MountError) {
         reason = try session.run {
+            library.startCoverTraffic()
             status.reportLive(notices(library, daemon))
             // This thread handles signals and the end of the mount, so it must not do long work.
             library.startDeferredWork()

@@ -71,6 +71,7 @@ func openLibrary(
         options.thumbnails = .off
         options.commitsSeldom = commitsSeldom
         let library = try Library.open(space, options: options)
+        library.startCoverTraffic()
         library.didGoLive()
         return library
     }

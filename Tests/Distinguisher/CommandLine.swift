@@ -8,11 +8,17 @@ import Synchronization
 /// timed 200 times with the derivation and 200 times without, and the program MOUNTED-PAIRS. SIGINT and SIGTERM have
 /// the pairs judged that are done by then.
 ///
-/// `disks PAIRS DIRECTORY`: as many pairs on each kind of file system that this machine can mount from a file, each
-/// vault on a disk of its own; then some with spaces in files of their own, which must be found.
+/// `disks PAIRS DIRECTORY [KIND…]`: as many pairs on each kind of file system (ext4, xfs, exfat) that this machine
+/// can mount from a file, each vault on a disk of its own, with sessions of up to some minutes; then some with mistakes
+/// that only such disks show, which must be found.
 public func playFromCommandLine(_ arguments: [String]) -> Int32 {
-    if arguments.count == 3, arguments[0] == "disks", let pairs = Int(arguments[1]), pairs >= 20 {
-        return whileInterruptible { try playOnDisks(pairs, in: arguments[2]) }
+    if arguments.count >= 3, arguments[0] == "disks", let pairs = Int(arguments[1]), pairs >= 20 {
+        let kinds = arguments.dropFirst(3).compactMap { HostImage.Kind(rawValue: $0) }
+        if kinds.count == arguments.count - 3 {
+            return whileInterruptible {
+                try playOnDisks(pairs, in: arguments[2], kinds.isEmpty ? HostImage.Kind.allCases : kinds)
+            }
+        }
     }
     let counts = arguments.prefix(3).compactMap { Int($0) }
     guard arguments.count >= 5, counts.count == 3, counts.allSatisfy({ $0 == 0 || $0 >= 20 }) else {
@@ -20,7 +26,7 @@ public func playFromCommandLine(_ arguments: [String]) -> Int32 {
             Data(
                 """
                 usage: obscura-distinguisher PAIRS MOUNTED-PAIRS TIMED-PAIRS PROGRAM DIRECTORY…
-                       obscura-distinguisher disks PAIRS DIRECTORY
+                       obscura-distinguisher disks PAIRS DIRECTORY [KIND…]
 
                 """.utf8))
         return 2
@@ -48,9 +54,9 @@ private func whileInterruptible(_ body: () throws -> Bool) -> Int32 {
 }
 
 /// Returns whether nothing told but what was to be found.
-private func playOnDisks(_ pairs: Int, in directory: String) throws -> Bool {
+private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage.Kind]) throws -> Bool {
     var isRight = true
-    for (number, kind) in HostImage.Kind.allCases.enumerated() where !isInterrupted.load(ordering: .relaxed) {
+    for (number, kind) in kinds.enumerated() where !isInterrupted.load(ordering: .relaxed) {
         if let obstacle = HostImage.obstacle(kind, in: directory) {
             say("NOT PLAYED: \(kind.rawValue) (\(obstacle))\n")
             continue
@@ -61,16 +67,22 @@ private func playOnDisks(_ pairs: Int, in directory: String) throws -> Bool {
         distinguisher.disk = kind
         distinguisher.last = .hidden
         distinguisher.sectorsPerSegment = 512
+        distinguisher.rests = true
+        // Such sessions mostly wait.
+        distinguisher.width = 16
         isRight = try play(distinguisher, "by the library, on disks of \(kind.rawValue)").isHonest && isRight
-        let leak = Leak.filesOfTheirOwnLevelled
-        guard kind != .exfat, !isInterrupted.load(ordering: .relaxed) else { continue }
-        (distinguisher.pairs, distinguisher.fittedPairs, distinguisher.leaks) = (30, 10, [leak])
-        let told = try play(distinguisher, "with files of their own, on disks of \(kind.rawValue)").failures
-            .map(
-                \.name)
-        let isFound = leak.finders.contains { told.contains($0) }
-        say("\(isFound ? "PASSED: that must fail" : "FAILED: that must be found by \(leak.finders)")\n")
-        isRight = isRight && isFound
+        guard kind != .exfat else { continue }
+        (distinguisher.pairs, distinguisher.fittedPairs) = (30, 10)
+        for leak in [Leak.touchedWithRequests, .filesOfTheirOwnLevelled]
+        where !isInterrupted.load(ordering: .relaxed) {
+            distinguisher.leaks = [leak]
+            distinguisher.rests = leak == .touchedWithRequests
+            let told = try play(distinguisher, "with \(leak.rawValue), on disks of \(kind.rawValue)").failures
+                .map(\.name)
+            let isFound = leak.isFound(by: told)
+            say("\(isFound ? "PASSED: that must fail" : "FAILED: that must be found")\n")
+            isRight = isRight && isFound
+        }
     }
     return isRight
 }

@@ -25,6 +25,10 @@ public struct Distinguisher: Sendable {
     public var disk: HostImage.Kind?
     /// How long an action takes at least, on a disk of its own: so that a session's length tells nothing.
     public var actionMilliseconds = 60
+    /// Whether sessions on disks of their own last up to some minutes, with nothing to do at their end.
+    public var rests = false
+    /// How many pairs are played at once; nil: as many as there are processors.
+    public var width: Int?
     /// Told how many pairs are done.
     public var progress: @Sendable (Int) -> Void = { _ in }
     /// Whether the pairs that are not begun shall not be played: those that are done are judged.
@@ -45,7 +49,7 @@ public struct Distinguisher: Sendable {
             var failure: (any Error)?
         }
         let results = Mutex(Results())
-        DispatchQueue.concurrentPerform(iterations: pairs) { number in
+        @Sendable func play(_ number: Int) {
             if isEnough() || results.withLock({ $0.failure != nil }) { return }
             do {
                 let pair = try playPair(number)
@@ -56,12 +60,35 @@ public struct Distinguisher: Sendable {
                 progress(count)
             } catch { results.withLock { $0.failure = error } }
         }
+        if let width {
+            concurrently(width, play)
+        } else {
+            DispatchQueue.concurrentPerform(iterations: pairs, execute: play)
+        }
         return try results.withLock { results in
             if let failure = results.failure { throw failure }
             return Judgement(
                 (0..<pairs).compactMap { results.pairs[$0] },
                 fittedCount: fittedPairs * results.pairs.count / pairs, limit: limit)
         }
+    }
+
+    /// Plays every pair, `width` at a time whatever the number of processors: pairs that rest use none.
+    private func concurrently(_ width: Int, _ play: @escaping @Sendable (Int) -> Void) {
+        let next = Atomic(0)
+        let group = DispatchGroup()
+        for _ in 0..<width {
+            group.enter()
+            Thread.detachNewThread {
+                while true {
+                    let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
+                    if number >= pairs { break }
+                    play(number)
+                }
+                group.leave()
+            }
+        }
+        group.wait()
     }
 
     private func playPair(_ number: Int) throws -> (alone: Sample, hidden: Sample) {
@@ -109,6 +136,7 @@ public struct Distinguisher: Sendable {
             vault: vault, history: history, world: world, leaks: leaks, stretcher: stretcher)
         player.pause = { host.sync() }
         player.actionMilliseconds = actionMilliseconds
+        player.rests = rests
         // A stick that is taken along: what a session finds in memory is its own.
         player.interval = { _ in
             usleep(.random(in: 0...1500 * UInt32(actionMilliseconds)))

@@ -18,6 +18,8 @@ public struct History: Sendable {
         var seed: UInt64
         var actionCount: Int
         var ending: Ending
+        /// How long nobody does anything before it ends: by then the program has done by itself what is left to do.
+        var restMilliseconds = 0
     }
 
     /// Which session is the last before the copy is taken.
@@ -86,9 +88,13 @@ public struct History: Sendable {
             case 1: .killWhileUnmounting(Int.random(in: 0..<40, using: &generator))
             default: .unmount
             }
-        return Session(
+        var session = Session(
             space: space, seed: generator.next(), actionCount: Int.random(in: 1...5, using: &generator),
             ending: ending)
+        if Int.random(in: 0..<4, using: &generator) > 0 {
+            session.restMilliseconds = Int.random(in: 1000...40_000, using: &generator)
+        }
+        return session
     }
 }
 

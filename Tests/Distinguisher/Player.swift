@@ -20,6 +20,8 @@ final class Player: HistoryPlayer {
     var pause: @Sendable () -> Void = {}
     /// How long an action takes at least: sessions are as long as people like, whatever they do in them.
     var actionMilliseconds = 0
+    /// Whether sessions rest before they end.
+    var rests = false
     /// What happens to the host before a session, once everybody has closed the vault; told the session's number.
     var interval: (Int) throws -> Void = { _ in }
 
@@ -107,11 +109,11 @@ final class Player: HistoryPlayer {
     func visit(_ session: History.Session) throws {
         try withCalls { calls in
             let library = try open(session.space, calls)
-            library.didGoLive()
-            var visitor = visitor(session.space)
+            begin(library)
+            var visitor = visitor(session.space, calls)
             defer { visitors[session.space] = visitor }
             try visitor.act(library, seed: session.seed, count: session.actionCount)
-            try end(library, session.ending, visitor, calls)
+            try end(library, session, visitor, calls)
         }
         if leaks.contains(.growsAlone) && session.space > 0 { try addSegment() }
     }
@@ -128,22 +130,23 @@ final class Player: HistoryPlayer {
         try withCalls { calls in
             if leaks.contains(.looksNotTouched) { calls.forbidTouching() }
             let library = try open(0, calls)
-            library.didGoLive()
-            let visitor = visitor(0)
+            begin(library)
+            let visitor = visitor(0, calls)
             try visitor.look(library, count: session.actionCount)
-            try end(library, session.ending, visitor, calls)
+            try end(library, session, visitor, calls)
         }
     }
 
     private func end(
-        _ library: Library, _ ending: History.Ending, _ visitor: Visitor, _ calls: DistinguisherCalls
+        _ library: Library, _ session: History.Session, _ visitor: Visitor, _ calls: DistinguisherCalls
     ) throws {
         visitor.wait()
-        if case .unmount = ending { return try library.close() }
+        if rests { BootClock.wait(milliseconds: Int64(session.restMilliseconds)) }
+        if case .unmount = session.ending { return try library.close() }
         // What is committed survives: both vaults of a pair shall hold the same. It takes seconds.
         awaitCommit(of: library)
         visitor.pass(library)
-        if case .killWhileUnmounting(let count) = ending {
+        if case .killWhileUnmounting(let count) = session.ending {
             calls.kill(afterChanges: count)
         } else {
             calls.kill(afterChanges: 0)
@@ -164,9 +167,20 @@ final class Player: HistoryPlayer {
         }
     }
 
-    private func visitor(_ space: Int) -> Visitor {
+    private func begin(_ library: Library) {
+        if !leaks.contains(.touchedWithRequests) { library.startCoverTraffic() }
+        library.didGoLive()
+    }
+
+    private func visitor(_ space: Int, _ calls: DistinguisherCalls) -> Visitor {
         var visitor = visitors[space] ?? Visitor()
         visitor.pause = pause
+        if leaks.contains(.touchedWithRequests) {
+            visitor.pause = { [pause, vault] in
+                calls.setAllTimes(vault + "/spaces", count: 1 << Int.random(in: 0..<11))
+                pause()
+            }
+        }
         visitor.wait = moments()
         return visitor
     }

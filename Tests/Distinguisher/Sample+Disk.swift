@@ -203,39 +203,45 @@ private struct Ext4Place {
 }
 
 /// A state of an inode that the disk keeps.
-struct InodeCopy {
+struct InodeCopy: Hashable {
     /// How often it was changed by then.
     var version: UInt64
-    /// In nanoseconds, from some day.
+    /// Times in nanoseconds, from some day.
     var modified: Int64
+    var changed: Int64
+    var accessed: Int64
 
     /// An inode of 256 bytes (linux/fs/ext4/ext4.h).
     init(ext4 bytes: UnsafeRawBufferPointer) {
         func number(_ offset: Int) -> UInt64 {
             UInt64(bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
         }
+        func time(_ seconds: Int, _ extra: Int) -> Int64 {
+            Int64(number(seconds) | (number(extra) & 3) << 32) * 1_000_000_000 + Int64(number(extra) >> 2)
+        }
         version = number(0x98) << 32 | number(0x24)
-        let extra = number(0x88)
-        modified = Int64(number(0x10) | (extra & 3) << 32) * 1_000_000_000 + Int64(extra >> 2)
+        (modified, changed, accessed) = (time(0x10, 0x88), time(0x0C, 0x84), time(0x08, 0x8C))
     }
 
-    private init(version: UInt64, modified: Int64) { (self.version, self.modified) = (version, modified) }
-
     /// Of struct xfs_log_dinode (linux/fs/xfs/libxfs/xfs_log_format.h).
+    private init(xfs bytes: UnsafeRawBufferPointer) {
+        func number(_ offset: Int) -> UInt64 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+        func time(_ offset: Int) -> Int64 { Int64(truncatingIfNeeded: number(offset)) }
+        (accessed, modified, changed) = (time(32), time(40), time(48))
+        version = number(Self.xfsVersion)
+    }
+
+    /// The size of struct xfs_log_dinode, and the places of numbers in it.
     static let xfsBytes = 176
+    private static let (xfsVersion, xfsInode) = (104, 152)
 
     /// The inode's number, and its state; nil where the log has its own marks among these bytes, in the first four of
     /// every sector.
     static func xfs(_ bytes: UnsafeRawBufferPointer, at place: Int) -> (UInt64, InodeCopy)? {
-        let (modified, version, inode) = (40, 104, 152)
-        for field in [modified, version, inode] {
+        for field in [32, 40, 48, xfsVersion, xfsInode] {
             for word in [field, field + 4] where (place + word) % 512 == 0 { return nil }
         }
-        func number(_ offset: Int) -> UInt64 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
-        return (
-            number(inode),
-            InodeCopy(version: number(version), modified: Int64(truncatingIfNeeded: number(modified)))
-        )
+        return (bytes.loadUnaligned(fromByteOffset: xfsInode, as: UInt64.self), InodeCopy(xfs: bytes))
     }
 
     /// What copies of one inode tell, under the same names for however many.
@@ -246,7 +252,6 @@ struct InodeCopy {
         let gaps = zip(versions.dropFirst(), versions).map { Double($0 - $1) }
         let moments = Set(times.values).sorted()
         let pauses = zip(moments.dropFirst(), moments).map { Double($0 - $1) }
-        func middle(_ list: [Double]) -> Double { list.isEmpty ? 0 : list.sorted()[list.count / 2] }
         var found: [(String, Double)] = [
             ("copies", Double(copies.count)), ("states", Double(versions.count)),
             ("times", Double(moments.count)),
@@ -254,6 +259,8 @@ struct InodeCopy {
             ("states less than 16 changes apart", Double(gaps.count { $0 < 16 })),
             ("states less than 128 changes apart", Double(gaps.count { $0 < 128 })),
             ("states more than 1024 changes apart", Double(gaps.count { $0 > 1024 })),
+            ("pauses of less than 100 ms", Double(pauses.count { $0 < 1e8 })),
+            ("pauses of more than 4 s", Double(pauses.count { $0 > 4e9 })),
         ]
         for (name, list) in [("changes between states", gaps), ("nanoseconds between times", pauses)] {
             found += [
@@ -261,6 +268,52 @@ struct InodeCopy {
                 ("most \(name)", list.max() ?? 0), ("last \(name)", list.last ?? 0),
                 ("last but one \(name)", list.dropLast().last ?? 0),
             ]
+        }
+        return found + distances(Set(copies))
+    }
+
+    private static func middle(_ list: [Double]) -> Double {
+        list.isEmpty ? 0 : list.sorted()[list.count / 2]
+    }
+
+    /// What a state's times tell by their distances from each other.
+    private static func distances(_ copies: Set<InodeCopy>) -> [(String, Double)] {
+        let states = copies.sorted { ($0.version, $0.modified) < ($1.version, $1.modified) }
+        var found: [(String, Double)] = [
+            ("access times", Double(Set(states.map(\.accessed)).count)),
+            ("states of one version", Double(states.count - Set(states.map(\.version)).count)),
+        ]
+        let fields: [(String, (InodeCopy) -> Int64)] = [
+            ("mtime - atime", { $0.modified &- $0.accessed }),
+            ("ctime - mtime", { $0.changed &- $0.modified }),
+        ]
+        for (name, distance) in fields {
+            let list = states.map { Double(distance($0)) }
+            found += [
+                ("states with \(name)", Double(list.count { $0 != 0 })),
+                ("most \(name)", list.max() ?? 0), ("least \(name)", list.min() ?? 0),
+                ("middle \(name)", middle(list)), ("last \(name)", list.last ?? 0),
+            ]
+        }
+        // What the last session left.
+        for back in 1...6 {
+            let (state, before) = (states.dropLast(back - 1).last, states.dropLast(back).last)
+            for (name, distance) in fields {
+                found.append(("\(name), \(back) from the end", state.map { Double(distance($0)) } ?? 0))
+            }
+            let pause = state.flatMap { state in before.map { state.modified &- $0.modified } } ?? 0
+            let changes = state.flatMap { state in before.map { state.version &- $0.version } } ?? 0
+            found += [
+                ("pause, \(back) from the end", Double(pause)),
+                ("changes, \(back) from the end", Double(changes)),
+            ]
+        }
+        // The kernel dates a change by its last tick, unless the file was asked for its times since the last change.
+        for tick in [1e6, 4e6, 1e7] {
+            let angles = states.map { Double($0.modified % 10_000_000) / tick * 2 * Double.pi }
+            let sum = (angles.map(cos).reduce(0, +), angles.map(sin).reduce(0, +))
+            let length = (sum.0 * sum.0 + sum.1 * sum.1).squareRoot() / Double(max(1, angles.count))
+            found.append(("times at ticks of \(Int(tick)) ns", length))
         }
         return found
     }

@@ -51,7 +51,7 @@ struct Visitor {
     /// What happens every few seconds.
     func pass(_ library: Library) {
         wait()
-        library.blurTimesInUse()
+        library.noteRequest()
         pause()
     }
 

@@ -13,6 +13,9 @@ extern const int obscura_punch_hole;
 extern const int obscura_path_only;
 /// O_DIRECT of open(2).
 extern const int obscura_direct;
+/// UTIME_NOW and UTIME_OMIT of utimensat(2).
+extern const long obscura_time_now;
+extern const long obscura_time_omit;
 
 int obscura_openat(int directory, const char *path, int flags, unsigned int mode);
 

@@ -39,19 +39,22 @@ final class ClaimSlot: Sendable {
     private let space: Int
     private let calls: any FileSystemCalls
     private let codec: PageCodec
+    private let cover: CoverTraffic?
 
     private static let slotOffset = UInt64(RootLayout.claimSlot * Geometry.pageBytes)
     private static let identity = PageIdentity(role: .claim, index: UInt32(RootLayout.claimSlot))
 
     /// Takes ownership of `directory`, a descriptor of the segments' directory.
     init(
-        directory: Int32, layout: SegmentLayout, space: Int, codec: PageCodec, calls: any FileSystemCalls
+        directory: Int32, layout: SegmentLayout, space: Int, codec: PageCodec, calls: any FileSystemCalls,
+        cover: CoverTraffic? = nil
     ) {
         self.directory = directory
         self.layout = layout
         self.space = space
         self.codec = codec
         self.calls = calls
+        self.cover = cover
     }
 
     deinit { calls.close(directory) }
@@ -204,6 +207,8 @@ final class ClaimSlot: Sendable {
             if size >= offset + UInt64(page.count) {
                 guard isInTime() else { return false }
                 try calls.writeFully(file, page, at: offset)
+                cover?.noteUse()
+                cover?.willSync()
                 try calls.dataSync(file)
                 return true
             }
