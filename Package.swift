@@ -27,10 +27,8 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
     "obscura", "FuseBridge", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree",
-    "PhotoRules",
-    "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "PhotoImaging", "VaultCatalogue", "VaultStore",
-    "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
-    "TestFixtures",
+    "PhotoRules", "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "PhotoImaging", "TakeoutRules",
+    "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
 ]
 
 let package = Package(
@@ -50,6 +48,7 @@ let package = Package(
         .systemLibrary(name: "CFreeType", pkgConfig: "freetype2", providers: [.apt(["libfreetype-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
+        .systemLibrary(name: "CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
         .target(name: "CShims"),
         .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg62-turbo-dev"])]),
         .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
@@ -89,7 +88,7 @@ let package = Package(
             name: "obscura",
             dependencies: [
                 "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree", "FileRequests",
-                "PhotoImaging",
+                "PhotoImaging", "TakeoutRules",
                 "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
@@ -117,17 +116,22 @@ let package = Package(
                 "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
+        layer("TakeoutRules", uses: ["PhotoImaging"]),
+        layer("Confinement", uses: ["CSeccomp", "CShims"]),
         .executableTarget(
             name: "obscura-worker",
             dependencies: [
                 "PhotoImaging", "CTurboJPEG", "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
-                "CFreeType", "CSeccomp", "CShims",
+                "CFreeType", "Confinement", "CShims",
             ],
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         .executableTarget(
             name: "obscura-desktop", dependencies: ["CGLib", "CSQLite", "CSystemd"], swiftSettings: settings),
+        .executableTarget(
+            name: "obscura-archive", dependencies: ["TakeoutRules", "Confinement", "CZip"],
+            swiftSettings: settings),
         .executableTarget(
             name: "obscura-guard", dependencies: ["CShims"], swiftSettings: settings),
         tests(
@@ -148,12 +152,14 @@ let package = Package(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "obscura-desktop",
+                "obscura-archive",
                 "PhotoLibrary", "Recovery", "FileTree", "FileRequests", "CatalogueRows", "VaultStore",
                 "VaultCrypto",
                 "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
                 "CTurboJPEG", "CSystemd",
             ]),
         tests("PhotoImagingTests", uses: ["PhotoImaging", "TestFixtures"]),
+        tests("TakeoutRulesTests", uses: ["TakeoutRules", "PhotoImaging"]),
         tests("KernelNamesTests", uses: ["KernelNames"]),
         tests(
             "PhotoRulesTests",

@@ -226,14 +226,10 @@ public final class Library: @unchecked Sendable {
     /// Call with each request that shows that the files are in use: background thumbnails then wait, and cover traffic
     /// goes on.
     @inline(__always)
-<<<<<<< HEAD
-    public func noteRequest() { virtual?.service.background.noteRequest() }
-=======
     public func noteRequest() {
-        thumbnails?.background.noteRequest()
+        virtual?.service.background.noteRequest()
         unlocked?.cover?.noteUse()
     }
->>>>>>> refs/h/traces
 
     /// statvfs(3).
     public func statistics() -> FilesystemStatistics {

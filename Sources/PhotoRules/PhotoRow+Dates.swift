@@ -60,7 +60,7 @@ let keptSource = Array(DateSource.kept.rawValue.utf8)
 private let secondsPerDay: Int64 = 86_400
 
 /// Seconds east of UTC of the mount's time zone at a given time; localtime_r(3).
-private func localOffset(_ utcSeconds: Int64) -> Int {
+package func localOffset(_ utcSeconds: Int64) -> Int {
     var seconds = time_t(utcSeconds)
     var parts = tm()
     return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff

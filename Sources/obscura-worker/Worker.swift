@@ -1,4 +1,5 @@
 internal import CShims
+internal import Confinement
 internal import Glibc
 internal import PhotoImaging
 

@@ -17,6 +17,7 @@ enum Option: String, CaseIterable {
     case album
     case albums
     case special
+    case takeout
     case dryRun = "dry-run"
     case move
     case quiet
@@ -42,7 +43,8 @@ enum Option: String, CaseIterable {
         case .mountOptions: "OPT,..."
         case .album: "NAME"
         case .albums: "link|copy|none"
-        case .create, .passwordStdin, .foreground, .help, .dryRun, .move, .quiet, .repair, .discard, .yes,
+        case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .repair, .discard,
+            .yes,
             .json, .special:
             nil
         }
@@ -65,6 +67,7 @@ enum Option: String, CaseIterable {
         case .album: "add the photos to album NAME too, such as Trip/Day 2; made if missing"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
+        case .takeout: "PATH is an export of Google Photos or iCloud Photos: its folder, or its zip files"
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back and compared"
         case .quiet: "show no progress"
@@ -141,7 +144,7 @@ enum Command: String, CaseIterable {
         case .passwd, .spaceAdd: Option.passwordOptions + [.newKeyFile, .help]
         case .spaceRemove: [.yes] + Option.passwordOptions + [.help]
         case .private: Option.passwordOptions + [.help]
-        case .import: [.album, .move, .dryRun, .quiet, .json] + Option.passwordOptions + [.help]
+        case .import: [.album, .takeout, .move, .dryRun, .quiet, .json] + Option.passwordOptions + [.help]
         case .export: [.albums, .special, .quiet, .json] + Option.passwordOptions + [.help]
         case .backup: [.quiet, .json, .help]
         case .check: [.repair, .json] + Option.passwordOptions + [.help]
@@ -227,6 +230,8 @@ enum Command: String, CaseIterable {
             PATH is a file or a folder with all below it. Photos go under their days. Those that the space has
             already are skipped, so an interrupted import goes on when it is run again. Sidecars (.xmp) come along;
             working files and files that are not photos are left out. What obscura export wrote is restored.
+            With --takeout, give all parts of the export at once: dates, places, descriptions, albums and favourites
+            come from its JSON files or tables, and what could not be matched is listed.
             """
         case .export:
             """

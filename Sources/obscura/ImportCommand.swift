@@ -11,11 +11,21 @@ struct ImportSettings {
     var isDry = false
     var moves = false
     var quiet = false
+    /// The paths are an export of Google Photos or iCloud Photos.
+    var isTakeout = false
 
     init(_ arguments: Arguments) throws(Failure) {
         isDry = arguments.has(.dryRun)
         moves = arguments.has(.move)
         quiet = arguments.isQuiet
+        isTakeout = arguments.has(.takeout)
+        if isTakeout, moves {
+            throw Failure(
+                .usage, "--move", "not with --takeout: remove the export yourself once it is imported")
+        }
+        if isTakeout, arguments[.album] != nil {
+            throw Failure(.usage, "--album", "not with --takeout: the export has albums of its own")
+        }
         guard let text = arguments[.album] else { return }
         album = text.split(separator: "/").map { Name(String($0)) }
         for name in album where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
@@ -35,14 +45,18 @@ func runImport(_ arguments: Arguments) throws(Failure) {
     try requireVault(vault)
     let library = try openLibrary(vault, arguments, readOnly: settings.isDry, commitsSeldom: true)
     let paths = outermost(arguments.operands.dropFirst().map { HostPath(realPath($0)) })
-    let sources = SourceList(
-        paths, vault: (try? HostPath(vault).status())?.identity, restores: settings.album.isEmpty)
-    let run = ImportRun(library, sources, settings)
+    let identity = (try? HostPath(vault).status())?.identity
     var end: Failure?
-    notingInterruption {
+    let run: any ImportTask = notingInterruption {
+        let run: any ImportTask =
+            settings.isTakeout
+            ? TakeoutRun(library, paths, vault: identity, settings)
+            : ImportRun(
+                library, SourceList(paths, vault: identity, restores: settings.album.isEmpty), settings)
         do throws(FileError) { try run.run() } catch { end = failure(error, vault: vault) }
         stopForInspection()
         do throws(FileError) { try library.close() } catch { end = end ?? failure(error, vault: vault) }
+        return run
     }
     run.progress.end()
     if arguments.has(.json) {

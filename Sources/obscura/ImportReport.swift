@@ -29,6 +29,8 @@ struct ImportReport {
     /// Sources that are no photos.
     var others: [HostPath] = []
     var removed = 0
+    /// With `--takeout`.
+    var takeout: TakeoutReport?
     private(set) var unreadable: [PathNote] = []
     private(set) var unremoved: [PathNote] = []
 
@@ -73,12 +75,12 @@ struct ImportReport {
         line(unreadable.count, "could not be read")
         line(removed, "removed from where they were")
         line(unremoved.count, "could not be removed from where they were")
-        return lines
+        return lines + (takeout?.lines(isDry: isDry) ?? [])
     }
 
     /// The output of `obscura import --json`.
     func json(_ vault: String, isComplete: Bool) -> JSON {
-        .object([
+        let members: [(String, JSON)] = [
             ("vault", .path(vault)), ("dry_run", .bool(isDry)), ("complete", .bool(isComplete)),
             ("photos", .count(added)), ("bytes", .number(addedBytes)),
             ("days", .list(days.sorted().map { .text($0) })), ("duplicates", .count(duplicates)),
@@ -87,7 +89,8 @@ struct ImportReport {
             ("removed", .count(removed)), ("undated", .list(undated.map { .path($0.bytes) })),
             ("not_photos", .list(others.map { .path($0.bytes) })),
             ("unreadable", .list(unreadable.map(\.json))), ("not_removed", .list(unremoved.map(\.json))),
-        ])
+        ]
+        return .object(members + (takeout?.members ?? []))
     }
 
     /// `: a, b` if there are few; else empty.

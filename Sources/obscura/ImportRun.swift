@@ -4,8 +4,17 @@ import LinuxIO
 import PhotoImaging
 import PhotoLibrary
 
-/// One import, from the list of sources to the report.
-final class ImportRun {
+/// An import, from the list of sources to the report.
+protocol ImportTask: AnyObject {
+    var progress: TransferProgress { get }
+    var report: ImportReport { get }
+
+    /// Returns at the end, or early if the user interrupts. Throws if the vault refuses.
+    func run() throws(FileError)
+}
+
+/// The import of files and folders, and of what `obscura export` wrote.
+final class ImportRun: ImportTask {
     /// Maximum number of files opened ahead, so that the disk works while the processor encrypts.
     private static let aheadMax = 4
 
@@ -37,7 +46,6 @@ final class ImportRun {
         for (path, error) in sources.unreadable { report.addUnreadable(path, "\(error)") }
     }
 
-    /// Returns at the end, or early if the user interrupts. Throws if the vault refuses.
     func run() throws(FileError) {
         if !settings.album.isEmpty {
             // Refused before anything is read, if a file has that name.

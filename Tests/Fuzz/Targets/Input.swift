@@ -5,6 +5,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "catalogue": { fuzzCatalogue($0) },
     "records": { fuzzRecords($0) },
     "words": { fuzzWords($0) },
+    "takeout": { fuzzTakeout($0) },
     "texts": { fuzzTexts($0) },
     "metadata": { fuzzMetadata($0) },
     "directory": { fuzzDirectory($0) },

@@ -1,0 +1,165 @@
+import FileRequests
+import Glibc
+import LinuxIO
+import PhotoLibrary
+import TakeoutRules
+
+/// A file of an export.
+struct TakeoutFile {
+    enum Place {
+        case directory(HostPath)
+        /// Indices of the archive in the listing, and of the entry in it.
+        case archive(Int, Int)
+    }
+
+    var name: Name
+    var place: Place
+    var byteCount: UInt64
+}
+
+/// All files of an export, by folder: a folder whose parts lie in several archives or directories is one.
+struct TakeoutListing {
+    struct Folder {
+        /// The names from the top of the export to the folder.
+        var path: [[UInt8]]
+        var files: [TakeoutFile] = []
+
+        var name: String { path.last.map { String(decoding: $0, as: UTF8.self) } ?? "" }
+    }
+
+    private(set) var folders: [Folder] = []
+    private(set) var archives: [ArchiveClient] = []
+    private(set) var unreadable: [PathNote] = []
+    private(set) var byteCount: UInt64 = 0
+    private var known: [[[UInt8]]: Int] = [:]
+    private var entered: Set<FileIdentity> = []
+
+    /// - Parameter vault: a directory to skip.
+    init(_ paths: [HostPath], vault: FileIdentity?) {
+        if let vault { entered.insert(vault) }
+        for path in paths where !wasInterrupted {
+            do throws(Errno) {
+                let status = try path.status()
+                if status.isDirectory {
+                    addDirectory(path, below: [path.name.bytes])
+                } else if status.isRegular, Self.isArchive(path) {
+                    addArchive(path)
+                } else {
+                    note(
+                        path, Self.isCompressedTar(path) ? Self.tarReason : "neither a folder nor a zip file")
+                }
+            } catch {
+                note(path, "\(error)")
+            }
+        }
+        folders.sort { $0.path.lexicographicallyPrecedes($1.path) { $0.lexicographicallyPrecedes($1) } }
+    }
+
+    /// The path shown for a file: in an archive, that of the archive and the one in it.
+    func path(of file: TakeoutFile) -> HostPath {
+        switch file.place {
+        case .directory(let path): path.appending(file.name)
+        case .archive(let archive, let entry):
+            archives[archive].path.appending(Name(archives[archive].entries[entry].name))
+        }
+    }
+
+    /// The path of a folder as the export has it.
+    func shown(_ folder: Folder) -> [UInt8] { Array(folder.path.joined(separator: Array("/".utf8))) }
+
+    /// Opens a file. The error is for the user.
+    func open(_ file: TakeoutFile) throws(ArchiveError) -> TakeoutSource {
+        switch file.place {
+        case .directory(let path):
+            do throws(Errno) { return try TakeoutSource(path.appending(file.name)) } catch {
+                throw ArchiveError("\(error)")
+            }
+        case .archive(let archive, let entry):
+            let found = archives[archive].entries[entry]
+            guard found.status == .ok else { throw ArchiveError(found.status) }
+            guard found.byteCount <= Library.fileBytesMax else { throw ArchiveError("\(Errno(EFBIG))") }
+            return TakeoutSource(archives[archive], entry)
+        }
+    }
+
+    private mutating func note(_ path: HostPath, _ reason: String) {
+        unreadable.append(PathNote(path: path, reason: reason))
+    }
+
+    // MARK: Directories
+
+    private mutating func addDirectory(_ path: HostPath, below: [[UInt8]]) {
+        let names: [Name]
+        do throws(Errno) {
+            guard entered.insert(try path.status().identity).inserted else { return }
+            names = try path.list()
+        } catch {
+            return note(path, "\(error)")
+        }
+        for name in names where !wasInterrupted && !ImportRules.isWorkingDirectory(name) {
+            let file = path.appending(name)
+            guard let status = try? file.status() else { continue }
+            if status.isDirectory {
+                addDirectory(file, below: below + [name.bytes])
+            } else if status.isRegular, Self.isArchive(file) {
+                addArchive(file)
+            } else if status.isRegular, Self.isCompressedTar(file) {
+                note(file, Self.tarReason)
+            } else if status.isRegular {
+                add(TakeoutFile(name: name, place: .directory(path), byteCount: status.byteCount), below)
+            }
+        }
+    }
+
+    // MARK: Archives
+
+    private static let tarReason = "a compressed tar archive: unpack it, then import the folder"
+
+    private static func isArchive(_ path: HostPath) -> Bool { hasSuffix(path, ".zip") }
+
+    private static func isCompressedTar(_ path: HostPath) -> Bool {
+        hasSuffix(path, ".tgz") || hasSuffix(path, ".tar.gz")
+    }
+
+    private static func hasSuffix(_ path: HostPath, _ suffix: String) -> Bool {
+        String(decoding: path.bytes, as: UTF8.self).lowercased().hasSuffix(suffix)
+    }
+
+    private mutating func addArchive(_ path: HostPath) {
+        do throws(ArchiveError) {
+            let archive = try ArchiveClient(path)
+            archives.append(archive)
+            for (index, entry) in archive.entries.enumerated() where !entry.isDirectory {
+                guard let components = entry.path, let last = components.last else {
+                    note(path.appending(Name(entry.name)), "its name leads out of the archive: left out")
+                    continue
+                }
+                guard last.count <= 255,
+                    !components.contains(where: { ImportRules.isWorkingDirectory(Name($0)) })
+                else { continue }
+                add(
+                    TakeoutFile(
+                        name: Name(last), place: .archive(archives.count - 1, index),
+                        byteCount: entry.byteCount),
+                    Array(components.dropLast()))
+            }
+        } catch {
+            note(path, error.reason)
+        }
+    }
+
+    // MARK: Folders
+
+    private mutating func add(_ file: TakeoutFile, _ directory: [[UInt8]]) {
+        guard !ImportRules.isWorkingFile(file.name) else { return }
+        // The parts of an export each begin at a folder of this name.
+        let top = directory.lastIndex(of: Array("Takeout".utf8)).map { $0 + 1 } ?? 0
+        let path = Array(directory[top...])
+        if known[path] == nil {
+            known[path] = folders.count
+            folders.append(Folder(path: path))
+        }
+        folders[known[path] ?? 0].files.append(file)
+        byteCount = sizeSum(byteCount, file.byteCount)
+    }
+}

@@ -1,0 +1,228 @@
+import FileRequests
+import LinuxIO
+import PhotoLibrary
+import TakeoutRules
+
+/// A file of an export that may be a photo, with what the export says of it.
+struct TakeoutItem {
+    var file: TakeoutFile
+    var metadata: PhotoMetadata?
+    /// Names of the albums it is in.
+    var albums: [String] = []
+    /// XMP files, and Apple's adjustments, beside it.
+    var sidecars: [TakeoutFile] = []
+    /// Whether it is an edited version of another item.
+    var isEdited = false
+
+    var isTrashed: Bool { metadata?.isTrashed ?? false }
+    var name: String { "\(file.name)" }
+}
+
+/// Which file of an export is about which, found before anything is imported.
+struct TakeoutPlan {
+    private(set) var items: [TakeoutItem] = []
+    /// Files and rows without a counterpart.
+    private(set) var unmatched: [PathNote] = []
+    private(set) var unreadable: [PathNote] = []
+    /// Files that are nothing of a photo: pages, comments.
+    private(set) var others: [HostPath] = []
+    private let listing: TakeoutListing
+    /// Albums' sidecars whose photos lie only in the folder of their year.
+    private var elsewhere: [(album: String, metadata: PhotoMetadata, path: HostPath)] = []
+    /// Rows of Apple's lists of albums.
+    private var rows: [(album: String, name: String, path: HostPath)] = []
+
+    init(_ listing: TakeoutListing) {
+        self.listing = listing
+        for folder in listing.folders where !wasInterrupted { add(folder) }
+        joinElsewhere()
+        joinRows()
+        // Those that the export says most about come first: of two equal photos the first gives the date.
+        items = items.filter { $0.metadata != nil } + items.filter { $0.metadata == nil }
+    }
+
+    private mutating func read(_ file: TakeoutFile, countMax: Int) -> [UInt8]? {
+        let path = listing.path(of: file)
+        do throws(ArchiveError) {
+            let source = try listing.open(file)
+            if let bytes = source.allBytes(countMax: countMax) { return bytes }
+            let why =
+                source.failure ?? "larger than \(sizeText(UInt64(countMax))): not what an export contains"
+            unreadable.append(PathNote(path: path, reason: why))
+        } catch {
+            unreadable.append(PathNote(path: path, reason: error.reason))
+        }
+        return nil
+    }
+
+    // MARK: Folders
+
+    private mutating func add(_ folder: TakeoutListing.Folder) {
+        let sorted = Sorted(folder.files)
+        var sidecars: [(name: String, metadata: PhotoMetadata, path: HostPath)] = []
+        var title: String?
+        for file in sorted.json {
+            guard let bytes = read(file, countMax: JSONValue.bytesMax) else { continue }
+            let path = listing.path(of: file)
+            switch GoogleFile(bytes) {
+            case .photo(let metadata): sidecars.append(("\(file.name)", metadata, path))
+            case .album(let found): title = title ?? found
+            case .other: others.append(path)
+            case nil: unreadable.append(PathNote(path: path, reason: "not JSON: download the export again"))
+            }
+        }
+        others += sorted.pages.map { listing.path(of: $0) }
+        let details = appleDetails(sorted.tables, folder)
+        var album: String?
+        if case .album(let name) = FolderKind(folder.name, title: title) { album = name }
+
+        let index = SidecarIndex(sidecars.map(\.name))
+        let stems = Dictionary(sorted.media.map { (MediaName.split("\($0.name)").stem, $0) }) { first, _ in
+            first
+        }
+        var used = Set<Int>()
+        let first = items.count
+        for file in sorted.media {
+            var item = TakeoutItem(file: file)
+            if let album { item.albums = [album] }
+            if let found = index.match(item.name) {
+                item.metadata = sidecars[found.index].metadata
+                item.isEdited = found.match == .edited && EditedName.isVersion(item.name)
+                used.insert(found.index)
+            } else if let metadata = details[item.name] {
+                item.metadata = metadata
+            }
+            if let original = EditedName.appleOriginal(item.name), stems[original] != nil {
+                item.isEdited = true
+            }
+            if folder.name == "Recently Deleted" {
+                item.metadata = item.metadata ?? PhotoMetadata()
+                item.metadata?.isTrashed = true
+            }
+            items.append(item)
+        }
+        for (number, sidecar) in sidecars.enumerated() where !used.contains(number) {
+            if let album {
+                elsewhere.append((album, sidecar.metadata, sidecar.path))
+            } else {
+                addMissing(sidecar.path)
+            }
+        }
+        for name in details.keys.sorted() where !sorted.names.contains(name) {
+            addMissing(HostPath(listing.shown(folder)).appending(name))
+        }
+        attach(sorted.sidecars, toItemsFrom: first)
+    }
+
+    private mutating func addMissing(_ path: HostPath) {
+        unmatched.append(
+            PathNote(path: path, reason: "its photo is not here: import all parts of the export together"))
+    }
+
+    /// Gives each XMP file and each file of adjustments to its photo: the still rather than its video.
+    private mutating func attach(_ files: [TakeoutFile], toItemsFrom first: Int) {
+        var byName: [Name: Int] = [:]
+        var byStem: [String: Int] = [:]
+        for index in items.indices[first...] {
+            byName[items[index].file.name] = index
+            let (stem, suffix) = MediaName.split(items[index].name)
+            if byStem[stem] == nil || MediaName.isStill(suffix) { byStem[stem] = index }
+        }
+        var owners: [Name: Int] = [:]
+        for index in byName.values {
+            for sidecar in ImportRules.sidecars(of: items[index].file.name) { owners[sidecar] = index }
+        }
+        for file in files {
+            if let owner = owners[file.name] ?? EditedName.adjusted("\(file.name)").flatMap({ byStem[$0] }) {
+                items[owner].sidecars.append(file)
+            } else {
+                addMissing(listing.path(of: file))
+            }
+        }
+    }
+
+    // MARK: Apple's tables
+
+    /// What the tables of a folder say about its photos. Remembers the rows of albums.
+    private mutating func appleDetails(
+        _ tables: [TakeoutFile], _ folder: TakeoutListing.Folder
+    ) -> [String: PhotoMetadata] {
+        var details: [String: PhotoMetadata] = [:]
+        for file in tables {
+            let path = listing.path(of: file)
+            // Apple makes memories by itself.
+            guard folder.name != "Memories", let bytes = read(file, countMax: AppleTable.bytesMax) else {
+                others.append(path)
+                continue
+            }
+            switch AppleTable(bytes) {
+            case .details(let rows): for row in rows { details[row.name] = row.metadata }
+            case .album(let names):
+                let album = FolderKind.fileName(String("\(file.name)".dropLast(4)))
+                rows += names.map { (album, $0, path) }
+            case nil: others.append(path)
+            }
+        }
+        return details
+    }
+
+    private mutating func joinRows() {
+        guard !rows.isEmpty else { return }
+        let byName = Dictionary(grouping: items.indices) { items[$0].name }
+        for row in rows {
+            let found = (byName[row.name] ?? []).filter { !items[$0].isTrashed }
+            if let item = found.first, found.count == 1 {
+                items[item].albums.append(row.album)
+            } else {
+                let why = found.isEmpty ? "is not here" : "is the name of \(found.count) photos"
+                unmatched.append(PathNote(path: row.path, reason: "\(printable(row.name)) \(why)"))
+            }
+        }
+    }
+
+    private mutating func joinElsewhere() {
+        guard !elsewhere.isEmpty else { return }
+        func key(_ metadata: PhotoMetadata) -> String { "\(metadata.taken ?? 0) \(metadata.title)" }
+        let known = Dictionary(grouping: items.indices.filter { items[$0].metadata != nil }) {
+            items[$0].metadata.map(key) ?? ""
+        }
+        for sidecar in elsewhere {
+            guard let found = known[key(sidecar.metadata)], !sidecar.metadata.title.isEmpty else {
+                addMissing(sidecar.path)
+                continue
+            }
+            for item in found where !items[item].albums.contains(sidecar.album) {
+                items[item].albums.append(sidecar.album)
+            }
+        }
+    }
+}
+
+/// The files of a folder by what they may be, each name once: an export may have a file in two of its parts.
+private struct Sorted {
+    var json: [TakeoutFile] = []
+    var tables: [TakeoutFile] = []
+    var sidecars: [TakeoutFile] = []
+    var pages: [TakeoutFile] = []
+    var media: [TakeoutFile] = []
+    var names: Set<String> = []
+
+    init(_ files: [TakeoutFile]) {
+        var seen: [Name: UInt64] = [:]
+        for file in files.sorted(by: { $0.name.bytes.lexicographicallyPrecedes($1.name.bytes) }) {
+            let name = "\(file.name)"
+            let suffix = name.lastIndex(of: ".").map { name[$0...].lowercased() } ?? ""
+            // Different photos of one name are both kept.
+            if seen[file.name] == file.byteCount { continue }
+            seen[file.name] = file.byteCount
+            names.insert(name)
+            switch suffix {
+            case ".json": json.append(file)
+            case ".csv": tables.append(file)
+            case ".xmp", ".aae": sidecars.append(file)
+            case ".html", ".htm": pages.append(file)
+            default: media.append(file)
+            }
+        }
+    }
+}

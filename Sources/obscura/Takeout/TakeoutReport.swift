@@ -1,0 +1,51 @@
+import LinuxIO
+
+/// What `import --takeout` did besides adding photos.
+struct TakeoutReport {
+    /// Names of photos in albums that were added, Favourites included, and the albums.
+    var memberships = 0
+    var albums: Set<String> = []
+    var favourites = 0
+    /// XMP sidecars that were written from what the export says.
+    var written = 0
+    /// Edited photos, imported beside their originals.
+    var edited: [HostPath] = []
+    /// In the service's trash, and left out.
+    var trashed: [HostPath] = []
+    var unmatched: [PathNote] = []
+
+    func lines(isDry: Bool) -> [String] {
+        let would = isDry ? "would be " : ""
+        var lines: [String] = []
+        if memberships > 0 {
+            lines.append(
+                "\(counted(memberships, "name")) \(would)added to \(counted(albums.count, "album"))"
+                    + (favourites > 0 ? ", \(favourites) of them to Favourites" : ""))
+        }
+        if written > 0 {
+            lines.append(
+                "\(counted(written, "sidecar")) (.xmp) \(would)written with what only the export says")
+        }
+        if !edited.isEmpty {
+            lines.append("\(counted(edited.count, "edited photo")) \(would)kept beside the original")
+        }
+        if !trashed.isEmpty {
+            lines.append("\(counted(trashed.count, "file")) left out: in the export's trash")
+        }
+        if !unmatched.isEmpty {
+            lines.append("\(unmatched.count) could not be matched:")
+            lines += unmatched.map { "  \($0.path.shown): \($0.reason)" }
+        }
+        return lines
+    }
+
+    /// The members that `--takeout` adds to the output of `--json`.
+    var members: [(String, JSON)] {
+        [
+            ("album_memberships", .count(memberships)), ("albums", .list(albums.sorted().map { .text($0) })),
+            ("favourites", .count(favourites)), ("sidecars_written", .count(written)),
+            ("edited", .list(edited.map { .path($0.bytes) })),
+            ("trashed", .list(trashed.map { .path($0.bytes) })), ("unmatched", .list(unmatched.map(\.json))),
+        ]
+    }
+}
