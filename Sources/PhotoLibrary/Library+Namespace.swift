@@ -183,6 +183,8 @@ extension Library {
             if directory.isDay && found.inode.isPhoto {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, space, now: now)
+                tree.actor = caller.pid
+                try tree.noteCompanions(ofRemoved: found.inode, name.bytes, from: directory, caller)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.unlinked(found.inode, now: now)
