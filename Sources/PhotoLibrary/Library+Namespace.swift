@@ -172,8 +172,8 @@ extension Library {
         if VirtualInode.isVirtual(parent) { throw .readOnly }
         var isDone = false
         while !isDone {
-            let info = try trashInfo(forRemoving: name, from: parent)
-            defer { giveUp(info) }
+            let info = try session.trashInfo(forRemoving: name, from: parent)
+            defer { session.giveUp(info) }
             isDone = try unlinkOnce(parent, name, caller, info)
         }
     }
@@ -191,6 +191,8 @@ extension Library {
             if directory.isDay && found.inode.isPhoto {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
+                tree.actor = caller.pid
+                try tree.noteCompanions(ofRemoved: found.inode, name.bytes, from: directory, caller)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.unlinked(found.inode, now: now)

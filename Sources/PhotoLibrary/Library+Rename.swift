@@ -23,8 +23,8 @@ extension Library {
         guard flags != [.noReplace, .exchange] else { throw .invalid }
         if VirtualInode.isVirtual(parent) || VirtualInode.isVirtual(newParent) { throw .readOnly }
         for attempt in 0..<Self.attemptsMax {
-            let info = try trashInfo(forRemoving: newName, from: newParent)
-            defer { giveUp(info) }
+            let info = try session.trashInfo(forRemoving: newName, from: newParent)
+            defer { session.giveUp(info) }
             if try renameOnce(parent, name, newParent, newName, flags, caller, info, isFirst: attempt == 0) {
                 return
             }

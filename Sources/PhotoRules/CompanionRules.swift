@@ -1,7 +1,8 @@
 package import CatalogueRows
 
-/// Live Photos, a raw file and its JPEG, and sidecars: files of one stem in a day that were taken at the same time stay
-/// together when one of them is re-dated or moved to another day.
+/// Live Photos, a raw file and its JPEG, a photo and its edit (`IMG_1234`, `IMG_E1234`), and sidecars: files of one
+/// stem in a day that were taken at the same time stay together when one of them is re-dated, moved to another day,
+/// removed or restored.
 
 /// Seconds by which the two parts of a Live Photo may differ.
 private let pairSecondsMax: Int64 = 3
@@ -15,7 +16,41 @@ package func isCompanion(
     _ otherName: [UInt8], _ other: PhotoRow?, of name: [UInt8], media: Int64, captured: Int64
 ) -> Bool {
     guard let other else { return sidecarNames(name).contains(otherName) }
+    let (stem, otherStem) = (stemOf(name), stemOf(otherName))
+    guard unedited(stem) == unedited(otherStem), abs(other.captured - captured) <= pairSecondsMax else {
+        return false
+    }
     // A Live Photo's parts, and a raw file and its JPEG, differ in type; two JPEGs of one stem do not belong together.
-    return stemOf(otherName) == stemOf(name) && other.media != media
-        && abs(other.captured - captured) <= pairSecondsMax
+    return stem != otherStem || other.media != media
+}
+
+/// The stems that the companions of a photo have.
+package func companionStems(_ name: [UInt8]) -> [[UInt8]] {
+    let stem = stemOf(name)
+    let original = unedited(stem)
+    guard original == stem else { return [stem, original] }
+    guard stem.starts(with: cameraPrefix), isNumber(stem.dropFirst(cameraPrefix.count)) else { return [stem] }
+    return [stem, editPrefix + stem.dropFirst(cameraPrefix.count)]
+}
+
+/// Whether a photo is the still of a video that is its companion: its picture is then the video's too.
+package func isStill(_ photo: PhotoRow, of video: PhotoRow) -> Bool {
+    isVideo(video) && 0 < photo.media && !isVideo(photo)
+}
+
+package func isVideo(_ photo: PhotoRow) -> Bool { photo.media >= firstVideo }
+
+/// The number of the first video type; see the format specification, table `photo`.
+private let firstVideo: Int64 = 50
+private let cameraPrefix = Array("IMG_".utf8)
+private let editPrefix = Array("IMG_E".utf8)
+
+/// Apple exports the edit of `IMG_1234` as `IMG_E1234`.
+private func unedited(_ stem: [UInt8]) -> [UInt8] {
+    guard stem.starts(with: editPrefix), isNumber(stem.dropFirst(editPrefix.count)) else { return stem }
+    return cameraPrefix + stem.dropFirst(editPrefix.count)
+}
+
+private func isNumber(_ digits: ArraySlice<UInt8>) -> Bool {
+    !digits.isEmpty && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
 }

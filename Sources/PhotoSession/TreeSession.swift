@@ -156,6 +156,19 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     package func applyCompanionMoves() throws(FileError) {
         let isWaiting = try locked { tree throws(FileError) in !tree.companionMoves.isEmpty }
         guard isWaiting, !isReadOnly else { return }
-        try changing { tree throws(FileError) in try tree.applyCompanionMoves(now: .now()) }
+        // Photos that go into the trash need a `.trashinfo` file, sealed before the catalogue is locked.
+        let removed = try locked { tree throws(FileError) in
+            tree.companionMoves.filter { $0.value.caller != nil }
+        }
+        var infos: [UInt64: TrashInfo] = [:]
+        defer { for info in infos.values { giveUp(info) } }
+        for (ino, move) in removed {
+            infos[ino] = try trashInfo(forRemoving: Name(move.name), from: move.directory)
+        }
+        let pendingErase = try changing { tree throws(FileError) in
+            try tree.applyCompanionMoves(infos, space, now: .now())
+        }
+        // The kernel may not know them, and then sends no FORGET.
+        for ino in pendingErase { forget(ino) }
     }
 }

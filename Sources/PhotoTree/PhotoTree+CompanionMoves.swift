@@ -5,84 +5,196 @@ import KernelNames
 package import LinuxIO
 import PhotoRules
 import VaultCatalogue
+package import VaultStore
 
-/// A file that belongs to a photo with a new day, and is to follow it there.
+/// A file that belongs to a photo with a new day, or one that was removed or restored, and is to follow it.
 package struct CompanionMove {
-    /// The day it is in, and its name there.
+    package enum Target {
+        /// Another day, YYYYMMDD.
+        case day(Int64)
+        /// The trash of the client that removed the photo.
+        case trash(Caller)
+        /// Out of the trash: to that day, or its own.
+        case restored(day: Int64?)
+    }
+
+    /// The directory it is in, a day or one in the trash, and its name there.
     package var directory: UInt64
     package var name: [UInt8]
-    /// The photo's new day.
-    package var day: Int64
+    package var target: Target
     /// The thread that moved the photo. It may be about to move this file too, and must find it at its old place.
     var mover: Int32
     /// Whether that thread has looked it up since.
     var wasLookedUp = false
+
+    /// The day where it will be, if that is another.
+    var day: Int64? { if case .day(let day) = target { day } else { nil } }
+    package var caller: Caller? { if case .trash(let caller) = target { caller } else { nil } }
 }
 
-/// Live Photos, a raw file and its JPEG, and sidecars in days: files of one stem that were taken at the same time stay
-/// together when one of them is re-dated or moved between days.
+/// Live Photos, a raw file and its JPEG, a photo and its edit, and sidecars in days: files that were taken together
+/// stay together when one of them is re-dated, moved between days, removed or restored.
 ///
 /// `mv day/* other/` moves every one of them itself. So companions do not follow at once, but when a directory is
 /// listed, or when a thread other than the mover looks one of them up.
 extension PhotoTree {
+    /// The companions of a photo that is, or was, called `name` in a day: their rows, and photos' own.
+    private func companions(
+        of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64
+    ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
+        let media = try self.photo(photo).media
+        var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
+        for stem in companionStems(name) {
+            let rows = try sql(
+                tables.dentries(
+                    in: directory.ino, beginning: stem + [UInt8(ascii: ".")], limit: siblingNamesMax))
+            for row in rows where row.ino != photo.ino {
+                let other = try inode(row.ino)
+                let otherPhoto = other.isPhoto ? try self.photo(other) : nil
+                guard isCompanion(row.name, otherPhoto, of: name, media: media, captured: captured) else {
+                    continue
+                }
+                found.append((row, other, otherPhoto))
+            }
+        }
+        return found
+    }
+
     /// Notes the companions of a photo that is about to leave, or has just left, its day. `captured` is its time there.
     func noteCompanions(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
     ) throws(FileError) {
         companionMoves[photo.ino] = nil
         guard directory.row.day != day else { return }
-        let media = try self.photo(photo).media
-        let rows = try sql(
-            tables.dentries(
-                in: directory.ino, beginning: stemOf(name) + [UInt8(ascii: ".")], limit: siblingNamesMax))
-        for row in rows where row.ino != photo.ino {
-            let other = try inode(row.ino)
-            let otherPhoto = other.isPhoto ? try self.photo(other) : nil
-            guard isCompanion(row.name, otherPhoto, of: name, media: media, captured: captured) else {
-                continue
-            }
-            companionMoves[row.ino] = CompanionMove(
-                directory: directory.ino, name: row.name, day: day, mover: actor)
+        for other in try companions(of: photo, name, in: directory, captured: captured) {
+            note(other.row, .day(day))
         }
     }
 
-    /// Whether a lookup of a name in a day must be answered as if all pending moves had been applied.
+    /// Notes the companions of a photo that was removed from its day, if it went into the trash. Plain files stay.
+    package func noteCompanions(
+        ofRemoved photo: Inode, _ name: [UInt8], from directory: Inode, _ caller: Caller
+    ) throws(FileError) {
+        companionMoves[photo.ino] = nil
+        guard directory.isDay, photo.isTrashed else { return }
+        let captured = try self.photo(photo).captured
+        for other in try companions(of: photo, name, in: directory, captured: captured)
+        where other.photo != nil { note(other.row, .trash(caller)) }
+    }
+
+    /// Notes the companions of a photo that is about to leave a directory of the trash: those that lie there too and
+    /// come from the same day. `day` is its new one, if it is put into one.
+    func noteCompanions(
+        ofRestored photo: Inode, from directory: Inode, to day: Int64?
+    ) throws(FileError) {
+        companionMoves[photo.ino] = nil
+        guard let kept = try sql(tables.trashRow(photo.ino, 0)) else { return }
+        let own = try self.photo(photo)
+        for stem in companionStems(kept.name) {
+            // As they were called in moments, or numbered in the trash.
+            for ending in [".", " ("] {
+                let rows = try sql(
+                    tables.dentries(in: directory.ino, beginning: stem + ending.utf8, limit: siblingNamesMax))
+                for row in rows where row.ino != photo.ino {
+                    let other = try inode(row.ino)
+                    guard other.isTrashed, let name = try sql(tables.trashRow(row.ino, 0))?.name else {
+                        continue
+                    }
+                    let otherPhoto = try self.photo(other)
+                    guard otherPhoto.day == own.day,
+                        isCompanion(name, otherPhoto, of: kept.name, media: own.media, captured: own.captured)
+                    else { continue }
+                    note(row, .restored(day: day == own.day ? nil : day))
+                }
+            }
+        }
+    }
+
+    private func note(_ row: DentryRow, _ target: CompanionMove.Target) {
+        companionMoves[row.ino] = CompanionMove(
+            directory: row.parent, name: row.name, target: target, mover: actor)
+    }
+
+    /// Whether a lookup of a name must be answered as if all pending moves had been applied.
     package func hasPendingCompanionMove(_ name: [UInt8], in directory: Inode, _ found: Inode?, thread: Int32)
         -> Bool
     {
-        guard !companionMoves.isEmpty, directory.isDay else { return false }
+        guard !companionMoves.isEmpty else { return false }
         if let found {
-            guard let move = companionMoves[found.ino] else { return false }
+            guard let move = companionMoves[found.ino], move.directory == directory.ino else { return false }
             if thread != move.mover { return true }
             companionMoves[found.ino]?.wasLookedUp = true
             return false
         }
+        guard directory.isDay else { return false }
         // The companion's new place, unless the mover is about to move it there.
         return companionMoves.values.contains {
             $0.day == directory.row.day && $0.name == name && !($0.mover == thread && $0.wasLookedUp)
         }
     }
 
-    /// Applies pending companion moves.
-    package func applyCompanionMoves(now: Timestamp) throws(FileError) {
+    /// Applies pending companion moves. Returns inodes that have no name left, to be erased.
+    ///
+    /// - Parameter infos: the `.trashinfo` files of companions that go into the trash, by inode; one without stays
+    ///   noted.
+    package func applyCompanionMoves(
+        _ infos: [UInt64: TrashInfo], _ space: Space, now: Timestamp
+    ) throws(FileError) -> [UInt64] {
         let waiting = companionMoves.sorted { $0.key < $1.key }
         companionMoves = [:]
+        var pendingErase: [UInt64] = []
         for (ino, move) in waiting {
             guard let inode = try? inode(ino), let directory = try? self.inode(move.directory),
                 let found = try find(directory, move.name), found.inode.ino == ino
             else { continue }
-            if inode.isPhoto {
-                var row = try photo(inode)
-                row.pin(to: move.day)
-                try storePhoto(inode, row)
-                try moveMoment(inode, to: move.day, now: now)
-            } else {
-                let day = try dayDirectory(move.day, now: now)
-                let name = try freeName(day, move.name)
-                let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
-                try withdraw(row, in: directory, inode, now: now)
-                try addEntry(day, name, inode, now: now)
+            let row = DentryRow(parent: directory.ino, id: found.id, name: move.name, ino: ino)
+            switch move.target {
+            case .day(let day): try follow(inode, row, from: directory, to: day, now: now)
+            case .trash(let caller):
+                guard directory.isDay, inode.isPhoto, !inode.isTrashed else { continue }
+                guard let info = infos[ino] else {
+                    companionMoves[ino] = move
+                    continue
+                }
+                try removePhoto(inode, named: move.name, in: directory, info, caller, space, now: now)
+                noteLost(row, in: directory)
+            case .restored(let day):
+                guard inode.isTrashed else { continue }
+                try restore(inode, now: now)
+                if let day {
+                    var photo = try photo(inode)
+                    photo.pin(to: day)
+                    try storePhoto(inode, photo)
+                    try moveMoment(inode, to: day, now: now)
+                }
+                try sql(tables.deleteTrash(ino, row.id))
+                try discard(row, now: now, &pendingErase)
             }
         }
+        return pendingErase
+    }
+
+    private func follow(
+        _ inode: Inode, _ row: DentryRow, from directory: Inode, to number: Int64, now: Timestamp
+    ) throws(FileError) {
+        if inode.isPhoto {
+            var photo = try photo(inode)
+            photo.pin(to: number)
+            try storePhoto(inode, photo)
+            try moveMoment(inode, to: number, now: now)
+        } else {
+            let day = try dayDirectory(number, now: now)
+            let name = try freeName(day, row.name)
+            try withdraw(row, in: directory, inode, now: now)
+            try addEntry(day, name, inode, now: now)
+        }
+    }
+
+    /// The still of a Live Photo's video: its companion in its day that is a picture. Nil for all other photos.
+    package func still(of inode: Inode) throws(FileError) -> Inode? {
+        let row = try photo(inode)
+        guard isVideo(row), let own = try moment(of: inode) else { return nil }
+        return try companions(of: inode, own.row.name, in: own.directory, captured: row.captured)
+            .first { $0.photo.map { isStill($0, of: row) } ?? false }?.inode
     }
 }

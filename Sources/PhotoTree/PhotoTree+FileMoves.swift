@@ -69,13 +69,17 @@ extension PhotoTree {
             try addEntry(request.to, request.newName, source, now: now)
             linked(source, now: now)
             try takeOut(source, named: request.name, now: now)
+            try noteCompanions(ofRemoved: source, request.name, from: request.from, request.caller)
         case .classify: try apply(request.classification, to: source, space, now: now)
         case .replaceBackup: _ = try replaceBackup(request, space)
         case .noteBackup: try noteBackup(request)
         case .keepOnlyArrived: try keepOnlyArrived(request)
         case .pin: try pin(request)
         case .restore:
-            if let photo = try trashedPhoto(behind: source) { try restore(photo, now: now) }
+            guard let photo = try trashedPhoto(behind: source) else { return }
+            let day = request.to.isDay ? request.to.row.day : nil
+            try noteCompanions(ofRestored: photo, from: request.from, to: day)
+            try restore(photo, now: now)
         case .followName: try followName(request)
         case .noteGivenName: noteGivenName(request)
         case .noteTrashAge: try noteTrashAge(request)

@@ -27,12 +27,28 @@ package final class PhotoThumbnails: Sendable {
     private static let spareFraction: UInt64 = 32
     private static let spareBytesMax: UInt64 = 64 << 20
 
-    /// Returns the photo's picture of that kind. Throws `.noEntry` if it cannot be decoded, or not now.
+    /// Returns the photo's picture of that kind. Throws `.noEntry` if it cannot be decoded, or not now. The picture of a
+    /// Live Photo's video is that of its still, unless that one cannot be decoded.
     package func thumbnail(
         of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
         for priority: RequestPriority = .interactive(nil)
     ) throws(FileError) -> Thumbnail {
+        if let still = try still(of: photo) {
+            do throws(FileError) {
+                return try service.request(StoredPhoto(self, still), kind, format, for: priority)
+            } catch {
+                guard error == .noEntry else { throw error }
+            }
+        }
         return try service.request(StoredPhoto(self, photo), kind, format, for: priority)
+    }
+
+    /// The photo whose picture is also that of a Live Photo's video; nil for all other photos.
+    private func still(of photo: UInt64) throws(FileError) -> UInt64? {
+        try session.locked { tree throws(FileError) in
+            let inode = try tree.inode(photo)
+            return inode.isPhoto ? try tree.still(of: inode)?.ino : nil
+        }
     }
 
     /// Returns the bytes of the photo's picture; see `thumbnail`.

@@ -167,7 +167,7 @@ extension PhotoTree {
                     guard let photo = try photo(representedBy: file) else { return true }
                     let rows = try sql(tables.thumbnails(of: photo.ino))
                     let current = rows.filter { $0.version == photo.row.version }
-                    if current.contains(where: { $0.length < 0 }) { return true }
+                    if current.contains(where: { $0.length < 0 }), try still(of: photo) == nil { return true }
                     let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
                     let isShown = kept == nil ? try isAmong(types, photo) : true
                     guard isShown else { return true }
@@ -182,7 +182,10 @@ extension PhotoTree {
 
     private func isAmong(_ types: Set<MediaType>, _ photo: Inode) throws(FileError) -> Bool {
         let type = UInt8(exactly: try self.photo(photo).media).flatMap { MediaType(rawValue: $0) }
-        return type.map { types.contains($0) } ?? false
+        if type.map({ types.contains($0) }) ?? false { return true }
+        // A video that no program can decode may have a still.
+        guard let still = try still(of: photo) else { return false }
+        return try isAmong(types, still)
     }
 
     /// The name of a photo's picture; nil if it would be too long, or is the name of another one.

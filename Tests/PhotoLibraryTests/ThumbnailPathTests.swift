@@ -46,6 +46,22 @@ import Testing
         }
     }
 
+    @Test func `a Live Photo's video has the picture of its still, though no program decodes it`() throws {
+        let (fixture, _) = try Fixture.withStandIn()
+        let (still, video) = ("IMG_20240501_123000.jpg", "IMG_20240501_123000.mp4")
+        try fixture.put("albums/" + still, jpeg("2024-05-01"))
+        let bytes = [0, 0, 0, 16] + Array("ftypisom".utf8) + [0, 0, 0, 0] + Array("video".utf8)
+        for name in [video, "IMG_20240501_124500.mp4"] { try fixture.put("albums/" + name, bytes + [1]) }
+        for directory in ["albums", "moments/2024-05-01"] {
+            let picture = try fixture.get("\(directory)/.thumbs/\(still)")
+            #expect(try fixture.get("\(directory)/.thumbs/\(video).jpg") == picture)
+            #expect(try fixture.get("\(directory)/.thumbs/512/\(video).jpg") != picture)
+            #expect(try fixture.ls("\(directory)/.thumbs") == [still, video + ".jpg", "fast"])
+        }
+        try fixture.mv("moments/2024-05-01/" + still, "moments/2024-05-01/other.jpg")
+        #expect(!fixture.exists("albums/.thumbs/\(video).jpg"))
+    }
+
     @Test func oddNamesMeanNothing() throws {
         let (fixture, _) = try Fixture.withStandIn()
         try fixture.put("albums/a.jpg", jpeg())

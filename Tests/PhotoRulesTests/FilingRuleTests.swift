@@ -64,6 +64,34 @@ import Testing
         #expect(!follows("IMG_1.001.MOV", row(9, 1000)))
     }
 
+    @Test func `an edit is its original's companion, also of the same type`() {
+        var row = PhotoRow(ino: 1, day: 20_240_501)
+        (row.media, row.captured) = (1, 1000)
+        func follows(_ other: String, _ name: String) -> Bool {
+            isCompanion(Array(other.utf8), row, of: Array(name.utf8), media: 1, captured: 1000)
+        }
+        #expect(follows("IMG_E0012.jpg", "IMG_0012.jpg") && follows("IMG_0012.jpg", "IMG_E0012.jpg"))
+        #expect(!follows("IMG_0012.jpeg", "IMG_0012.jpg") && !follows("IMG_E0013.jpg", "IMG_0012.jpg"))
+        #expect(!follows("IMG_E.jpg", "IMG_.jpg") && !follows("IMG_Eb1.jpg", "IMG_b1.jpg"))
+        func stems(_ name: String) -> [String] {
+            companionStems(Array(name.utf8)).map { String(decoding: $0, as: UTF8.self) }
+        }
+        #expect(stems("IMG_0012.jpg") == ["IMG_0012", "IMG_E0012"])
+        #expect(stems("IMG_E0012.jpg") == ["IMG_E0012", "IMG_0012"])
+        #expect(stems("IMG_a.jpg") == ["IMG_a"] && stems("DSC_1.jpg") == ["DSC_1"])
+    }
+
+    @Test func `only a picture is the still of a video`() {
+        func row(_ media: Int64) -> PhotoRow {
+            var row = PhotoRow(ino: 1, day: 20_240_501)
+            row.media = media
+            return row
+        }
+        #expect(isStill(row(2), of: row(51)) && isStill(row(21), of: row(50)))
+        #expect(
+            !isStill(row(51), of: row(50)) && !isStill(row(2), of: row(1)) && !isStill(row(0), of: row(51)))
+    }
+
     @Test func `a photo moved to a day keeps its clock time and is pinned there`() {
         var row = PhotoRow(ino: 1, day: 20_240_501)
         row.captured = 19_844 * 86_400 + 3661

@@ -95,7 +95,7 @@ final class TakeoutRun: ImportTask {
         let arrival = TakeoutArrival(
             name: item.metadata == nil ? item.file.name : name, source: source,
             sidecars: sidecars(of: item, facts, source), description: item.metadata?.description ?? "")
-        let appraisal = try library.classifyImport(
+        let appraisal = try library.importer.classifyImport(
             source, named: arrival.name, modified: source.modified, sidecar: arrival.dates,
             unless: { wasInterrupted })
         if wasInterrupted { return }
@@ -174,7 +174,7 @@ final class TakeoutRun: ImportTask {
     private func add(
         _ item: TakeoutItem, _ candidate: Candidate, _ arrival: TakeoutArrival
     ) throws(FileError) -> Photo? {
-        let added = try library.add(
+        let added = try library.importer.add(
             candidate, arrival.file, sidecars: arrival.besides, to: ImportPlace(), proceed: noteBytes)
         guard let added else {
             failToAdd(item, arrival)
@@ -222,7 +222,7 @@ final class TakeoutRun: ImportTask {
     private func complete(_ ino: UInt64, _ arrival: TakeoutArrival) throws(FileError) {
         if isDry { return }
         for (sidecar, file) in zip(arrival.sidecars, arrival.besides) {
-            let known = try library.add(sidecar: file, of: ino, named: arrival.name, in: nil)
+            let known = try library.importer.add(sidecar: file, of: ino, named: arrival.name, in: nil)
             if let known, known.isNew { count(sidecar) }
         }
         guard let comment = arrival.comment else { return }
@@ -260,7 +260,8 @@ final class TakeoutRun: ImportTask {
         if case .stored(let ino) = photo, let album {
             let isNew =
                 isDry
-                ? try !library.lies(ino, in: album) : try library.addToAlbum(ino, album, named: file)
+                ? try !library.importer.lies(ino, in: album)
+                : try library.importer.addToAlbum(ino, album, named: file)
             guard isNew else { return false }
         } else if !isDry {
             return false
@@ -272,7 +273,7 @@ final class TakeoutRun: ImportTask {
 
     private func findAlbum(_ name: String) throws(FileError) {
         do throws(FileError) {
-            albums[name] = .some(try library.album([Name(name)], makes: !isDry))
+            albums[name] = .some(try library.importer.album([Name(name)], makes: !isDry))
         } catch .notDirectory {
             takeout.unmatched.append(
                 PathNote(
