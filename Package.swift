@@ -28,7 +28,8 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
 let fuzzed: [Target.Dependency] = [
     "obscura", "FuseBridge", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree",
     "PhotoRules", "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "PhotoImaging", "TakeoutRules",
-    "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
+    "ReceiveProtocol", "VaultCatalogue", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport",
+    "TestFixtures",
 ]
 
 let package = Package(
@@ -49,10 +50,16 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         .systemLibrary(name: "CGLib", pkgConfig: "glib-2.0", providers: [.apt(["libglib2.0-dev"])]),
         .systemLibrary(name: "CZip", pkgConfig: "libzip", providers: [.apt(["libzip-dev"])]),
+        .systemLibrary(
+            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+        .systemLibrary(name: "CGnuTLS", pkgConfig: "gnutls", providers: [.apt(["libgnutls28-dev"])]),
+        .systemLibrary(name: "CQRencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .target(name: "CShims"),
         .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg62-turbo-dev"])]),
         .target(name: "CJPEGStream", dependencies: ["CJPEG"]),
         layer("LinuxIO", uses: ["CShims"]),
+        layer("Sandbox", uses: ["CSeccomp", "CShims"]),
+        layer("ReceiveProtocol"),
         layer("VaultFormat"),
         layer("KernelNames"),
         layer("CatalogueRows", uses: ["LinuxIO"]),
@@ -88,8 +95,8 @@ let package = Package(
             name: "obscura",
             dependencies: [
                 "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree", "FileRequests",
-                "PhotoImaging", "TakeoutRules",
-                "VaultStore", "VaultCrypto", "LinuxIO", "CShims",
+                "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
+                "VaultStore", "VaultCrypto", "LinuxIO", "CQRencode", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
         layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
@@ -117,20 +124,23 @@ let package = Package(
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),
-        layer("Confinement", uses: ["CSeccomp", "CShims"]),
         .executableTarget(
             name: "obscura-worker",
             dependencies: [
                 "PhotoImaging", "CTurboJPEG", "CJPEGStream", "CPNG", "CWebP", "CGIF", "CTIFF", "CHEIF",
-                "CFreeType", "Confinement", "CShims",
+                "CFreeType", "Sandbox", "CShims",
             ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "obscura-receiver",
+            dependencies: ["ReceiveProtocol", "Sandbox", "CMicroHTTPD", "CGnuTLS", "CShims"],
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-sleep", dependencies: ["CSystemd", "CShims"], swiftSettings: settings),
         .executableTarget(
             name: "obscura-desktop", dependencies: ["CGLib", "CSQLite", "CSystemd"], swiftSettings: settings),
         .executableTarget(
-            name: "obscura-archive", dependencies: ["TakeoutRules", "Confinement", "CZip"],
+            name: "obscura-archive", dependencies: ["TakeoutRules", "Sandbox", "CZip"],
             swiftSettings: settings),
         .executableTarget(
             name: "obscura-guard", dependencies: ["CShims"], swiftSettings: settings),
@@ -152,7 +162,7 @@ let package = Package(
             "MountTests",
             uses: [
                 "obscura", "obscura-worker", "obscura-sleep", "obscura-guard", "obscura-desktop",
-                "obscura-archive",
+                "obscura-archive", "obscura-receiver", "ReceiveProtocol",
                 "PhotoLibrary", "Recovery", "FileTree", "FileRequests", "CatalogueRows", "VaultStore",
                 "VaultCrypto",
                 "VaultCatalogue", "VaultFormat", "LinuxIO", "CShims", "TestSupport",
@@ -221,6 +231,7 @@ let package = Package(
                 "VaultFormat", "LinuxIO", "TestSupport",
             ]),
         tests("LinuxIOTests", uses: ["LinuxIO"]),
+        tests("ReceiveProtocolTests", uses: ["ReceiveProtocol", "TestSupport"]),
         tests("VaultFormatTests", uses: ["VaultFormat"]),
         tests("VaultCryptoTests", uses: ["VaultCrypto", "VaultFormat", "TestSupport"]),
         tests(

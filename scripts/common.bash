@@ -6,7 +6,7 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # Debian packages that building and running take.
 build_packages=(libfuse3-dev fuse3 libsodium-dev libsqlite3-dev libssl-dev libturbojpeg0-dev libjpeg62-turbo-dev
     libpng-dev libwebp-dev libgif-dev libtiff-dev libheif-dev libfreetype-dev libseccomp-dev libsystemd-dev
-    libglib2.0-dev libzip-dev bubblewrap pkg-config)
+    libglib2.0-dev libzip-dev libmicrohttpd-dev libgnutls28-dev libqrencode-dev bubblewrap pkg-config)
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
@@ -61,5 +61,7 @@ obscura_mounts() {
 
 # Living processes of this program, one id a line. One that has ended but was not waited for holds nothing.
 obscura_processes() {
-    ps -eo pid=,stat=,comm= | awk '$2 !~ /^Z/ && $3 ~ /^obscura(-worker|-sleep|-guard|-desktop)?$/ { print $1 }' | sort
+    # A name is cut after 15 characters.
+    ps -eo pid=,stat=,comm= | awk '
+        $2 !~ /^Z/ && $3 ~ /^obscura(-worker|-sleep|-guard|-desktop|-receive)?$/ { print $1 }' | sort
 }

@@ -1,5 +1,5 @@
-internal import Confinement
 internal import Glibc
+internal import Sandbox
 internal import TakeoutRules
 
 /// More than the tables of an archive with as many entries as are read, and the largest entry kept whole.
@@ -16,10 +16,10 @@ func runArchiveReader() -> Int32 {
     // Before the filter: the first conversion of a time reads the file of the time zone.
     tzset()
     guard dieWithParent(getppid()),
-        confineProcess(addressSpaceBytes: addressSpaceBytes, descriptors: descriptorsMax),
+        confine(to: ProcessLimits(addressSpaceBytes: addressSpaceBytes, descriptors: descriptorsMax)),
         setLimit(RLIMIT_FSIZE, 0), setLimit(__RLIMIT_NPROC, 0),
         let filter = SystemCallFilter(
-            more: ["read", "write", "pread64", "lseek", "fstat", "newfstatat", "fcntl", "dup", "close"]),
+            allowing: ["read", "write", "pread64", "lseek", "fstat", "newfstatat", "fcntl", "dup", "close"]),
         filter.install()
     else { return 1 }
     let archive: ZipArchive

@@ -1,17 +1,15 @@
-internal import Confinement
 internal import Glibc
+internal import Sandbox
 
 /// Limits of the worker and everything it forks.
 private enum Limit {
-    static let addressSpaceBytes: rlim_t = 1 << 30
-    static let descriptors: rlim_t = 16
+    static let process = ProcessLimits(addressSpaceBytes: 1 << 30, descriptors: 16)
     /// Processor time for one picture; no valid picture needs as much. The client's deadline is longer, so that a busy
     /// machine does not reject a good picture.
     static let processorSecondsMax: rlim_t = 10
 }
 
-/// Permanently takes from this process what `confineProcess` does, and raises its limit of locked memory. Returns
-/// whether all of it succeeded.
+/// Confines the worker and what it forks: see `confine`. Returns whether all of it succeeded.
 func confineWorker() -> Bool {
     // Raises the limit of locked memory to the hard limit; the soft limit is often lower. Root removes the limit while
     // it still has its capabilities, which are dropped below.
@@ -21,7 +19,7 @@ func confineWorker() -> Bool {
     {
         _ = setLimit(__RLIMIT_MEMLOCK, locked.rlim_max, hard: locked.rlim_max)
     }
-    return confineProcess(addressSpaceBytes: Limit.addressSpaceBytes, descriptors: Limit.descriptors)
+    return confine(to: Limit.process)
 }
 
 /// Confines a decoding process further: it dies with its parent, writes no file, cannot fork, and has a limit of

@@ -1,7 +1,7 @@
 internal import CShims
-internal import Confinement
 internal import Glibc
 internal import PhotoImaging
+internal import Sandbox
 
 /// Runs the worker: it confines itself, sends the greeting, and forks a process for each request until the socket
 /// closes.

@@ -18,6 +18,10 @@ enum Option: String, CaseIterable {
     case albums
     case special
     case takeout
+    case listen
+    case qr
+    case idle
+    case webdav
     case dryRun = "dry-run"
     case move
     case quiet
@@ -42,10 +46,12 @@ enum Option: String, CaseIterable {
         case .passwordCommand: "CMD"
         case .mountOptions: "OPT,..."
         case .album: "NAME"
+        case .listen: "ADDR[:PORT]"
+        case .qr: "FILE"
+        case .idle: "TIME|off"
         case .albums: "link|copy|none"
         case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .repair, .discard,
-            .yes,
-            .json, .special:
+            .yes, .json, .special, .webdav:
             nil
         }
     }
@@ -65,6 +71,10 @@ enum Option: String, CaseIterable {
         case .keyFile: "any file; the password opens nothing without it"
         case .newKeyFile: "the key file of the new password (default: that of --key-file)"
         case .album: "add the photos to album NAME too, such as Trip/Day 2; made if missing"
+        case .listen: "the address to listen on (default: that of the default route, port 8443)"
+        case .qr: "keep the QR code in FILE, a PNG picture, as long as the session lasts"
+        case .idle: "end after so long without anything coming (default 10m)"
+        case .webdav: "a second door for apps: WebDAV, with a password for this session"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
         case .takeout: "PATH is an export of Google Photos or iCloud Photos: its folder, or its zip files"
@@ -100,6 +110,7 @@ enum Command: String, CaseIterable {
     case headerRestore = "header restore"
     case `import`
     case export
+    case receive
     case trash
     case `private`
     case check
@@ -117,7 +128,7 @@ enum Command: String, CaseIterable {
         case .backup: ["VAULT", "DEST"]
         case .create, .passwd, .spaceAdd, .spaceRemove, .private, .info: ["VAULT"]
         case .mount: ["VAULT", "DIR"]
-        case .unmount: ["DIR"]
+        case .unmount, .receive: ["DIR"]
         case .check: ["VAULT|DIR"]
         case .status: ["DIR"]
         case .speed: []
@@ -146,6 +157,7 @@ enum Command: String, CaseIterable {
         case .private: Option.passwordOptions + [.help]
         case .import: [.album, .takeout, .move, .dryRun, .quiet, .json] + Option.passwordOptions + [.help]
         case .export: [.albums, .special, .quiet, .json] + Option.passwordOptions + [.help]
+        case .receive: [.album, .listen, .qr, .idle, .webdav, .help]
         case .backup: [.quiet, .json, .help]
         case .check: [.repair, .json] + Option.passwordOptions + [.help]
         case .unmount: [.discard, .help]
@@ -168,6 +180,7 @@ enum Command: String, CaseIterable {
         case .headerRestore: "put the header of F back"
         case .import: "add photos without mounting"
         case .export: "write the whole tree out, in clear, without mounting"
+        case .receive: "a page for a phone on the same network, which sends its photos into an album"
         case .trash: "what was removed from moments: list it, bring it back, destroy it"
         case .private: "a session that only its own programs can see, and no trace after"
         case .check: "verify every stored byte; name what is damaged, by path"
@@ -238,6 +251,12 @@ enum Command: String, CaseIterable {
             DIR must be empty, not exist, or hold an export that was interrupted, which then goes on. Times, modes and
             attributes are kept. Whoever can read DIR can see the photos. Device nodes and set-user-ID or set-group-ID
             bits are left out and named: give --special only for a vault that nobody else has written to.
+            """
+        case .receive:
+            """
+            DIR is a mounted space. Scan the code with the phone's camera; --album is needed. A code is for one device:
+            type n and Enter for another. ^C ends; so does the mount's end. Files that come twice are stored once, and
+            interrupted ones go on when they are sent again.
             """
         case .trash:
             """

@@ -26,17 +26,22 @@ struct ImportSettings {
         if isTakeout, arguments[.album] != nil {
             throw Failure(.usage, "--album", "not with --takeout: the export has albums of its own")
         }
-        guard let text = arguments[.album] else { return }
-        album = text.split(separator: "/").map { Name(String($0)) }
-        for name in album where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
-            throw Failure(
-                .usage, "--album \(text)", "\(name) cannot be part of an album's name: choose another")
-        }
-        guard !album.isEmpty, album.allSatisfy({ $0.bytes.count <= 255 }) else {
-            throw Failure(
-                .usage, "--album \(text)", "not an album name: use a name such as Trip or Trip/Day 2")
-        }
+        if let text = arguments[.album] { album = try albumNames(text) }
     }
+}
+
+/// The names of the directories of an album, as `--album` gives them: `Trip/Day 2`.
+func albumNames(_ text: String) throws(Failure) -> [Name] {
+    let names = text.split(separator: "/").map { Name(String($0)) }
+    for name in names where name == "." || name == ".." || ImportRules.isWorkingDirectory(name) {
+        throw Failure(
+            .usage, "--album \(text)", "\(name) cannot be part of an album's name: choose another")
+    }
+    guard !names.isEmpty, names.allSatisfy({ $0.bytes.count <= 255 }) else {
+        throw Failure(
+            .usage, "--album \(text)", "not an album name: use a name such as Trip or Trip/Day 2")
+    }
+    return names
 }
 
 func runImport(_ arguments: Arguments) throws(Failure) {

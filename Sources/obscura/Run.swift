@@ -66,6 +66,7 @@ private func run(_ arguments: Arguments) throws(Failure) {
     case .export:
         defer { stopForInspection() }
         try runExport(arguments)
+    case .receive: try runReceive(arguments)
     case .trash: try runTrash(arguments)
     case .headerExport: try runHeaderExport(arguments)
     case .headerRestore: try runHeaderRestore(arguments)

@@ -91,7 +91,7 @@ final class TransferProgress {
 }
 
 /// The width of the terminal on standard error; 80 if it is unknown.
-private func terminalColumns() -> Int {
+func terminalColumns() -> Int {
     var size = winsize()
     guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)

@@ -24,6 +24,8 @@ import VaultFormat
     private func withPhoto(_ body: (MountedLibrary) throws -> Void) throws {
         let mounted = try MountedLibrary(library: {
             $0.limits.briefComparisonBytes = 0
+            // Reads are counted.
+            $0.limits.readChunks = 1
             $0.thumbnails = .off
         })
         let result = Result {

@@ -85,7 +85,10 @@ private final class Task: @unchecked Sendable {
     private func fixture() throws -> Fixture {
         let fixture = try Fixture(bytes: 256 << 20)
         try fixture.close()
-        try fixture.reopen { $0.limits.briefComparisonBytes = 0 }
+        try fixture.reopen {
+            $0.limits.briefComparisonBytes = 0
+            $0.limits.readChunks = 1
+        }
         try fixture.put("albums/a.jpg", Self.picture)
         try fixture.put("albums/note", noise(5000))
         return fixture
@@ -214,7 +217,10 @@ private final class Task: @unchecked Sendable {
         try whileClosing(fixture, "albums/b.jpg", heldRequest(fixture)) { fixture.library.cancelLongTasks() }
         #expect(try !fixture.isCopy("albums/b.jpg"))
         try fixture.close()
-        try fixture.reopen { $0.limits.briefComparisonBytes = 0 }
+        try fixture.reopen {
+            $0.limits.briefComparisonBytes = 0
+            $0.limits.readChunks = 1
+        }
         #expect(try fixture.isCopy("albums/b.jpg"))
         try fixture.close()
     }
@@ -297,6 +303,7 @@ extension Fixture {
     fileprivate func library(briefBytes: UInt64) -> LibraryOptions {
         var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
         options.limits.briefComparisonBytes = briefBytes
+        options.limits.readChunks = 1
         options.thumbnails = .off
         return options
     }

@@ -1,5 +1,4 @@
 internal import CSeccomp
-internal import CShims
 internal import Glibc
 
 /// The only system calls that a process may make (seccomp(2), libseccomp). All others fail with EPERM; calls of another
@@ -7,9 +6,9 @@ internal import Glibc
 package struct SystemCallFilter {
     private let context: scmp_filter_ctx
 
-    /// What any program needs: memory that is not executable, futexes, the clock, random bytes, yielding, return from
-    /// signals, exit. No descriptor can be opened or used: there is no read, no write, no open.
-    private static let basic = [
+    /// Memory that is not executable, futexes, the clock, random bytes, yielding, return from signals, exit. No
+    /// descriptor can be opened or used: there is no read, no write, no open.
+    private static let allowed = [
         "brk", "munmap", "mremap", "madvise", "mlock", "mlock2", "munlock", "futex", "clock_gettime",
         "gettimeofday",
         "getrandom", "sched_yield", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
@@ -19,14 +18,14 @@ package struct SystemCallFilter {
 
     /// Prepares the filter. Nil if libseccomp fails.
     ///
-    /// - Parameter more: names of system calls allowed besides the basic ones.
-    package init?(more: [String] = []) {
+    /// - Parameter others: names of system calls that are allowed too.
+    package init?(allowing others: [String] = []) {
         guard let context = seccomp_init(shim_scmp_act_errno(UInt16(EPERM))) else { return nil }
         self.context = context
         let notExecutable = scmp_arg_cmp(
             arg: 2, op: SCMP_CMP_MASKED_EQ, datum_a: scmp_datum_t(PROT_EXEC), datum_b: 0)
         let isComplete =
-            (Self.basic + more).allSatisfy { allow($0) }
+            (Self.allowed + others).allSatisfy { allow($0) }
             && Self.allowedUnlessExecutable.allSatisfy { allow($0, where: notExecutable) }
         guard isComplete else {
             seccomp_release(context)
@@ -34,7 +33,8 @@ package struct SystemCallFilter {
         }
     }
 
-    /// Confines this process until its end. PR_SET_NO_NEW_PRIVS must be set. Returns whether it succeeded.
+    /// Confines this thread, and those that it starts, until their end. PR_SET_NO_NEW_PRIVS must be set. Returns
+    /// whether it succeeded.
     package func install() -> Bool {
         seccomp_load(context) == 0
     }

@@ -1,0 +1,54 @@
+internal import Glibc
+internal import ReceiveProtocol
+
+/// The connections of the server, each by its descriptor.
+///
+/// One that has shown no cookie and no password is a stranger's: it has to make room for new ones, so that no number of
+/// strangers keeps a device out, and it ends after a while whatever it sends.
+struct Connections {
+    private struct Entry {
+        /// Seconds.
+        var since: Int
+        /// Nil for a stranger.
+        var owner: [UInt8]?
+    }
+
+    private let limits: ReceiveLimits
+    private var entries: [Int32: Entry] = [:]
+
+    init(_ limits: ReceiveLimits) { self.limits = limits }
+
+    /// Makes room for a connection and enters it. False if there is none: only devices are connected.
+    mutating func enter(_ descriptor: Int32, at now: Int) -> Bool {
+        if entries.count >= limits.connections {
+            let strangers = entries.filter { $0.value.owner == nil }
+            guard let oldest = strangers.min(by: { $0.value.since < $1.value.since }) else { return false }
+            end(oldest.key)
+        }
+        entries[descriptor] = Entry(since: now)
+        return true
+    }
+
+    /// Notes that a connection is a device's. It stays a stranger's where that device has its share already.
+    mutating func trust(_ descriptor: Int32, _ owner: [UInt8]) {
+        guard entries[descriptor]?.owner == nil else { return }
+        let owned = entries.values.count { $0.owner == owner }
+        if owned < limits.connections / 2 { entries[descriptor]?.owner = owner }
+    }
+
+    mutating func forget(_ descriptor: Int32) { entries[descriptor] = nil }
+
+    /// Ends connections of strangers that have had their time.
+    mutating func sweep(at now: Int) {
+        for (descriptor, entry) in entries
+        where entry.owner == nil && now - entry.since > limits.strangerSeconds {
+            end(descriptor)
+        }
+    }
+
+    /// libmicrohttpd then finds the connection at its end, and closes it.
+    private mutating func end(_ descriptor: Int32) {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        entries[descriptor] = nil
+    }
+}

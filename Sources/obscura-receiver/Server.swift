@@ -1,0 +1,347 @@
+internal import CMicroHTTPD
+internal import Glibc
+internal import ReceiveProtocol
+
+/// The HTTP server: one thread, one daemon of libmicrohttpd, one socket to the parent.
+final class Server {
+    private static let listener: Int32 = 4
+    /// Connections that libmicrohttpd has not closed yet, beside those in use.
+    private static let closingMax = 32
+    private static let drainBytesMax: UInt64 = 16 << 20
+
+    private let limits: ReceiveLimits
+    private let certificate: Certificate
+    private var daemon: OpaquePointer?
+    private var channel = ParentChannel()
+    private var connections: Connections
+    var devices: Devices
+    /// Of WebDAV; empty: there is no such door.
+    private(set) var password: [UInt8] = []
+    private var page = Page(words: "")
+    private var exchanges: [RequestID: Exchange] = [:]
+    private var nextID: RequestID = 1
+    /// Connections that wait until the parent takes more.
+    private var blocked: [RequestID] = []
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: PacketLimits.packetBytes, alignment: 16)
+    private var sweptAt = 0
+
+    init(_ certificate: Certificate, _ limits: ReceiveLimits) {
+        (self.certificate, self.limits) = (certificate, limits)
+        connections = Connections(limits)
+        devices = Devices(limits)
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// Starts libmicrohttpd. False if it fails.
+    func start() -> Bool {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        func option(_ kind: MHD_OPTION, _ value: Int = 0, _ pointer: UnsafeMutableRawPointer? = nil)
+            -> MHD_OptionItem
+        { MHD_OptionItem(option: kind, value: value, ptr_value: pointer) }
+        let completed: MHD_RequestCompletedCallback = { context, _, request, reason in
+            guard let context, let exchange = request?.pointee else { return }
+            let server = Unmanaged<Server>.fromOpaque(context).takeUnretainedValue()
+            server.complete(Unmanaged<Exchange>.fromOpaque(exchange).takeRetainedValue())
+            request?.pointee = nil
+        }
+        let connected: MHD_NotifyConnectionCallback = { context, connection, _, code in
+            guard let context, let connection, code == .CONNECTION_NOTIFY_CLOSED else { return }
+            Unmanaged<Server>.fromOpaque(context).takeUnretainedValue().close(connection)
+        }
+        // Paths stay as they were sent: see `percentDecoded`.
+        let unescape:
+            @convention(c) (
+                UnsafeMutableRawPointer?, OpaquePointer?, UnsafeMutablePointer<CChar>?
+            ) -> Int = { _, _, text in text.map { strlen($0) } ?? 0 }
+        let handler: MHD_AccessHandlerCallback = {
+            context, connection, url, method, _, data, count, request in
+            guard let context, let connection, let url, let method, let count, let request else { return .NO }
+            let server = Unmanaged<Server>.fromOpaque(context).takeUnretainedValue()
+            return server.handle(
+                connection, String(cString: method), String(cString: url), data, count, request)
+        }
+        daemon = certificate.key.withUnsafeBytes { key in
+            certificate.certificate.withUnsafeBytes { chain in
+                var options = [
+                    option(
+                        .NOTIFY_COMPLETED, unsafeBitCast(completed, to: Int.self), context),
+                    option(
+                        .NOTIFY_CONNECTION, unsafeBitCast(connected, to: Int.self), context),
+                    option(.UNESCAPE_CALLBACK, unsafeBitCast(unescape, to: Int.self), context),
+                    option(
+                        .HTTPS_MEM_KEY, 0, UnsafeMutableRawPointer(mutating: key.baseAddress)),
+                    option(
+                        .HTTPS_MEM_CERT, 0, UnsafeMutableRawPointer(mutating: chain.baseAddress)),
+                    option(.CONNECTION_LIMIT, limits.connections + Self.closingMax),
+                    option(.CONNECTION_MEMORY_LIMIT, limits.connectionBytes),
+                    option(.CONNECTION_TIMEOUT, Int(limits.idleSeconds)),
+                    option(.STRICT_FOR_CLIENT, 1),
+                    option(.SIGPIPE_HANDLED_BY_APP, 1),
+                    option(.END),
+                ]
+                let flags =
+                    MHD_USE_TLS.rawValue | MHD_USE_EPOLL.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
+                    | MHD_ALLOW_SUSPEND_RESUME.rawValue
+                return shim_start_daemon(UInt32(flags), handler, context, &options)
+            }
+        }
+        return daemon != nil
+    }
+
+    // MARK: The loop
+
+    /// Greets the parent, and serves until the parent goes.
+    func run() {
+        guard let daemon else { return }
+        let epoll = shim_epoll_descriptor(daemon)
+        channel.send(.ready(fingerprint: certificate.fingerprint))
+        guard case .start(let words, let password) = channel.receive(into: buffer, waiting: true) else {
+            return
+        }
+        page = Page(words: String(decoding: words, as: UTF8.self))
+        self.password = password
+        while !channel.isBroken {
+            let isFull = channel.isFull || !blocked.isEmpty
+            var entries = [
+                pollfd(
+                    fd: ParentChannel.descriptor, events: Int16(POLLIN | (isFull ? POLLOUT : 0)), revents: 0),
+                pollfd(fd: Self.listener, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: epoll, events: Int16(POLLIN), revents: 0),
+            ]
+            var wait: UInt64 = 1000
+            if MHD_get_timeout(daemon, &wait) != .YES { wait = 1000 }
+            poll(&entries, 3, Int32(min(wait, 1000)))
+            if entries[0].revents & Int16(POLLIN | POLLHUP) != 0 { receive() }
+            if isFull, entries[0].revents & Int16(POLLOUT) != 0 { unblock() }
+            if entries[1].revents != 0 { accept(daemon) }
+            MHD_run(daemon)
+            sweep()
+        }
+    }
+
+    private var now: Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return time.tv_sec
+    }
+
+    private func sweep() {
+        let now = now
+        if now == sweptAt { return }
+        sweptAt = now
+        connections.sweep(at: now)
+    }
+
+    private func accept(_ daemon: OpaquePointer) {
+        // As many as one round may take: the others have their turn as well.
+        for _ in 0..<16 {
+            var address = sockaddr_storage()
+            var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            let descriptor = withUnsafeMutablePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.accept(Self.listener, $0, &count)
+                }
+            }
+            if descriptor < 0 { return }
+            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+            guard connections.enter(descriptor, at: now) else {
+                Glibc.close(descriptor)
+                continue
+            }
+            let isAdded = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    MHD_add_connection(daemon, descriptor, $0, count)
+                }
+            }
+            // It closes the descriptor when it refuses.
+            if isAdded != .YES { connections.forget(descriptor) }
+        }
+    }
+
+    private func receive() {
+        while let message = channel.receive(into: buffer) {
+            switch message {
+            case .start: break
+            case .token(let token): devices.token = token
+            case .answer(let id, let answer): take(answer, for: id)
+            }
+        }
+    }
+
+    private func take(_ answer: Answer, for id: RequestID) {
+        guard let exchange = exchanges[id] else { return }
+        switch exchange.state {
+        case .starting where answer.status == HTTPStatus.go: exchange.state = .accepted
+        case .starting:
+            exchange.isUpload = false
+            exchange.state = .answered(answer)
+        case .waiting: exchange.state = .answered(answer)
+        default: return
+        }
+        MHD_resume_connection(exchange.connection)
+    }
+
+    private func unblock() {
+        guard channel.flush() else { return }
+        let waiting = blocked
+        blocked = []
+        for id in waiting { if let exchange = exchanges[id] { MHD_resume_connection(exchange.connection) } }
+    }
+
+    // MARK: Connections
+
+    func trust(_ connection: OpaquePointer, _ owner: [UInt8]) {
+        connections.trust(shim_connection_descriptor(connection), owner)
+    }
+
+    private func close(_ connection: OpaquePointer) {
+        connections.forget(shim_connection_descriptor(connection))
+    }
+
+    private func complete(_ exchange: Exchange) {
+        exchanges[exchange.id] = nil
+        if exchange.isUpload { channel.send(.end(exchange.id, isComplete: false)) }
+    }
+
+    // MARK: Requests
+
+    private func handle(
+        _ connection: OpaquePointer, _ method: String, _ url: String, _ data: UnsafePointer<CChar>?,
+        _ count: UnsafeMutablePointer<Int>, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+    ) -> MHD_Result {
+        guard let known = request.pointee else {
+            let exchange = Exchange(nextID, connection)
+            nextID &+= 1
+            exchanges[exchange.id] = exchange
+            request.pointee = Unmanaged.passRetained(exchange).toOpaque()
+            return begin(exchange, method, url)
+        }
+        let exchange = Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
+        let bytes = UnsafeRawBufferPointer(start: data, count: count.pointee)
+        switch exchange.state {
+        case .new, .done, .starting, .waiting:
+            count.pointee = 0
+            return .YES
+        case .accepted:
+            exchange.state = .receiving
+            return bytes.isEmpty ? .YES : transfer(exchange, bytes, count)
+        case .receiving:
+            if !bytes.isEmpty { return transfer(exchange, bytes, count) }
+            exchange.isUpload = false
+            exchange.state = .waiting
+            channel.send(.end(exchange.id, isComplete: true))
+            MHD_suspend_connection(connection)
+            return .YES
+        case .draining(let answer):
+            count.pointee = 0
+            return bytes.isEmpty ? respond(exchange, answer) : .YES
+        case .answered(let answer):
+            if case .upload(let head) = exchange.route, bytes.isEmpty, answer.status >= 300,
+                let length = head.length, length > 0, length <= Self.drainBytesMax, !exchange.isBodyRead
+            {
+                exchange.isBodyRead = true
+                exchange.state = .draining(answer)
+                return .YES
+            }
+            count.pointee = 0
+            return respond(exchange, answer)
+        case .collecting(var body):
+            if bytes.isEmpty { return finish(exchange, body) }
+            guard body.count + bytes.count <= exchange.bodyBytesMax else { return .NO }
+            body.append(contentsOf: bytes)
+            exchange.state = .collecting(body)
+            count.pointee = 0
+            return .YES
+        }
+    }
+
+    private func begin(_ exchange: Exchange, _ method: String, _ url: String) -> MHD_Result {
+        let connection = exchange.connection
+        exchange.route = route(method, url, RequestFields(connection: connection))
+        switch exchange.route {
+        case .upload(let head):
+            let running = exchanges.values.filter { $0.isUpload }
+            let owned = running.count { $0.owner == head.device }
+            guard running.count < limits.uploads, owned < max(limits.uploads / 2, 1) else {
+                return respond(exchange, Answer(HTTPStatus.busy))
+            }
+            exchange.isUpload = true
+            exchange.owner = head.device
+            exchange.state = .starting
+            channel.send(.begin(exchange.id, head))
+            MHD_suspend_connection(connection)
+            return .YES
+        default:
+            let fields = RequestFields(connection: connection)
+            let hasBody =
+                (fields.header("Content-Length") ?? "0") != "0" || fields.header("Transfer-Encoding") != nil
+            // An answer before the body closes the connection.
+            if hasBody, exchange.bodyBytesMax == 0 { return finish(exchange, []) }
+            exchange.state = .collecting([])
+            return .YES
+        }
+    }
+
+    /// Acts on a request whose body was collected.
+    private func finish(_ exchange: Exchange, _ body: [UInt8]) -> MHD_Result {
+        switch exchange.route {
+        case .join:
+            guard let secret = devices.join(body) else {
+                return respond(exchange, Answer(HTTPStatus.missing))
+            }
+            channel.send(.joined)
+            return respond(exchange, .joined(secret))
+        case .known(let device): return ask(exchange, .known(device: device, body: body))
+        case .ask(let question): return ask(exchange, question)
+        case .page: return respond(exchange, page.response())
+        case .options: return respond(exchange, .options)
+        case .unauthorized: return respond(exchange, .unauthorized)
+        case .forbidden: return respond(exchange, Answer(HTTPStatus.forbidden))
+        case .invalid: return respond(exchange, Answer(HTTPStatus.invalid))
+        case .missing: return respond(exchange, Answer(HTTPStatus.missing))
+        case .upload: return .NO
+        }
+    }
+
+    private func ask(_ exchange: Exchange, _ question: Question) -> MHD_Result {
+        exchange.state = .waiting
+        channel.send(.ask(exchange.id, question))
+        MHD_suspend_connection(exchange.connection)
+        return .YES
+    }
+
+    /// Hands bytes of an upload to the parent; the connection waits where the parent is behind.
+    private func transfer(
+        _ exchange: Exchange, _ bytes: UnsafeRawBufferPointer, _ count: UnsafeMutablePointer<Int>
+    ) -> MHD_Result {
+        let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(PacketLimits.dataBytes))
+        guard channel.send(data: piece, of: exchange.id) else {
+            blocked.append(exchange.id)
+            MHD_suspend_connection(exchange.connection)
+            return .YES
+        }
+        count.pointee = bytes.count - piece.count
+        return .YES
+    }
+
+    private func respond(_ exchange: Exchange, _ answer: Answer) -> MHD_Result {
+        respond(exchange, Response(answer))
+    }
+
+    private func respond(_ exchange: Exchange, _ response: Response) -> MHD_Result {
+        exchange.state = .done
+        return response.queue(on: exchange.connection)
+    }
+}
+
+/// Makes the server, confines it and runs it. Returns the exit status: 0 after the parent has gone.
+func runReceiver() -> Int32 {
+    signal(SIGPIPE, SIG_IGN)
+    guard let address = listeningAddress(), let certificate = Certificate(for: address) else { return 1 }
+    let server = Server(certificate, .ofProcess)
+    guard server.start(), confineServer() else { return 1 }
+    server.run()
+    return 0
+}

@@ -1,0 +1,103 @@
+import CShims
+import FileRequests
+import Glibc
+import LinuxIO
+
+/// The mounted space that photos are received into. It keeps nothing open, so that the space can be unmounted.
+struct ReceivingMount: Sendable {
+    let directory: String
+    /// The filesystem that was mounted here in the beginning. What is mounted here later, or is below, is another.
+    private let device: UInt64
+
+    init(_ directory: String) throws(Failure) {
+        guard let entry = mountEntry(at: directory), entry.isObscura else {
+            throw Failure(
+                .failed, directory, "no space is mounted here: findmnt -t fuse.obscura lists mounts")
+        }
+        self.directory = directory
+        do throws(Errno) { device = try HostPath(directory).status().identity.device } catch {
+            throw Failure(directory, "entering it", error)
+        }
+    }
+
+    /// Whether the space is still mounted, and answers.
+    var isThere: Bool { (try? HostPath(directory).status().identity.device) == device }
+
+    /// Opens a directory below the root.
+    ///
+    /// No symbolic link is followed, and nothing outside of the space is ever opened: bytes in clear would be written
+    /// there. Throws ESTALE if the space is gone.
+    /// - Parameter makes: whether missing directories below the first are made.
+    func open(_ path: [Name], makes: Bool) throws(Errno) -> OpenDirectory {
+        var directory = OpenDirectory(try HostPath(directory).open(Self.flags))
+        guard (try? directory.status().identity.device) == device else { throw .stale }
+        for (depth, name) in path.enumerated() {
+            if makes, depth > 0 { try directory.makeDirectory(name) }
+            directory = try directory.open(name)
+        }
+        return directory
+    }
+
+    fileprivate static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+}
+
+/// An open directory, closed with this object.
+final class OpenDirectory: Sendable {
+    let descriptor: Int32
+
+    fileprivate init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// A path of a name in it, for as long as this object lives.
+    func path(_ name: Name) -> HostPath { HostPath("/proc/self/fd/\(descriptor)").appending(name) }
+
+    fileprivate func status() throws(Errno) -> stat {
+        var found = stat()
+        guard fstat(descriptor, &found) == 0 else { throw .last }
+        return found
+    }
+
+    func open(_ name: Name) throws(Errno) -> OpenDirectory {
+        OpenDirectory(try openFile(name, ReceivingMount.flags))
+    }
+
+    /// openat(2) with O_CLOEXEC and O_NOFOLLOW.
+    func openFile(_ name: Name, _ flags: Int32) throws(Errno) -> Int32 {
+        let opened = HostPath(name.bytes).withCString {
+            obscura_openat(descriptor, $0, flags | O_CLOEXEC | O_NOFOLLOW, 0o666)
+        }
+        guard opened >= 0 else { throw .last }
+        return opened
+    }
+
+    /// Succeeds if the directory is there already.
+    func makeDirectory(_ name: Name) throws(Errno) {
+        if HostPath(name.bytes).withCString({ mkdirat(descriptor, $0, 0o777) }) == 0 { return }
+        let error = Errno.last
+        guard error == .exists, try status(name).isDirectory else { throw error }
+    }
+
+    /// fstatat(2), without following links.
+    func status(_ name: Name) throws(Errno) -> stat {
+        var found = stat()
+        let result = HostPath(name.bytes).withCString { fstatat(descriptor, $0, &found, AT_SYMLINK_NOFOLLOW) }
+        guard result == 0 else { throw .last }
+        return found
+    }
+
+    /// Renames a file in this directory. Throws EEXIST if the name is taken.
+    func rename(_ from: Name, to name: Name) throws(Errno) {
+        let result = HostPath(from.bytes).withCString { from in
+            HostPath(name.bytes).withCString { obscura_rename(descriptor, from, $0, 0) }
+        }
+        guard result == 0 else { throw .last }
+    }
+
+    func remove(_ name: Name) { _ = HostPath(name.bytes).withCString { unlinkat(descriptor, $0, 0) } }
+
+    func sync() throws(Errno) { if fsync(descriptor) != 0 { throw .last } }
+
+    /// The names in it.
+    func list() throws(Errno) -> [Name] { try HostPath("/proc/self/fd/\(descriptor)").list() }
+}

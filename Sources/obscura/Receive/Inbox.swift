@@ -1,0 +1,281 @@
+import FileRequests
+import Glibc
+import LinuxIO
+import ReceiveProtocol
+
+/// Takes what the server hands on: writes files, and hands whole ones and questions to threads of their own, so that no
+/// client waits for another's disk.
+///
+/// `take` is called on one thread; each answer is sent by the thread that has it.
+final class Inbox: @unchecked Sendable {
+    private let mount: ReceivingMount
+    private let album: [Name]
+    private let limits: ReceiveLimits
+    let record: ReceiveRecord
+    private let webdav: WebDAVTree
+    private let send: @Sendable (ParentMessage) -> Void
+    private let finisher = JobQueue()
+    private let questions = JobQueue()
+
+    /// Uploads in progress. Only `take` uses it.
+    private var uploads: [RequestID: Upload] = [:]
+    /// Working names of files that the finisher has.
+    private let lock = Lock()
+    private var finishing: Set<Name> = []
+
+    init(
+        _ mount: ReceivingMount, album: [Name], _ limits: ReceiveLimits, record: ReceiveRecord,
+        send: @escaping @Sendable (ParentMessage) -> Void
+    ) {
+        (self.mount, self.album, self.limits, self.record) = (mount, album, limits, record)
+        self.send = send
+        webdav = WebDAVTree(limits)
+    }
+
+    private var albumPath: [Name] { ["albums"] + album }
+
+    /// Removes working files of earlier sessions that nobody has gone on with.
+    func removeOldWorkingFiles(now: Timestamp) {
+        guard let directory = try? mount.open(albumPath, makes: false), let names = try? directory.list()
+        else {
+            return
+        }
+        for name in names where name.bytes.starts(with: Upload.workingNameStart.utf8) {
+            guard name.bytes.suffix(5).elementsEqual(Upload.workingNameEnd.utf8),
+                let found = try? directory.status(name), found.isRegular,
+                Timestamp(found.st_mtim).seconds < now.seconds - Self.workingSeconds
+            else { continue }
+            directory.remove(name)
+        }
+    }
+
+    /// Two days.
+    private static let workingSeconds: Int64 = 2 * 86_400
+
+    /// Handles a packet of bytes of a file. False if it is another packet.
+    func takeData(_ packet: UnsafeRawBufferPointer) -> Bool {
+        guard let (id, bytes) = ServerMessage.data(in: packet) else { return false }
+        if let upload = uploads[id] {
+            upload.append(bytes)
+            record.addBytes(bytes.count)
+        }
+        return true
+    }
+
+    /// Handles any other packet.
+    func take(_ message: ServerMessage) {
+        switch message {
+        case .ready, .data: break
+        case .joined: record.noteDevice()
+        case .begin(let id, let head): begin(id, head)
+        case .end(let id, let isComplete): end(id, isComplete)
+        case .ask(let id, let question):
+            questions.add { [self] in answer(id, answer(to: question)) }
+        }
+    }
+
+    /// Keeps what came of unfinished files, and finishes whole ones.
+    func close() {
+        for upload in uploads.values { _ = upload.endBody(isComplete: false) }
+        uploads = [:]
+        finisher.close()
+        questions.close()
+    }
+
+    private func answer(_ id: RequestID, _ answer: Answer) { send(.answer(id, answer)) }
+
+    // MARK: Uploads
+
+    private func begin(_ id: RequestID, _ head: UploadHead) {
+        do throws(Refusal) {
+            uploads[id] = try upload(head)
+            record.begin(head)
+            answer(id, Answer(ReceiveStatus.done))
+        } catch { answer(id, error.answer) }
+    }
+
+    private func upload(_ head: UploadHead) throws(Refusal) -> Upload {
+        guard uploads.count < limits.uploads else { throw Refusal(status: ReceiveStatus.conflict) }
+        let path = head.path.dropLast().map { Name($0) }
+        if head.door == .webdav, !webdav.hasDirectory(Array(head.path.dropLast())) {
+            throw Refusal(status: ReceiveStatus.conflict)
+        }
+        let working = Upload.workingName(head)
+        if lock.withLock({ finishing.contains(working) }) { throw Refusal(status: ReceiveStatus.conflict) }
+        // The same file of the same device: its connection is lost, or it was sent twice. The newer one goes on.
+        for (other, upload) in uploads where upload.workingName == working {
+            _ = upload.endBody(isComplete: false)
+            uploads[other] = nil
+        }
+        let directory: OpenDirectory
+        do throws(Errno) { directory = try mount.open(albumPath + path, makes: true) } catch {
+            throw Refusal(error)
+        }
+        var room = statvfs()
+        if let length = head.length, fstatvfs(directory.descriptor, &room) == 0,
+            length > UInt64(room.f_bavail) * UInt64(room.f_frsize)
+        {
+            throw Refusal(status: ReceiveStatus.noRoom)
+        }
+        return try Upload(head, in: directory, limits)
+    }
+
+    private func end(_ id: RequestID, _ isComplete: Bool) {
+        guard let upload = uploads.removeValue(forKey: id) else {
+            if isComplete { answer(id, Answer(ReceiveStatus.conflict)) }
+            return
+        }
+        let isWhole = upload.endBody(isComplete: isComplete)
+        if let failure = upload.failure { return answer(id, Refusal(failure).answer) }
+        guard isComplete else { return }
+        guard isWhole else {
+            return answer(id, Answer(ReceiveStatus.unprocessable, offset: upload.position))
+        }
+        guard upload.isFileWhole else {
+            return answer(id, Answer(ReceiveStatus.noContent, offset: upload.position))
+        }
+        if upload.head.door == .webdav, upload.position == 0 {
+            // Many clients make an empty file first: it only takes the name.
+            upload.directory.remove(upload.workingName)
+            return answer(id, Answer(webdav.add(upload.head.path, size: 0)))
+        }
+        lock.withLock { _ = finishing.insert(upload.workingName) }
+        let job = FinishingJob(id: id, upload: upload)
+        finisher.add { [self] in finish(job) }
+    }
+
+    private struct FinishingJob: @unchecked Sendable {
+        var id: RequestID
+        /// Used by one thread at a time: the queue hands it over.
+        var upload: Upload
+    }
+
+    private func finish(_ job: FinishingJob) {
+        let (id, upload) = (job.id, job.upload)
+        defer { lock.withLock { _ = finishing.remove(upload.workingName) } }
+        do throws(Refusal) {
+            try upload.settle(now: .now())
+            let directory = albumPath + upload.head.path.dropLast().map { Name($0) }
+            let file = try upload.place(in: directory)
+            do throws(Errno) { try upload.directory.sync() } catch { throw Refusal(error) }
+            let path = upload.directory.path(file.name)
+            let captured = CapturedTime(path)
+            if let captured, !file.isKnown { correctTime(path, captured) }
+            record.add(file, of: upload.head.device, day: captured?.day)
+            if upload.head.door == .webdav {
+                return answer(id, Answer(webdav.add(upload.head.path, size: file.bytes)))
+            }
+            answer(id, Answer(file.isKnown ? ReceiveStatus.done : ReceiveStatus.created, offset: file.bytes))
+        } catch {
+            record.fail()
+            answer(id, error.answer)
+        }
+    }
+
+    // MARK: Questions
+
+    private func answer(to question: Question) -> Answer {
+        switch question {
+        case .offset(let head): return offset(head)
+        case .known(let device, let body):
+            guard let queries = KnownQuery.parse(body) else { return Answer(ReceiveStatus.invalid) }
+            return known(queries, device)
+        case .state(let device): return state(device)
+        case .thumbnail(let device, let number): return thumbnail(device, number)
+        case .properties(let path, let withChildren):
+            return webdav.properties(path, withChildren: withChildren)
+        case .size(let path): return webdav.size(path)
+        case .makeDirectory(let path):
+            return webdav.makeDirectory(path) { () throws(Errno) in
+                try mount.open(albumPath + path.map { Name($0) }, makes: true)
+            }
+        }
+    }
+
+    /// How much is there of a file that was interrupted.
+    private func offset(_ head: UploadHead) -> Answer {
+        let directory = try? mount.open(albumPath, makes: false)
+        let found = try? directory?.status(Upload.workingName(head))
+        return Answer(ReceiveStatus.done, offset: found?.byteCount ?? 0)
+    }
+
+    private func known(_ queries: [KnownQuery], _ device: [UInt8]) -> Answer {
+        var known = [Bool](repeating: false, count: queries.count)
+        if let directory = try? mount.open(albumPath, makes: true) {
+            known = KnownPhotos(mount, directory).find(queries)
+        }
+        record.expect(
+            zip(queries, known).filter { !$0.1 }.map(\.0.size), known: known.count { $0 })
+        return Answer(.json, Array(JSON.list(known.map { .bool($0) }).line.utf8))
+    }
+
+    private func state(_ device: [UInt8]) -> Answer {
+        let recent = record.recent(of: device).map { number, file, day in
+            JSON.object([
+                ("number", .number(UInt64(number))), ("name", .path(file.name.bytes)),
+                ("day", .optional(day)),
+            ])
+        }
+        let name = album.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: "/")
+        let state = JSON.object([("album", .text(name)), ("recent", .list(recent))])
+        return Answer(.json, Array(state.line.utf8))
+    }
+
+    private func thumbnail(_ device: [UInt8], _ number: UInt32) -> Answer {
+        guard let file = record.file(number, of: device),
+            let directory = try? mount.open(file.directory + [".thumbs"], makes: false),
+            let descriptor = try? directory.openFile(thumbnailName(file.name), O_RDONLY)
+        else { return Answer(ReceiveStatus.missing) }
+        defer { Glibc.close(descriptor) }
+        let bytes = readAll(descriptor, countMax: PacketLimits.bodyBytes + 1)
+        guard !bytes.isEmpty, bytes.count <= PacketLimits.bodyBytes else {
+            return Answer(ReceiveStatus.missing)
+        }
+        return Answer(.jpeg, bytes)
+    }
+}
+
+/// The name of a photo's thumbnail in `.thumbs`.
+private func thumbnailName(_ name: Name) -> Name {
+    let text = String(decoding: name.bytes, as: UTF8.self).lowercased()
+    return text.hasSuffix(".jpg") || text.hasSuffix(".jpeg") ? name : Name(name.bytes + Array(".jpg".utf8))
+}
+
+/// Jobs that one thread does in order.
+final class JobQueue: @unchecked Sendable {
+    private let lock = Lock()
+    private let change = Condition()
+    private var jobs: [@Sendable () -> Void] = []
+    private var isClosing = false
+    private var isEnded = false
+
+    init() { startThread { [self] in run() } }
+
+    /// As many as there are requests at most: each has its connection.
+    func add(_ job: @escaping @Sendable () -> Void) {
+        lock.withLock { jobs.append(job) }
+        change.signalAll()
+    }
+
+    /// Waits until all jobs are done, and ends the thread.
+    func close() {
+        lock.withLock { isClosing = true }
+        change.signalAll()
+        lock.lock()
+        while !isEnded { change.wait(lock) }
+        lock.unlock()
+    }
+
+    private func run() {
+        while let job = next() { job() }
+        lock.withLock { isEnded = true }
+        change.signalAll()
+    }
+
+    private func next() -> (@Sendable () -> Void)? {
+        lock.lock()
+        defer { lock.unlock() }
+        while jobs.isEmpty && !isClosing { change.wait(lock) }
+        return jobs.isEmpty ? nil : jobs.removeFirst()
+    }
+}

@@ -1,0 +1,194 @@
+import FileRequests
+import Glibc
+import LinuxIO
+import ReceiveProtocol
+import VaultCrypto
+
+/// `receive DIR --album NAME`: a page for a phone on the same network.
+func runReceive(_ arguments: Arguments) throws(Failure) {
+    var settings = try ReceiveSettings(arguments)
+    let mount = try ReceivingMount(settings.directory)
+    do throws(Errno) { _ = try mount.open(["albums"] + settings.album, makes: true) } catch {
+        let album = settings.album.map(\.description).joined(separator: "/")
+        throw Failure("--album \(album)", "making it", error)
+    }
+    let listener = try settings.address.listen()
+    defer { close(listener) }
+    let server = try ReceiverProcess(listeningOn: listener)
+    let session = ReceiveSession(settings, mount, server)
+    try notingInterruption { () throws(Failure) in try session.run() }
+}
+
+/// A session of `obscura receive`, from the first code to the report.
+///
+/// The terminal is only written to, and read from by lines: it needs no other settings, so that it is in order however
+/// this program ends or is stopped.
+private final class ReceiveSession {
+    private let settings: ReceiveSettings
+    private let mount: ReceivingMount
+    private let server: ReceiverProcess
+    private let record: ReceiveRecord
+    private let inbox: Inbox
+    private let progress: ReceiveProgress
+    private var picture: PictureFile?
+
+    private static let intervalMilliseconds: Int32 = 200
+
+    init(_ settings: ReceiveSettings, _ mount: ReceivingMount, _ server: ReceiverProcess) {
+        (self.settings, self.mount, self.server) = (settings, mount, server)
+        let limits = ReceiveLimits.ofProcess
+        record = ReceiveRecord(limits)
+        inbox = Inbox(mount, album: settings.album, limits, record: record) { [server] in server.send($0) }
+        progress = ReceiveProgress(record)
+    }
+
+    private var albumText: String { settings.album.map(\.description).joined(separator: "/") }
+
+    func run() throws(Failure) {
+        if let path = settings.pictureFile { picture = try PictureFile(path) }
+        defer { picture?.remove() }
+        inbox.removeOldWorkingFiles(now: .now())
+        let password = settings.offersWebDAV ? SecretText.text(randomSecret()) : ""
+        let words = fingerprintWords(server.fingerprint)
+        server.send(.start(words: Array(words.utf8), password: Array(password.utf8)))
+        try offerCode()
+        say("The page will show these words: \(words)")
+        say("The certificate's SHA-256, as browsers show it: \(fingerprintText(server.fingerprint))")
+        if settings.offersWebDAV {
+            say("WebDAV for apps: https://\(settings.address.text)/dav/  user photos  password \(password)")
+        }
+        say("Receiving into albums/\(albumText). n and Enter: a code for another device. ^C ends.")
+        let (server, inbox) = (server, inbox)
+        let done = JobQueue()
+        done.add {
+            server.receive { packet in
+                if inbox.takeData(packet) { return }
+                if let message = ServerMessage(packet) { inbox.take(message) }
+            }
+            inbox.close()
+        }
+        let end = wait()
+        server.end()
+        done.close()
+        progress.end()
+        report()
+        if let end { throw end }
+    }
+
+    /// Shows a code for a device; the one before is not taken any more.
+    private func offerCode() throws(Failure) {
+        let token = randomSecret()
+        server.send(.token(token))
+        let address = "https://\(settings.address.text)/"
+        let link = address + "#" + SecretText.text(token)
+        guard let code = QRCode(link) else { throw Failure(.failed, "QR code", "there is no memory for it") }
+        say("Open \(link) on your phone, or scan:")
+        say(
+            "(The phone warns that it does not know this computer: go on if the certificate is the one below.)"
+        )
+        if isatty(STDOUT_FILENO) == 1 { writeText(code.terminalText + "\n", to: STDOUT_FILENO) }
+        try picture?.write(code.png(scale: 8))
+    }
+
+    private func randomSecret() -> [UInt8] {
+        var secret = [UInt8](repeating: 0, count: PacketLimits.secretBytes)
+        secret.withUnsafeMutableBytes { fillRandom($0) }
+        return secret
+    }
+
+    /// Waits for an end: an interruption, the mount's, idleness, or the server's, which is a failure.
+    private func wait() -> Failure? {
+        let begun = MonotonicClock.milliseconds
+        var checkedAt = begun
+        var typed: [UInt8] = []
+        let isTerminal = isatty(STDIN_FILENO) == 1
+        var isReading = true
+        while !wasInterrupted {
+            // A background job that read from its terminal would be stopped.
+            let mayRead = isReading && (!isTerminal || tcgetpgrp(STDIN_FILENO) == getpgrp())
+            var entry = pollfd(fd: mayRead ? STDIN_FILENO : -1, events: Int16(POLLIN), revents: 0)
+            let count = poll(&entry, 1, Self.intervalMilliseconds)
+            if wasInterrupted { break }
+            if count > 0 {
+                var buffer = [UInt8](repeating: 0, count: 256)
+                let got = read(STDIN_FILENO, &buffer, buffer.count)
+                isReading = got > 0 || got < 0 && errno == EINTR
+                typed += buffer.prefix(max(got, 0))
+                do throws(Failure) { try obey(&typed) } catch { return error }
+            }
+            progress.show()
+            let now = MonotonicClock.milliseconds
+            guard now - checkedAt >= 1000 else { continue }
+            checkedAt = now
+            if !server.isRunning {
+                return Failure(.failed, "obscura-receiver", "it ended: run the same command again")
+            }
+            if !mount.isThere {
+                note("\(settings.directory): the space is not mounted any more")
+                return nil
+            }
+            if let seconds = settings.idleSeconds,
+                now - max(begun, record.lastActivity) >= Int64(seconds) * 1000
+            {
+                note("nothing came for \(seconds) s: ending (--idle)")
+                return nil
+            }
+        }
+        return nil
+    }
+
+    private func obey(_ typed: inout [UInt8]) throws(Failure) {
+        while let end = typed.firstIndex(of: UInt8(ascii: "\n")) {
+            let line = typed[..<end].filter { $0 != UInt8(ascii: " ") }
+            typed.removeSubrange(...end)
+            if line == [UInt8(ascii: "n")] || line == [UInt8(ascii: "N")] {
+                progress.end()
+                try offerCode()
+            }
+        }
+        if typed.count > 256 { typed = [] }
+    }
+
+    private func report() {
+        let counts = record.counts
+        var text =
+            "\(counted(counts.files, "file")), \(sizeText(counts.bytes)) received into albums/\(albumText)"
+        if counts.known > 0 { text += "; \(counts.known) were there already" }
+        if counts.failures > 0 { text += "; \(counts.failures) failed" }
+        say(text)
+    }
+}
+
+/// The file of `--qr`: only its owner may read it, and it goes when the session ends, as the code in it does.
+private struct PictureFile {
+    private let path: HostPath
+    private let descriptor: Int32
+
+    init(_ path: String) throws(Failure) {
+        self.path = HostPath(path)
+        do throws(Errno) {
+            descriptor = try self.path.open(O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+        } catch { throw Failure("--qr \(path)", "making it", error) }
+    }
+
+    func write(_ bytes: [UInt8]) throws(Failure) {
+        guard ftruncate(descriptor, 0) == 0, pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else {
+            throw Failure("--qr \(path.shown)", "writing it", .last)
+        }
+    }
+
+    func remove() {
+        _ = path.withCString { unlink($0) }
+        close(descriptor)
+    }
+}
+
+extension ReceiveLimits {
+    /// `least` in a debug build with `OBSCURA_LIMITS=least` in its environment.
+    static let ofProcess: ReceiveLimits = {
+        #if DEBUG
+            if let name = getenv("OBSCURA_LIMITS"), String(cString: name) == "least" { return .least }
+        #endif
+        return ReceiveLimits()
+    }()
+}

@@ -1,0 +1,153 @@
+import FileRequests
+import Glibc
+import LinuxIO
+import PhotoLibrary
+
+/// The settings of `obscura receive`.
+struct ReceiveSettings {
+    var directory: String
+    /// Below `albums`.
+    var album: [Name]
+    var address: ListeningAddress
+    /// Nil: it never ends by itself.
+    var idleSeconds: Int?
+    var pictureFile: String?
+    var offersWebDAV: Bool
+
+    static let idleSecondsDefault = 600
+
+    init(_ arguments: Arguments) throws(Failure) {
+        directory = realPath(arguments.operands[0])
+        guard let text = arguments[.album] else {
+            throw Failure(
+                .usage, "--album", "missing: name the album that photos go into, such as --album Phone")
+        }
+        album = try albumNames(text)
+        address = try ListeningAddress(arguments[.listen])
+        pictureFile = arguments[.qr]
+        offersWebDAV = arguments.has(.webdav)
+        idleSeconds = Self.idleSecondsDefault
+        if let text = arguments[.idle] {
+            let seconds = parseDuration(text).map { Int($0) }
+            guard seconds != nil || text == "off" else {
+                throw Failure(.usage, "--idle \(text)", "not a time: give one such as 10m, or off")
+            }
+            idleSeconds = seconds
+        }
+    }
+}
+
+/// An IPv4 or IPv6 address and a port.
+struct ListeningAddress: Equatable {
+    /// As in a URL, without brackets.
+    var host: String
+    /// 0: any free one.
+    var port: UInt16
+    /// Whether another port is as good when this one is taken.
+    var isPortDefault = false
+
+    static let portDefault: UInt16 = 8443
+
+    /// `HOST`, `HOST:PORT` or `[HOST]:PORT`; nil: the address of the default route.
+    init(_ text: String?) throws(Failure) {
+        guard let text else {
+            guard let host = addressOfDefaultRoute() else {
+                throw Failure(
+                    .failed, "network",
+                    "this machine has no default route: name an address of it with --listen")
+            }
+            (self.host, port, isPortDefault) = (host, Self.portDefault, true)
+            return
+        }
+        var host = Substring(text)
+        var port: UInt64? = UInt64(Self.portDefault)
+        isPortDefault = true
+        let isBare = text.utf8.count { $0 == UInt8(ascii: ":") } > 1 && !text.hasPrefix("[")
+        if !isBare, let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") {
+            port = parseNumber(String(text[text.index(after: colon)...]), in: 0...65_535)
+            host = text[..<colon]
+            isPortDefault = false
+        }
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard let port else {
+            throw Failure(.usage, "--listen \(text)", "not an address: give one such as 192.168.1.20:8443")
+        }
+        (self.host, self.port) = (String(host), UInt16(port))
+    }
+
+    /// `192.168.1.20:8443`
+    var text: String { (host.contains(":") ? "[\(host)]" : host) + ":\(port)" }
+
+    /// A socket that listens here; sets `port` to the real one.
+    mutating func listen() throws(Failure) -> Int32 {
+        do throws(Errno) { return try bind() } catch {
+            guard isPortDefault, error.rawValue == EADDRINUSE else {
+                throw Failure(
+                    .failed, "--listen \(text)",
+                    "\(error): name an address of this machine, and a free port, with --listen")
+            }
+        }
+        port = 0
+        do throws(Errno) { return try bind() } catch { throw Failure(text, "listening", error) }
+    }
+
+    private mutating func bind() throws(Errno) -> Int32 {
+        var hints = addrinfo()
+        hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, "\(port)", &hints, &list) == 0, let list else { throw Errno(EADDRNOTAVAIL) }
+        defer { freeaddrinfo(list) }
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(list.pointee.ai_family, type, 0)
+        if descriptor < 0 { throw .last }
+        var one: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        guard Glibc.bind(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0,
+            Glibc.listen(descriptor, 64) == 0
+        else {
+            let error = Errno.last
+            close(descriptor)
+            throw error
+        }
+        port = localPort(of: descriptor)
+        return descriptor
+    }
+}
+
+private func localPort(of descriptor: Int32) -> UInt16 {
+    withLocalAddress(of: descriptor) { raw in
+        // sin_port and sin6_port are at the same place.
+        UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+    } ?? 0
+}
+
+private func withLocalAddress<R>(of descriptor: Int32, _ body: (UnsafeRawBufferPointer) -> R?) -> R? {
+    var address = sockaddr_storage()
+    var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &count) }
+    }
+    return result == 0 ? withUnsafeBytes(of: &address, body) : nil
+}
+
+/// The address from which this machine would reach others. Nothing is sent: a datagram socket only chooses its route.
+private func addressOfDefaultRoute() -> String? {
+    let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    if descriptor < 0 { return nil }
+    defer { close(descriptor) }
+    var target = sockaddr_in()
+    target.sin_family = sa_family_t(AF_INET)
+    target.sin_port = UInt16(9).bigEndian
+    // TEST-NET-1 (RFC 5737): nobody has it.
+    target.sin_addr.s_addr = UInt32(0xC000_0201).bigEndian
+    let result = withUnsafePointer(to: &target) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+    guard result == 0 else { return nil }
+    return withLocalAddress(of: descriptor) { raw in
+        raw[4..<8].map { "\($0)" }.joined(separator: ".")
+    }
+}

@@ -1,0 +1,132 @@
+import CShims
+import FileRequests
+import Glibc
+import LinuxIO
+import PhotoImaging
+import ReceiveProtocol
+
+/// What became of a file that came whole.
+struct ReceivedFile: Sendable {
+    /// In its directory; it may be numbered.
+    var name: Name
+    /// Below the root of the space.
+    var directory: [Name]
+    var bytes: UInt64
+    /// The same file was there already.
+    var isKnown: Bool
+}
+
+extension Upload {
+    /// Makes the bytes safe and gives the file its time. The next step is `place`.
+    func settle(now: Timestamp) throws(Refusal) {
+        if let failure { throw Refusal(failure) }
+        if !head.fileDigest.isEmpty, readBack() != head.fileDigest {
+            directory.remove(workingName)
+            throw Refusal(status: ReceiveStatus.unprocessable, offset: 0)
+        }
+        if let modified = believedTime(head.modified, now: now) {
+            let times = [modified.timespec, modified.timespec]
+            _ = futimens(descriptor, times)
+        }
+        guard fsync(descriptor) == 0 else { throw Refusal(Errno.last) }
+    }
+
+    /// Renames the file to its name, or to a numbered form of it; a file that is there already is not stored again.
+    func place(in path: [Name]) throws(Refusal) -> ReceivedFile {
+        do throws(Errno) {
+            for _ in 0..<Self.attemptsMax {
+                var known: Name?
+                let name = try firstFreeName(head.path[head.path.count - 1]) { candidate throws(Errno) in
+                    let name = Name(candidate)
+                    guard let found = try? directory.status(name) else { return true }
+                    if known == nil, isSame(name, found) { known = name }
+                    // The name found first is the answer.
+                    return known != nil
+                }
+                if let known {
+                    directory.remove(workingName)
+                    return ReceivedFile(name: known, directory: path, bytes: position, isKnown: true)
+                }
+                do throws(Errno) { try directory.rename(workingName, to: Name(name)) } catch {
+                    // Another program has just taken the name.
+                    if error == .exists { continue }
+                    throw error
+                }
+                return ReceivedFile(name: Name(name), directory: path, bytes: position, isKnown: false)
+            }
+            throw Errno(EEXIST)
+        } catch { throw Refusal(error) }
+    }
+
+    private static var attemptsMax: Int { 16 }
+
+    private func isSame(_ name: Name, _ status: stat) -> Bool {
+        guard status.isRegular, status.byteCount == position else { return false }
+        do throws(Errno) {
+            let sources = (
+                try SourceFile(directory.path(name)), try SourceFile(directory.path(workingName))
+            )
+            guard case .equal = compare(sources.0, sources.1, unless: { _ in false }) else { return false }
+            return true
+        } catch { return false }
+    }
+}
+
+/// The time that a client gives for a file, in milliseconds, if it can be: phones also send 1601 and 2185.
+func believedTime(_ milliseconds: UInt64?, now: Timestamp) -> Timestamp? {
+    guard let milliseconds else { return nil }
+    let time = Timestamp(
+        seconds: Int64(milliseconds / 1000), nanoseconds: UInt32(milliseconds % 1000) * 1_000_000)
+    // 1990-01-01.
+    return time.seconds >= 631_152_000 && time <= now ? time : nil
+}
+
+/// When a photo was taken, as the mount says it (`user.obscura.captured`), and where that comes from.
+struct CapturedTime {
+    var text: String
+    var source: String
+
+    /// Nil if the file is no photo.
+    init?(_ path: HostPath) {
+        guard let descriptor = try? path.open(O_RDONLY | O_NOFOLLOW) else { return nil }
+        defer { close(descriptor) }
+        guard let text = Self.attribute("user.obscura.captured", descriptor),
+            let source = Self.attribute("user.obscura.captured.source", descriptor)
+        else { return nil }
+        (self.text, self.source) = (text, source)
+    }
+
+    private static func attribute(_ name: String, _ descriptor: Int32) -> String? {
+        var value = [UInt8](repeating: 0, count: 256)
+        let count = obscura_get_attribute(descriptor, name, &value, UInt(value.count))
+        return count < 0 ? nil : String(decoding: value[..<Int(count)], as: UTF8.self)
+    }
+
+    var day: String { String(text.prefix(10)) }
+
+    /// The camera's clock as if it were this machine's; nil if the text is none.
+    var seconds: Int? {
+        let numbers = text.split { !$0.isNumber }.prefix(6).compactMap { Int32($0) }
+        guard numbers.count >= 3 else { return nil }
+        var time = tm()
+        (time.tm_year, time.tm_mon, time.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
+        if numbers.count == 6 {
+            (time.tm_hour, time.tm_min, time.tm_sec) = (numbers[3], numbers[4], numbers[5])
+        }
+        time.tm_isdst = -1
+        let seconds = mktime(&time)
+        return seconds == -1 ? nil : seconds
+    }
+}
+
+/// Sets the time of a photo that a client claims to have changed before it was taken to when it was taken.
+func correctTime(_ path: HostPath, _ captured: CapturedTime) {
+    guard captured.source != "mtime", let taken = captured.seconds, let found = try? path.status(),
+        found.st_mtim.tv_sec < taken - clockDifferenceSeconds
+    else { return }
+    let times = [timespec(tv_sec: taken, tv_nsec: 0), timespec(tv_sec: taken, tv_nsec: 0)]
+    _ = path.withCString { utimensat(AT_FDCWD, $0, times, AT_SYMLINK_NOFOLLOW) }
+}
+
+/// A camera's clock may be that of another time zone.
+private let clockDifferenceSeconds = 26 * 3600
