@@ -5,7 +5,6 @@ import LinuxIO
 import PhotoImaging
 import PhotoSession
 import PhotoTree
-import Recovery
 import Synchronization
 import Thumbnails
 import VaultCatalogue
