@@ -27,8 +27,8 @@ package final class PhotoThumbnails: Sendable {
     private static let spareFraction: UInt64 = 32
     private static let spareBytesMax: UInt64 = 64 << 20
 
-    /// Returns the photo's picture of that kind. Throws `.noEntry` if it cannot be decoded, or not now. The picture of a
-    /// Live Photo's video is that of its still, unless that one cannot be decoded.
+    /// Returns the photo's picture of that kind. Throws `.noEntry` if it cannot be decoded, or not now. The picture of
+    /// a Live Photo's video is that of its still, unless that one cannot be decoded.
     package func thumbnail(
         of photo: UInt64, _ kind: ThumbnailKind, _ format: PictureFormat = .jpeg,
         for priority: RequestPriority = .interactive(nil)
