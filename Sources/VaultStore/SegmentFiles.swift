@@ -391,7 +391,7 @@ final class SegmentFiles: @unchecked Sendable {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw refused(error, number) }
         segment.didWrite(range)
-        cover?.noteUse()
+        cover?.didWrite()
     }
 
     /// Throws if a write would extend the file of all spaces. Only `grow` moves its end: a write beyond would leave a

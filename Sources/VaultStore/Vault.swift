@@ -112,6 +112,7 @@ public enum Vault {
         let stretched = try header.stretched(new, by: stretcher)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         header.setSlot(space, key: key, stretched: stretched)
+        imitateFormatting(vault, header.layout)
         try change(header, of: vault)
     }
 
@@ -187,6 +188,7 @@ public enum Vault {
         let files = SegmentFiles(
             directory: try vault.openSegments(header.layout), layout: header.layout, space: space,
             calls: vault.calls)
+        if header.layout.isShared { files.cover = CoverTraffic(vault, isRunning: true) }
         do throws(StoreError) {
             try Space.format(files: files, keys: SpaceKeys(key), grows: header.spaceCount == 1)
         } catch { throw VaultError(error, doing: "cannot prepare the space") }
@@ -194,11 +196,21 @@ public enum Vault {
 
     // MARK: Traces
 
+    /// Leaves the traces of `formatSpace` on the host, for a change of the header that formats none. Best effort.
+    static func imitateFormatting(_ vault: VaultDirectory, _ layout: SegmentLayout) {
+        guard layout.isShared else { return }
+        _ = CoverTraffic(vault, isRunning: true).sync()
+        try? vault.calls.sync(vault.directory)
+    }
+
     /// Writes a changed header. The traces are the same whether a space was added, removed or given another password.
     static func change(_ header: Header, of vault: VaultDirectory) throws(VaultError) {
         // Adding a space writes to the spaces, and the host's journal records their state with the header's. The same
         // is done here for every change.
-        if header.layout.isShared { touch(vault, SegmentLayout.sharedName, powers: 3..<9) }
+        if header.layout.isShared {
+            touch(vault, SegmentLayout.sharedName, powers: 3..<9)
+            touch(vault, VaultDirectory.headerName, powers: 3..<9)
+        }
         try header.write(vault.header, calls: vault.calls)
         blurTraces(vault, header.layout)
     }

@@ -155,9 +155,29 @@ final class SessionBus {
 
     // MARK: gvfs
 
+    /// Waits for the daemon's end: it writes the trees only after it has lost its name.
     func replaceMetadataDaemon() -> Bool {
-        sd_bus_request_name(bus, Self.name, UInt64(SD_BUS_NAME_REPLACE_EXISTING)) >= 0
-            && sd_bus_release_name(bus, Self.name) >= 0
+        let daemon = process(of: Self.name)
+        guard sd_bus_request_name(bus, Self.name, UInt64(SD_BUS_NAME_REPLACE_EXISTING)) >= 0,
+            sd_bus_release_name(bus, Self.name) >= 0
+        else { return false }
+        guard let daemon else { return true }
+        for _ in 0..<Self.endPollsMax {
+            if kill(daemon, 0) != 0 && errno == ESRCH { return true }
+            usleep(Self.endPollMicroseconds)
+        }
+        return false
+    }
+
+    private func process(of service: String) -> pid_t? {
+        var owner: OpaquePointer?
+        defer { sd_bus_creds_unref(owner) }
+        var process: pid_t = 0
+        let wanted = UInt64(SD_BUS_CREDS_PID)
+        guard sd_bus_get_name_creds(bus, service, wanted, &owner) >= 0,
+            sd_bus_creds_get_pid(owner, &process) >= 0
+        else { return nil }
+        return process
     }
 }
 

@@ -66,6 +66,12 @@ public struct History: Sendable {
         // A space shows inside when it was first mounted, and so whether that was before photos were put into it: who
         // wants other sessions to pass for looks at the decoy has put something into that first.
         if let index = sessions.firstIndex(where: { $0.space == 0 }) { sessions.swapAt(0, index) }
+        // A mistake that shows after a while shows in all of them.
+        if isPlain {
+            for index in sessions.indices {
+                sessions[index].restMilliseconds = Int.random(in: 8000...40_000, using: &generator)
+            }
+        }
         if last == .hidden, let index = sessions.firstIndex(where: { $0.space > 0 }) {
             sessions.append(sessions.remove(at: index))
         }

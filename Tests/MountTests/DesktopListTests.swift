@@ -204,8 +204,14 @@ import Testing
             gio set -t string D/albums/Zanzibar metadata::view Timbuktu
             gio set -t string Zelt metadata::view Marrakesh
             grep -rq Zanzibar .local/share/gvfs-metadata
+            daemon=$(gdbus call --session --dest org.freedesktop.DBus --object-path / \
+                --method org.freedesktop.DBus.GetConnectionUnixProcessID org.gtk.vfs.Metadata)
+            daemon=$(tr -dc '0-9 ' <<< "$daemon" | cut -d ' ' -f 2)
+            kill -0 "$daemon"
             '\(obscura)' unmount D
-            ! grep -r -e Zanzibar -e Timbuktu .local/share/gvfs-metadata
+            # It writes its files only at its end.
+            if kill -0 "$daemon"; then exit 1; fi
+            if grep -r -e Zanzibar -e Timbuktu .local/share/gvfs-metadata; then exit 1; fi
             gio info -a metadata::view Zelt | grep Marrakesh
             """)
     }

@@ -13,10 +13,11 @@ import VaultCrypto
     private static let tmpfs: UInt64 = 0x0102_1994
 
     /// How many of the bytes of one space, or of the whole file, are in memory.
-    private func resident(_ place: Place, space: Int? = nil) throws -> Int {
-        let file = open(place.vault + "/spaces", O_RDONLY | O_CLOEXEC)
+    private func resident(_ place: Place, space: Int? = nil, in vault: String? = nil) throws -> Int {
+        let path = (vault ?? place.vault) + "/spaces"
+        let file = open(path, O_RDONLY | O_CLOEXEC)
         defer { close(file) }
-        let size = Int(try status(place.vault + "/spaces").st_size)
+        let size = Int(try status(path).st_size)
         let map = try #require(mmap(nil, size, PROT_READ, MAP_SHARED, file, 0))
         defer { munmap(map, size) }
         var pages = [UInt8](repeating: 0, count: size / 4096)
@@ -94,5 +95,27 @@ import VaultCrypto
         #expect(try resident(place) == 0)
         #expect(try place.run([obscura, "check", "V", "--password-stdin"], "two\n").status == 0)
         #expect(try resident(place) == 0)
+    }
+
+    @Test func `nothing of any space stays in memory after a backup`() throws {
+        let place = try Place(spaces: 2)
+        guard try hostType(place) != Self.tmpfs else { return }
+        // A first copy is written directly, the second through a log.
+        for name in ["a", "b"] {
+            try place.source(name, [UInt8](repeating: 1, count: 3_000_000))
+            try place.mount()
+            try place.shell("cp source/\(name) D/albums/")
+            try place.unmount()
+            #expect(try place.run([obscura, "backup", "V", "W"]).status == 0)
+            #expect(try resident(place) == 0)
+            #expect(try resident(place, in: place.vault + "/../W") == 0)
+        }
+        // Of a mounted vault.
+        #expect(try place.run([obscura, "space", "add", "V", "--password-stdin"], "two\none\n").status == 0)
+        let hidden = try space(place, "two")
+        try place.mount(password: "one")
+        #expect(try place.run([obscura, "backup", "V", "W"]).status == 0)
+        #expect(try resident(place, space: hidden) == 0)
+        try place.unmount()
     }
 }

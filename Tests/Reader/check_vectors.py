@@ -9,7 +9,9 @@ import nacl.exceptions
 
 import vault_format
 import vault_space
-from vault_format import Damaged, Kind, Record, Reference, RetiredBlock
+import vault_verify
+from vault_format import Damaged, Kind, Reference
+from vault_verify import Record, RetiredBlock
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Vectors")
 
@@ -126,13 +128,13 @@ def delta(vector: dict) -> dict:
 def claim(vector: dict) -> dict:
     page_key, boot_key, claim_key = (
         vault_format.derive(data_of(vector["key"]), "obscura 1 " + name) for name in ("page", "boot", "claim"))
-    found = vault_format.standing_claim([vector["bytes"][:4096], vector["bytes"][4096:]], page_key)
+    found = vault_verify.standing_claim([vector["bytes"][:4096], vector["bytes"][4096:]], page_key)
     if found is None:
         raise Damaged
     boot = vault_format.boot_mark(data_of(vector["boot_id"]), boot_key)
-    machine = vault_format.machine_mark(data_of(vector["machine_id"]), data_of(vector["hostname"]), claim_key)
+    machine = vault_verify.machine_mark(data_of(vector["machine_id"]), data_of(vector["hostname"]), claim_key)
     free = {
-        f"free_if_{word}": int(vault_format.is_free(found, boot, machine, is_gone))
+        f"free_if_{word}": int(vault_verify.is_free(found, boot, machine, is_gone))
         for word, is_gone in (("running", False), ("gone", True))}
     return found._asdict() | free
 
@@ -143,7 +145,7 @@ def words(*values) -> str:
 
 
 def record(vector: dict) -> dict:
-    found = vault_format.decode_record(vector["bytes"])
+    found = vault_verify.decode_record(vector["bytes"])
     if isinstance(found, RetiredBlock):
         return {"block": found.block, "bits": found.bits}
     assert isinstance(found, Record)

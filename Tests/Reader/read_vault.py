@@ -23,9 +23,10 @@ import sys
 from typing import Iterator, NamedTuple
 
 from vault_format import (
-    CHUNK_BYTES, CHUNK_SECTORS, CONTENT, IDENTITY, LOST_BYTES_MAX, LOST_SECTOR, NUMBER_MAX, THUMBNAIL, Damaged,
-    Descriptor, UnknownVersion, decode_record, is_name, unsigned)
+    CHUNK_BYTES, CHUNK_SECTORS, CONTENT, LOST_BYTES_MAX, LOST_SECTOR, NUMBER_MAX, Damaged, Descriptor, UnknownVersion,
+    is_name, unsigned)
 from vault_space import EmptySpace, Space, State, WrongPassword, read_header, unlock
+from vault_verify import verify_rest, verify_state
 
 
 # The tree
@@ -136,23 +137,6 @@ class Tree:
                 data = data[: max(inode.size - offset, 0)]
             yield offset, data
 
-    def verify_rest(self) -> None:
-        """Opens what no file in `moments` and `albums` has: thumbnails, identity records, what lies in the trash."""
-        thumbnails = {row[0] for row in self.rows("thumbnails", "SELECT content FROM thumbnail WHERE length > 0")}
-        for (content,) in self.rows("extents", "SELECT DISTINCT content FROM extent NOT INDEXED"):
-            if content not in self.read_contents:
-                role, what = (THUMBNAIL, "thumbnail") if content in thumbnails else (CONTENT, "content")
-                for _ in self.pieces(content, role, f"{what} {content}"):
-                    pass
-        for id, length, sector, generation, epoch in self.rows("identity records", "SELECT * FROM identity"):
-            run = Descriptor(IDENTITY, 0, id, 0, unsigned(generation), unsigned(epoch))
-            for _, data in self.chunks(run, length, sector, f"identity record {id}"):
-                try:
-                    decode_record(data)
-                except Damaged as error:
-                    self.note(f"identity record {id}: {error}")
-
-
 # Commands
 
 
@@ -259,13 +243,13 @@ def read(arguments: argparse.Namespace) -> int:
             list_vault(tree)
         else:
             extract(tree, arguments.directory)
-        tree.verify_rest()
+        verify_rest(tree)
     except EmptySpace:
         if arguments.command == "extract":
             os.mkdir(arguments.directory)
     except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
         state.damage[f"the catalogue is damaged: {error}"] = None
-    state.verify_pages()
+    verify_state(state)
     for line in state.damage:
         print(f"read_vault: {line}", file=sys.stderr)
     return 1 if state.damage else 0

@@ -12,9 +12,9 @@ import nacl.bindings
 
 from vault_format import (
     CATALOGUE, CHUNK_SECTORS, DELTA_ROLE, DURABLE_SLOTS, FANOUT, NODE_ROLE, PAGE_BYTES, PAGE_PLAIN_BYTES, ROOT_ROLE,
-    SECTOR_BITMAP, SECTOR_BYTES, SLOT_BITMAP, SOFT_SLOTS, USAGE, Damaged, Delta, Descriptor, Header, Kind, Reference,
-    Root, UnknownVersion, blake2b, boot_mark, decode_delta, decode_header, decode_node, decode_root, derive,
-    open_extent, open_page, open_slot, sectors_of)
+    SECTOR_BYTES, SLOT_BITMAP, SOFT_SLOTS, USAGE, Damaged, Delta, Descriptor, Header, Kind, Reference, Root,
+    UnknownVersion, blake2b, boot_mark, decode_delta, decode_header, decode_node, decode_root, derive, open_extent,
+    open_page, open_slot, sectors_of)
 
 
 class WrongPassword(Exception):
@@ -168,7 +168,8 @@ class Space:
             try:
                 state = State(self, root)
                 state.load()
-                state.damage = dict.fromkeys(passed_over + self.damaged_roots(ring, soft)) | state.damage
+                state.damage = dict.fromkeys(passed_over) | state.damage
+                state.ring = {} if soft else ring
                 return state
             except Damaged as error:
                 passed_over.append(f"durable root {root.generation} is passed over: {error}")
@@ -181,22 +182,6 @@ class Space:
         except OSError:
             return None
 
-    def damaged_roots(self, ring: dict[int, list[Root | None]], soft: Root | None) -> list[str]:
-        """Copies of durable roots that are lost. After a crash one may be torn, and a soft root tells of a crash."""
-        if soft:
-            return []
-        newest = max(root.generation for copies in ring.values() for root in copies if root)
-        lines = []
-        for slot in DURABLE_SLOTS:
-            copies = ring.get(slot, [None, None])
-            best = max((root.generation for root in copies if root), default=0)
-            if best == newest and all(copies):
-                continue  # perhaps half written
-            for name, root in zip("AB", copies):
-                if not root or root.generation != best:
-                    lines.append(f"copy {name} of the root in slot {slot} does not open")
-        return lines
-
 
 class State:
     """What one root leads to."""
@@ -204,6 +189,7 @@ class State:
     def __init__(self, space: Space, root: Root):
         self.space, self.root = space, root
         self.damage: dict[str, None] = {}  # lines, in order
+        self.ring: dict[int, list[Root | None]] = {}  # without a soft root, which tells of a crash
 
     def open_page(self, kind: Kind, reference: Reference) -> bytes:
         """Opens both copies, and notes one that does not open."""
@@ -272,39 +258,6 @@ class State:
             for kind, reference in self.walk(object, is_strict=True):
                 if (kind, reference) not in known:
                     self.open_page(kind, reference)
-
-    def verify_pages(self) -> None:
-        """Opens what `load` and `catalogue` do not: the sector bitmap, and the deltas after `released`."""
-        for kind, reference in self.walk(SECTOR_BITMAP):
-            try:
-                self.open_page(kind, reference)
-            except Damaged as error:
-                self.damage[str(error)] = None
-        reference, given_back = self.root.delta, set()
-        while reference:
-            before = dict(self.damage)
-            try:
-                delta = self.open_delta(reference)
-            except Damaged as error:
-                self.damage[str(error)] = None
-                delta = None
-            is_over = delta.generation <= self.root.released if delta else (
-                reference.slot in given_back or not self.is_used(reference.slot))
-            if is_over:
-                self.damage = before  # Its slot may be another page's by now.
-            if is_over or not delta:
-                return
-            for kind, count, first in delta.entries:
-                given_back.update(range(first, first + count) if kind == 3 else ())
-            given_back.add(reference.slot)  # It cannot come again.
-            reference = delta.previous
-
-    def is_used(self, slot: int) -> bool:
-        page, bit = divmod(slot, 16_384)
-        for kind, reference in self.walk(SLOT_BITMAP):
-            if kind.role != NODE_ROLE and kind.index == page:
-                return bool(self.open_page(kind, reference)[bit // 8] >> bit % 8 & 1)
-        return False
 
     def catalogue(self) -> sqlite3.Connection:
         """The database, in memory alone."""

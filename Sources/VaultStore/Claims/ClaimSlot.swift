@@ -207,7 +207,7 @@ final class ClaimSlot: Sendable {
             if size >= offset + UInt64(page.count) {
                 guard isInTime() else { return false }
                 try calls.writeFully(file, page, at: offset)
-                cover?.noteUse()
+                cover?.didWrite()
                 cover?.willSync()
                 try calls.dataSync(file)
                 return true

@@ -44,6 +44,8 @@ extension Vault {
         let target = try onDestination { () throws(VaultError) in
             try CopyTarget(destination, of: source.header, calls: calls)
         }
+        // A backup reads all spaces, and may be the only command that ever did.
+        defer { for vault in [source.vault, target.vault] { forgetSpaces(vault, source.header.layout) } }
         let run = BackupRun(source, target)
         do throws(BackupError) {
             let report = try run.run(progress)
@@ -148,6 +150,9 @@ private final class BackupRun {
             done += UInt64(part.count)
         }
         try onDestination { () throws(VaultError) in try target.endSegment() }
+        if layout.isShared {
+            source.vault.calls.forget(segment.descriptor, offset: layout.start(place), length: bytes)
+        }
     }
 
     /// Reads a part of a segment. Returns its unreadable ranges.
