@@ -284,6 +284,7 @@ final class KillWorker: @unchecked Sendable {
             state[path] = nil
             state[to + path.dropFirst(from.count)] = held
         }
+        followName(from, to: to, &state)
         try journal.step("move \(from) to \(to)", to: state) {
             if isCarrier {
                 try run(["mv", "-T", "D/" + from, "D/" + to])
@@ -292,6 +293,17 @@ final class KillWorker: @unchecked Sendable {
             }
         }
     }
+
+    /// The moment that is named after a file of an album follows its new name; names are not used twice.
+    private func followName(_ from: String, to: String, _ state: inout [String: Held]) {
+        guard let old = journal.now[from]?.moment, old.hasSuffix("/" + base(from)), base(from) != base(to)
+        else { return }
+        let new = old.dropLast(base(from).count) + base(to)
+        state[String(new)] = state.removeValue(forKey: old)
+        for (path, held) in state where held.moment == old { state[path]?.moment = String(new) }
+    }
+
+    private func base(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
 
     private func remove(_ path: String) throws {
         var state = journal.now
