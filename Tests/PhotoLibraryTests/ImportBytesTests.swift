@@ -50,11 +50,11 @@ import VaultFormat
         let disk = MemoryDisk(vault.empty)
         let user = try MemoryUser(vault, disk)
         _ = try bring(20, user)
-        user.library.committer.commitByHand(durable: true)
+        user.library.session.committer.commitByHand(durable: true)
         let start = disk.eventCount
         for number in 20..<60 {
             try #require(try user.bring("IMG_\(number).jpg", jpeg("2024-05-10", more: number)) != nil)
-            user.library.committer.commitByHand(durable: false)
+            user.library.session.committer.commitByHand(durable: false)
         }
         var (count, places) = (0, Set<[Int]>())
         for case .wrote(let file, let pages) in disk.log[start...] {
