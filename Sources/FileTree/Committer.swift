@@ -18,6 +18,8 @@ package protocol CommitSource: AnyObject, Sendable {
     func writeRecords(most: Int) -> Bool
     /// Ends the transaction and takes the store's state, in one critical section.
     func freeze() throws(StoreError) -> FrozenCommit
+    /// Ends the transaction without a commit, so that its journal, which is in memory, does not grow on.
+    func endTransaction()
     /// Notes that the newest commit is durable.
     func noteDurable()
     /// Destroys what may be given up for that many bytes of room. Returns false if there is nothing.
@@ -30,16 +32,18 @@ package protocol CommitSource: AnyObject, Sendable {
 package enum CommitPace: Sendable {
     /// As a mount promises: in a soft root 50 ms after a change, in a durable one 5 s after it.
     case prompt
-    /// For a command that promises nothing before its end: in durable roots only, 5 s after a change or as soon as
-    /// `Limits.stagedPages` pages wait. Every page that changes often is then written seldom.
+    /// For a command that promises nothing before its end: in a soft root as soon as `Limits.stagedPages` pages wait,
+    /// so that memory suffices, in a durable one 30 s after a change. A page that changes often is then written seldom.
     case seldom
+
+    /// Delay of a durable commit after the first change. The kernel writes what is older than 30 s to the disk anyway.
+    fileprivate var durableMilliseconds: Int64 { self == .prompt ? 5000 : 30_000 }
 }
 
 /// Publishes changes as roots: soft 50 ms after a change, durable after 5 s or on fsync(2). One thread; waiters share
 /// its commits.
 package final class Committer: @unchecked Sendable {
     private static let softDelayMilliseconds: Int64 = 50
-    private static let durableDelayMilliseconds: Int64 = 5000
     private static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     private static let expiryMilliseconds: Int64 = 3_600_000
@@ -86,6 +90,8 @@ package final class Committer: @unchecked Sendable {
     /// No thread commits: a caller that waits for a durable commit makes it, and `commitByHand` makes the others.
     private var isByHand = false
     private var pace = CommitPace.prompt
+    /// Staged pages when a transaction was last ended between commits.
+    private var stagedAtEnd = 0
     private var isCommitting = false
     private var thread = pthread_t()
 
@@ -112,7 +118,7 @@ package final class Committer: @unchecked Sendable {
         guard isChange else { return }
         lock.lock()
         defer { lock.unlock() }
-        if pace == .seldom, isFull { wake.signalAll() }
+        if isFull { wake.signalAll() }
         guard softSince == nil else { return }
         let now = MonotonicClock.milliseconds
         softSince = now
@@ -126,12 +132,20 @@ package final class Committer: @unchecked Sendable {
     package func waitForStagedPages() {
         lock.lock()
         defer { lock.unlock() }
-        while pace == .seldom, isCommitting, isFull { done.wait(lock) }
+        while isCommitting, isFull { done.wait(lock) }
+        guard pace == .seldom, let source else { return }
+        let staged = source.space.stagedPages
+        if staged < stagedAtEnd { stagedAtEnd = 0 }
+        guard staged >= stagedAtEnd + source.space.limits.stagedPages / 8 else { return }
+        lock.unlock()
+        source.endTransaction()
+        lock.lock()
+        stagedAtEnd = source.space.stagedPages
     }
 
     /// Whether so many pages wait that they are published at once. A mount's commits are never late enough for that.
     private var isFull: Bool {
-        guard let space = source?.space else { return false }
+        guard pace == .seldom, let space = source?.space else { return false }
         return space.stagedPages >= space.limits.stagedPages
     }
 
@@ -285,10 +299,10 @@ package final class Committer: @unchecked Sendable {
             let isDurable =
                 isAsked
                 || [durableSince, recordsSince].contains { since in
-                    since.map { now >= $0 + Self.durableDelayMilliseconds } ?? false
+                    since.map { now >= $0 + pace.durableMilliseconds } ?? false
                 }
-                || (pace == .seldom && softSince != nil && isFull)
-            let isSoft = pace == .prompt && softSince.map { now >= $0 + Self.softDelayMilliseconds } ?? false
+            let isSoft =
+                softSince.map { isFull || pace == .prompt && now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
             } else if let at = overwriteAt, now >= at {
@@ -382,8 +396,8 @@ package final class Committer: @unchecked Sendable {
         if let softSince, pace == .prompt {
             due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds))
         }
-        if let durableSince { due = min(due, max(retryAt, durableSince + Self.durableDelayMilliseconds)) }
-        if let recordsSince { due = min(due, max(retryAt, recordsSince + Self.durableDelayMilliseconds)) }
+        if let durableSince { due = min(due, max(retryAt, durableSince + pace.durableMilliseconds)) }
+        if let recordsSince { due = min(due, max(retryAt, recordsSince + pace.durableMilliseconds)) }
         if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
         if let overwriteAt { due = min(due, overwriteAt) }
         if let giveBackAt { due = min(due, max(giveBackAt, now + Self.pauseMilliseconds)) }
@@ -395,7 +409,7 @@ package final class Committer: @unchecked Sendable {
         let now = MonotonicClock.milliseconds
         if isLast || pace == .seldom { return .max }
         if isAwaited && now < recordsAt { return 0 }
-        recordsAt = now + Self.durableDelayMilliseconds
+        recordsAt = now + pace.durableMilliseconds
         let limits = source?.space.limits ?? .production
         return isAwaited ? limits.awaitedRecords : limits.records
     }

@@ -36,6 +36,13 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
         }
     }
 
+    package func endTransaction() {
+        let tree = session.tree
+        // An error returns with the commit.
+        try? session.catalogue.commitTransaction(
+            before: { _ throws(CatalogueError) in try tree.storeChanges() }, freeze: {})
+    }
+
     package func writeRecords(most: Int) -> Bool { IdentityRecorder(session).write(most: most) }
 
     package func noteDurable() {

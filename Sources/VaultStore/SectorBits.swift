@@ -30,6 +30,13 @@ struct BitRow {
         }
     }
 
+    /// The row with more bits behind its own, clear.
+    func grown(to count: Int) -> BitRow {
+        var grown = BitRow(count: count)
+        for index in words.indices { grown.words[index] = words[index] }
+        return grown
+    }
+
     /// Sets a 64-bit word as stored on disk.
     mutating func setWord(_ index: Int, _ value: UInt64) { words[index] = value }
 

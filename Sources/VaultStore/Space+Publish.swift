@@ -28,6 +28,9 @@ public final class FrozenCommit: @unchecked Sendable {
         entriesFrozen = entries.count
     }
 
+    /// Changed pages: the catalogue's, and those of bits and counts of sectors.
+    var pageCount: Int { pages.count + bitmaps.count + counts.count }
+
     /// Adds the newest root's version of a page, unless the commit changes the page.
     func addUnlessChanged(_ object: MapObject, _ page: Int, _ bytes: UnsafeRawBufferPointer) {
         switch object {
@@ -72,8 +75,9 @@ extension Space {
     /// If this throws, nothing was published, and the next freeze contains the commit's changes.
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
         willPublish?()
-        // Only durable roots release slots, so a shortage of free slots makes the commit durable.
-        let durable = durable || lock.withLock { slots.freeSlots < slots.backedSlots / 3 }
+        // Only durable roots release slots that a durable one refers to, so a shortage makes the commit durable.
+        let durable =
+            durable || lock.withLock { isShortOfSlots(for: max(2 * slotsWanted(for: frozen), enoughSlots)) }
         do throws(StoreError) {
             try requireWritable()
             if syncFailed && durable { try rewriteUnsynced(frozen) }
@@ -116,7 +120,7 @@ extension Space {
         }
         newDeltaSlots = []
         isChanged = true
-        slots.markAllDirty()
+        slots.takeBack()
         sectors.takeBack()
     }
 
@@ -206,6 +210,8 @@ extension Space {
 
     private func free(_ old: Reference, _ frozen: FrozenCommit) {
         if old.isAbsent { return }
+        // After a failed sync pages get places that the disk was not asked to write before.
+        if !syncFailed, slots.replace(Int(old.slot)) { return }
         if let last = frozen.entries.last, last.kind == DeltaLayout.kindSlotsFreed,
             last.start + UInt64(last.count) == UInt64(old.slot)
         {
@@ -216,11 +222,25 @@ extension Space {
         }
     }
 
+    /// A generous estimate of the slots that a commit takes.
+    private func slotsWanted(for frozen: FrozenCommit) -> Int {
+        let pages = frozen.pageCount
+        let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
+        return pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
+    }
+
+    /// Whether fewer slots are free than `count`, and than a third of all. Under `lock`.
+    func isShortOfSlots(for count: Int) -> Bool { slots.freeSlots < min(count, slots.backedSlots / 3) }
+
+    /// Whether so few slots are free that nothing is kept any more for those who read older states. Under `lock`.
+    var isShortOfSlots: Bool { isShortOfSlots(for: enoughSlots) }
+
+    private var enoughSlots: Int { min(16 * limits.slotsPerStep, slotsPerPair / 2) }
+
     /// Ensures, before anything is written, that there are slots for the commit's pages and maps.
     private func ensureSlots(for frozen: FrozenCommit) throws(StoreError) {
-        let pages = frozen.pages.count + frozen.bitmaps.count + frozen.counts.count
-        let entries = frozen.entries.count + (frozen.inherited?.count ?? 0)
-        let wanted = pages + pages / 4 + 32 + (entries + pages) / DeltaLayout.entriesPerPage
+        let pages = frozen.pageCount
+        let wanted = slotsWanted(for: frozen)
         ensurePreallocated()
         makePreferredSlots(wanted)
         while slots.freeSlots < wanted {
@@ -237,7 +257,7 @@ extension Space {
     /// still works when it has none. With as many free slots as used ones, no commit has to become durable early.
     private func backAhead(of wanted: Int) {
         let pages = Int(maps[MapObject.catalogue.rawValue].pageCount)
-        let kept = wanted + min(max(limits.slotsPerStep, pages / 4), 8 * limits.slotsPerStep)
+        let kept = 2 * wanted + min(max(limits.slotsPerStep, pages / 2), 8 * limits.slotsPerStep)
         while slots.freeSlots < kept || (slots.freeSlots < slots.backedSlots / 2 && hasPlenty) {
             let isPairFull = slots.backedSlots == slots.slotCount
             if isPairFull && slots.freeSlots >= kept { return }
@@ -392,6 +412,7 @@ extension Space {
         hasPublished = true
         frozenPages = [:]
         sectors.didPublish()
+        slots.didPublish(durable: root.isDurable, mayReuse: isAlone)
         if root.isDurable {
             let releasable = durableGeneration
             durableGeneration = root.generation
@@ -401,6 +422,13 @@ extension Space {
             try release(through: releasable)
         }
         updateExcluded()
+    }
+
+    /// Whether neither a snapshot nor a backup may be reading an older soft state; or room is so short that it must do
+    /// without.
+    private var isAlone: Bool {
+        isShortOfSlots
+            || (held.isEmpty && kept.copy == nil && copies?.isCopyUnderWay != true)
     }
 
     /// Releases sectors and slots freed by commits up to `generation`: neither of the two newest durable roots refers

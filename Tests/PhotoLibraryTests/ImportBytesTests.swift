@@ -43,6 +43,28 @@ import VaultFormat
         #expect(writtenBytes(disk) <= 3 * bytes)
     }
 
+    /// Soft commits take slots in turns that the host's page cache still holds, so the disk gets few of their pages.
+    @Test(arguments: [1, 2]) func `pages that change in every soft commit are few places`(spaces: Int) throws
+    {
+        let vault = try MemoryVault(spaces: spaces, .usual)
+        let disk = MemoryDisk(vault.empty)
+        let user = try MemoryUser(vault, disk)
+        _ = try bring(20, user)
+        user.library.session.committer.commitByHand(durable: true)
+        let start = disk.eventCount
+        for number in 20..<60 {
+            try #require(try user.bring("IMG_\(number).jpg", jpeg("2024-05-10", more: number)) != nil)
+            user.library.session.committer.commitByHand(durable: false)
+        }
+        var (count, places) = (0, Set<[Int]>())
+        for case .wrote(let file, let pages) in disk.log[start...] {
+            count += pages.count
+            for page in pages { places.insert([file, page.index]) }
+        }
+        #expect(places.count <= count / 3)
+        try user.close()
+    }
+
     /// With the least limits every photo finds the page of another waiting, so commits follow each other without end.
     @Test(arguments: [1, 2]) func `an import that must wait for its commits ends, whole`(spaces: Int) throws {
         let vault = try MemoryVault(spaces: spaces, .least)

@@ -25,6 +25,44 @@ import Testing
         #expect(slots.backedSlots == 71 && slots.freeSlots == 71 - 17)
     }
 
+    @Test func `a slot of soft roots alone is reused once its replacement is published, and first of all`() {
+        var slots = SlotAllocator(slotsPerPair: 256, pairCount: 1, words: [0xFFFF, 1], backed: 256)
+        #expect([slots.take(), slots.take()] == [16, 17])
+        // Slot 64 was taken by another mount: a durable root may refer to it.
+        #expect([slots.replace(64), slots.replace(16)] == [false, true])
+        #expect(!slots.isUsed(16) && slots.usedSlots == 19)
+        // The published root still refers to it.
+        #expect(slots.take() == 18)
+        slots.didPublish(durable: false, mayReuse: true)
+        #expect(slots.usedSlots == 19 && slots.take() == 16)
+        // A second free slot of the same commit, and a durable root that refers to what is left.
+        #expect(slots.replace(17) == true)
+        slots.didPublish(durable: true, mayReuse: true)
+        #expect([slots.replace(16), slots.replace(18)] == [false, false])
+        #expect(slots.take() == 19)
+    }
+
+    @Test func `what a failed commit replaced is in use again, and no slot counts as one of soft roots`() {
+        var slots = SlotAllocator(slotsPerPair: 256, pairCount: 1, words: [], backed: 256)
+        #expect([slots.take(), slots.take()] == [16, 17])
+        #expect(slots.replace(16) == true)
+        slots.takeBack()
+        #expect(slots.isUsed(16) && slots.usedSlots == 18 && slots.dirtyPages == [0])
+        #expect([slots.replace(16), slots.replace(17)] == [false, false])
+        #expect(slots.take() == 18 && slots.replace(18) == true)
+    }
+
+    @Test func `while an older state is read, its slots are withheld`() {
+        var slots = SlotAllocator(slotsPerPair: 256, pairCount: 1, words: [], backed: 19)
+        #expect([slots.take(), slots.take()] == [16, 17])
+        #expect(slots.replace(16) == true)
+        slots.didPublish(durable: false, mayReuse: false)
+        #expect(slots.freeSlots == 1 && slots.lastUsed == 17)
+        #expect(slots.take() == 18 && slots.take() == nil)
+        slots.didPublish(durable: false, mayReuse: true)
+        #expect(slots.freeSlots == 1 && slots.take() == 16)
+    }
+
     @Test func preferredSlotsAreGivenOutFirst() {
         var slots = SlotAllocator(slotsPerPair: 256, pairCount: 2, words: [], backed: 512)
         #expect(slots.take() == 16)

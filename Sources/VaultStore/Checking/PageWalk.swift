@@ -8,8 +8,9 @@ struct ReferredPage: Sendable {
     var reference: Reference
 }
 
-/// Follows the references of one root. No lock is needed: a published state does not change, and its slots are reused
-/// two durable commits later at the earliest.
+/// Follows the references of one root. No lock is needed: a published state does not change. The slots of a durable one
+/// are reused two durable commits later at the earliest, those of another as soon as the next is published, unless it is
+/// held (`Space.held`).
 struct PageWalk {
     let space: Space
     let root: RootRecord

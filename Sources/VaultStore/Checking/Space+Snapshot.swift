@@ -30,7 +30,9 @@ extension Space {
     @discardableResult
     public func letGo(_ snapshot: Space) -> Bool { letGo(of: snapshot.generation) }
 
-    private func letGo(of generation: UInt64) -> Bool {
+    /// Ends a hold on the state of that generation; returns false if it was given up meanwhile.
+    @discardableResult
+    func letGo(of generation: UInt64) -> Bool {
         lock.withLock {
             guard let place = held.firstIndex(of: generation) else { return false }
             held.remove(at: place)
@@ -41,7 +43,7 @@ extension Space {
     /// The newest generation whose freed sectors and slots no snapshot needs. Under `lock`.
     func releasable(through generation: UInt64) -> UInt64 {
         // A commit without free slots is worse than a check that restarts a step.
-        if slots.freeSlots < slots.backedSlots / 3 { held = [] }
+        if isShortOfSlots { held = [] }
         return min(generation, held.min() ?? .max)
     }
 

@@ -21,7 +21,11 @@ extension Space {
     public func checkLivePages(_ pages: Range<Int>) -> StructureReport {
         var report = StructureReport()
         for _ in 0..<Self.liveAttemptsMax {
-            let root = lock.withLock { current }
+            let root = lock.withLock {
+                held.append(current.generation)
+                return current
+            }
+            defer { letGo(of: root.generation) }
             var walk = PageWalk(self, root)
             if pages.lowerBound < Int(root.objects[MapObject.catalogue.rawValue].pageCount) {
                 walk.collect(.catalogue, pages)

@@ -62,7 +62,7 @@ extension Space {
 
     /// As above, but only for backups, if the kept slots cause a shortage of slots. Under `lock`.
     func giveUpCopiesIfShort() {
-        guard kept.slotCount > slots.freeSlots, slots.freeSlots < slots.backedSlots / 3 else { return }
+        guard kept.slotCount > slots.freeSlots, isShortOfSlots else { return }
         copies?.giveUp()
         kept.keep(for: nil, slotsInUse: slots.inUse)
     }
