@@ -26,8 +26,8 @@ package enum MediaName {
 
 /// Names of edited photos.
 package enum EditedName {
-    /// The ends of names of edited photos in the languages of Google Photos, as programs that read exports have them:
-    /// google-photos-takeout-helper (`extras.dart`), immich-go, metadatafixer.
+    /// The ends of names of edited photos in the languages of Google Photos. Some are in exports that others reported,
+    /// see the page on exports; the others are translations that no export has confirmed.
     private static let suffixes = [
         "-edited", "-bearbeitet", "-modifié", "-modificato", "-ha editado", "-editado", "-editada", "-editat",
         "-bewerkt", "-edytowane", "-編集済み", "-redigerad", "-redigeret", "-redigert", "-muokattu", "-upraveno",

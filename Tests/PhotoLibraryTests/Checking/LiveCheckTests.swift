@@ -59,7 +59,7 @@ import VaultFormat
         try fixture.mv("albums/a.jpg", "albums/b\n.jpg")
         #expect(
             try check(fixture).lines == [
-                "moments/2024-05-01/a.jpg, albums/b?.jpg: bytes 0 to 319 cannot be authenticated"
+                "moments/2024-05-01/b?.jpg, albums/b?.jpg: bytes 0 to 319 cannot be authenticated"
             ])
     }
 
