@@ -235,15 +235,6 @@ final class SectorAllocator {
         return (sector, run.count)
     }
 
-    /// Reserves exactly these sectors of one segment, if all are free. Allocation continues where it was.
-    func reserve(_ sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
-        let (entry, _, range) = try locate(sector, count)
-        let free = entry.used.freeRun(from: range.lowerBound, least: count, most: count, also: entry.reserved)
-        guard free == range else { return false }
-        reserve(entry, range)
-        return true
-    }
-
     private func reserve(_ entry: SegmentBits, _ run: Range<Int>) {
         entry.reserved.set(run)
         entry.reservedCount += run.count

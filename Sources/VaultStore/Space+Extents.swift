@@ -233,7 +233,7 @@ extension Space {
                     sealExtent(descriptor(role, content, run, index), plain, into: buffer.slice(end, length))
                     end += length
                 }
-                try writePages(run.sector(ofChunk: chunk), buffer, end, isLast: last == run.chunkCount)
+                try files.write(run.sector(ofChunk: chunk), UnsafeRawBufferPointer(buffer.slice(0, end)))
                 chunk = last
             }
         }

@@ -103,7 +103,7 @@ extension Space {
                     runs.append(run)
                     end += extent.count
                 }
-                try writePages(sector, buffer, end, isLast: true)
+                try files.write(sector, UnsafeRawBufferPointer(buffer.slice(0, end)))
             }
         } catch {
             // The segment's bits are in memory, so loading cannot fail.

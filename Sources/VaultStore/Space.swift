@@ -162,7 +162,6 @@ public final class Space: PageStorage, @unchecked Sendable {
     let chunkBuffers: BufferPool
     /// Chunks sealed and written by one call.
     static let chunksPerWrite = 4
-    private static let bytesPerWrite = chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes
 
     init(_ opened: OpenedRoot, files: SegmentFiles, keys: SpaceKeys, options: SpaceOptions) throws(StoreError)
     {
@@ -177,7 +176,8 @@ public final class Space: PageStorage, @unchecked Sendable {
         claim = options.claim
         limits = options.limits
         chunkBuffers = BufferPool(
-            bufferBytes: Space.bytesPerWrite + Geometry.pageBytes, keptMax: limits.chunkBuffers)
+            bufferBytes: Space.chunksPerWrite * Geometry.sectorsPerChunk * Geometry.sectorBytes,
+            keptMax: limits.chunkBuffers)
         epoch = randomNumber()
         slotsPerPair = Int(files.segmentBytes) / Geometry.pageBytes
         current = opened.root
