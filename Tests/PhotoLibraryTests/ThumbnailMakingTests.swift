@@ -185,7 +185,7 @@ import VaultCatalogue
         #expect(!fixture.exists("albums/.thumbs/512/a.jpg"))
         #expect(try fixture.get("albums/.thumbs/512/b.jpg") == picture)
         try fixture.mkdir("moments/2020-01-02")
-        try fixture.mv("moments/2024-05-01/a.jpg", "moments/2020-01-02/a.jpg")
+        try fixture.mv("moments/2024-05-01/b.jpg", "moments/2020-01-02/a.jpg")
         #expect(try fixture.get("moments/2020-01-02/.thumbs/512/a.jpg") == picture)
         try fixture.utimes("albums/b.jpg", modified: 1_400_000_000)
         #expect(try fixture.stat("albums/.thumbs/512/b.jpg").modified == Timestamp(seconds: 1_400_000_000))
