@@ -21,7 +21,7 @@ struct Page {
         guard fillRandom(&random) else { return Response(Answer(HTTPStatus.busy)) }
         let nonce = hexText(random)
         let policy =
-            "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; img-src 'self' blob:; "
+            "default-src 'none'; script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; img-src 'self' data:; "
             + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         return Response(page: Array(parts.joined(separator: nonce.utf8)), policy: policy)
     }

@@ -12,6 +12,7 @@ enum HTTPStatus {
     static let unauthorized: UInt16 = 401
     static let forbidden: UInt16 = 403
     static let missing: UInt16 = 404
+    static let unsupported: UInt16 = 415
     static let busy: UInt16 = 503
 }
 

@@ -278,7 +278,11 @@ final class Server {
             let hasBody =
                 (fields.header("Content-Length") ?? "0") != "0" || fields.header("Transfer-Encoding") != nil
             // An answer before the body closes the connection.
-            if hasBody, exchange.bodyBytesMax == 0 { return finish(exchange, []) }
+            if hasBody, exchange.bodyBytesMax == 0 {
+                // Nothing is done for a request that says more than is understood (MKCOL: RFC 4918, 9.3).
+                if case .ask = exchange.route { return respond(exchange, Answer(HTTPStatus.unsupported)) }
+                return finish(exchange, [])
+            }
             exchange.state = .collecting([])
             return .YES
         }
