@@ -91,6 +91,7 @@ let package = Package(
                 "VaultCatalogue", "VaultStore", "VaultFormat", "LinuxIO",
             ]),
         .systemLibrary(name: "CFuse3", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
+        .systemLibrary(name: "CUring", pkgConfig: "liburing", providers: [.apt(["liburing-dev"])]),
         .executableTarget(
             name: "obscura",
             dependencies: [
@@ -99,7 +100,7 @@ let package = Package(
                 "VaultStore", "VaultCrypto", "LinuxIO", "CQRencode", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
-        layer("FuseBridge", uses: ["CFuse3", "FileRequests", "PhotoLibrary", "LinuxIO"]),
+        layer("FuseBridge", uses: ["CFuse3", "CUring", "FileRequests", "PhotoLibrary", "LinuxIO"]),
         layer(
             "PhotoSession",
             uses: [

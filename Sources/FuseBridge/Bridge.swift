@@ -29,7 +29,10 @@ final class Bridge: Sendable {
     }
 
     /// Lines of `obscura status`.
-    var status: [(key: String, value: String)] { [("requests", counts.text)] }
+    var status: [(key: String, value: String)] {
+        let usesRings = initialisation.rings?.areUsed == true
+        return [("transport", usesRings ? "io_uring" : "/dev/fuse"), ("requests", counts.text)]
+    }
 
     /// Number of requests so far that count as use. statfs(2) does not: desktops poll the free space.
     var useCount: UInt64 { uses.load(ordering: .relaxed) }

@@ -21,11 +21,32 @@ public struct MountOptions: Sendable {
     /// takes effect when `run` is called. At most one such session per process at a time.
     public var handlesSignals = true
 
+    /// Uses FUSE over io_uring where the kernel offers it, else /dev/fuse.
+    public var usesRings = Self.usesRingsByDefault
+
+    /// Most bytes of the buffers of rings.
+    public var ringBytesMax = 24 << 20
+
     public init() {}
 
+    private static let usesRingsByDefault: Bool = {
+        #if DEBUG
+            if let word = getenv("OBSCURA_IO_URING") { return String(cString: word) == "on" }
+        #endif
+        return false
+    }()
+
+    /// The sizes of the rings; nil for a mount by /dev/fuse.
+    var ringPlan: RingPlan? {
+        guard usesRings, RingPlan.isEnabled else { return nil }
+        return RingPlan(processors: RingPlan.processorsPossible, bytesMax: ringBytesMax)
+    }
+
     /// The options in libfuse's `-o` syntax.
-    var libfuseWords: String {
-        var words = ["default_permissions", "noatime", "max_read=\(Initialisation.transferBytesMax)"]
+    ///
+    /// - Parameter transferBytesMax: the largest read.
+    func libfuseWords(transferBytesMax: UInt32) -> String {
+        var words = ["default_permissions", "noatime", "max_read=\(transferBytesMax)"]
         words += ["fsname=\(escaped(fsname))", "subtype=\(escaped(subtype))"]
         if readOnly { words.append("ro") }
         if allowOther { words.append("allow_other") }

@@ -107,7 +107,7 @@ enum RequestWeight {
     /// The number of a request's operation; nil if it has no header.
     static func operation(of request: fuse_buf) -> UInt32? {
         guard request.size >= Header.bytes, let bytes = request.mem else { return nil }
-        return bytes.load(fromByteOffset: Header.operationOffset, as: UInt32.self)
+        return bytes.loadUnaligned(fromByteOffset: Header.operationOffset, as: UInt32.self)
     }
 
     init(_ request: fuse_buf) {
@@ -115,13 +115,13 @@ enum RequestWeight {
             self = .slow
             return
         }
-        let node = bytes.load(fromByteOffset: Header.nodeOffset, as: UInt64.self)
+        let node = bytes.loadUnaligned(fromByteOffset: Header.nodeOffset, as: UInt64.self)
         // Virtual inodes have high numbers; their content may have to be made first. `obscura check` and
         // `obscura unmount` request their work by GETXATTR on the root.
         if node >= 1 << 60 || node == Header.rootNode && operation == Header.getAttribute {
             self = .lasting
         } else if operation == Header.read, request.size >= Header.readBytes {
-            let count = bytes.load(fromByteOffset: Header.readCountOffset, as: UInt32.self)
+            let count = bytes.loadUnaligned(fromByteOffset: Header.readCountOffset, as: UInt32.self)
             self = count > Header.briefReadBytes ? .slow : .heavy
         } else if Header.slowOperations.contains(operation) {
             self = .slow

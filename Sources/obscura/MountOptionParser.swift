@@ -24,6 +24,8 @@ struct MountOptionParser: Equatable {
     var sweeps = true
     /// Take the space over from another mount that has claimed it.
     var takesOver = false
+    /// FUSE over io_uring, where the kernel offers it.
+    var usesRings = MountOptions().usesRings
     var subtype = "obscura"
     var passfile: String?
     var askpass: String?
@@ -32,14 +34,14 @@ struct MountOptionParser: Equatable {
     /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=off|on, noexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "subtype=", "exec", "noexec", "dev", "nodev",
-        "suid",
-        "nosuid",
+        "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "io_uring=", "subtype=", "exec", "noexec",
+        "dev",
+        "nodev", "suid", "nosuid",
     ]
 
     /// Words that mount(8), fstab and systemd pass along and that have no effect here.
@@ -119,6 +121,9 @@ struct MountOptionParser: Equatable {
         case "sweep":
             guard ["on", "off"].contains(value) else { throw bad("on or off") }
             sweeps = value == "on"
+        case "io_uring":
+            guard ["on", "off"].contains(value) else { throw bad("on or off") }
+            usesRings = value == "on"
         case "subtype":
             guard !value.isEmpty, value.utf8.allSatisfy(isSubtypeByte) else {
                 throw bad("a word of letters, digits, '.', '_' and '-'")
@@ -165,6 +170,8 @@ struct MountOptionParser: Equatable {
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
+        // The default may depend on the environment, which the daemon does not have.
+        if usesRings || Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }
@@ -180,6 +187,7 @@ struct MountOptionParser: Equatable {
         options.allowSuid = allowSuid && byRoot
         options.subtype = subtype
         options.idleSeconds = idleSeconds
+        options.usesRings = usesRings
         return options
     }
 

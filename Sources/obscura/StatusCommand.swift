@@ -55,6 +55,7 @@ func statusJSON(_ directory: String, _ values: [String: String]) -> String {
         members.append((name, .bool(values[key] == "yes")))
     }
     for key in ["reason", "advice"] { members.append((key, .optional(values[key]))) }
+    if let transport = values["transport"] { members.append(("transport", .text(transport))) }
     if let requests = values["requests"] { members.append(("requests", requestCounts(requests))) }
     return JSON.object(members).line
 }
@@ -93,6 +94,7 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         ("Thumbnails", "\(number("thumbnails"))"),
         ("Pending writes", pending),
     ]
+    if values["transport"] == "io_uring" { rows.append(("Requests", "by FUSE over io_uring")) }
     if let reason = values["reason"] {
         rows.append(("Read-only", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
     }

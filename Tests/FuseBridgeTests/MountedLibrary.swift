@@ -65,18 +65,23 @@ final class MountedLibrary: @unchecked Sendable {
 
     func path(_ name: String) -> String { directory + "/" + name }
 
-    /// Requests of the kernel so far, by operation, as `obscura status` receives them.
-    func requestCounts() throws -> [String: Int] {
+    /// The value of a line that `obscura status` receives.
+    private func statusLine(_ key: String) throws -> String {
         var value = [UInt8](repeating: 0, count: 65_536)
         let count = getxattr(mountPoint, "user.obscura.status", &value, value.count)
         try #require(count > 0)
         let lines = String(decoding: value[..<count], as: UTF8.self).split(separator: "\n")
-        let line = try #require(lines.first { $0.hasPrefix("requests=") })
-        let pairs = line.dropFirst("requests=".count).split(separator: " ").map { $0.split(separator: ":") }
+        return String(try #require(lines.first { $0.hasPrefix(key + "=") }).dropFirst(key.count + 1))
+    }
+
+    /// `io_uring` or `/dev/fuse`.
+    func transport() throws -> String { try statusLine("transport") }
+
+    /// Requests of the kernel so far, by operation.
+    func requestCounts() throws -> [String: Int] {
+        let pairs = try statusLine("requests").split(separator: " ").map { $0.split(separator: ":") }
         return Dictionary(
-            uniqueKeysWithValues: pairs.compactMap { pair in
-                Int(pair[1]).map { (String(pair[0]), $0) }
-            })
+            uniqueKeysWithValues: pairs.compactMap { pair in Int(pair[1]).map { (String(pair[0]), $0) } })
     }
 
     var isMounted: Bool { isMountPoint(mountPoint) }

@@ -1,0 +1,308 @@
+internal import CFuse3
+internal import Glibc
+internal import LinuxIO
+internal import Synchronization
+
+/// The requests of one processor, and the threads that serve them.
+///
+/// One thread at a time is the leader: it alone submits and waits, and serves quick requests itself. The kernel copies
+/// a request on the thread that submitted the entry, so a thread that waits for a disk must own no entry: requests that
+/// may wait are handed to other threads, and their answers are committed by the leader. If the leader itself is held
+/// up, a thread that watches it becomes the leader.
+///
+/// A thread that submitted entries must not end before the connection does: the kernel would lose them.
+/// Unchecked Sendable: `lock` guards the fields that are not atomic, `ringLock` the ring.
+final class RingQueue: @unchecked Sendable {
+    /// Longest time that the leader may serve a request itself.
+    private static let busyMillisecondsMax: Int64 = 2
+    /// Time without a request after which nobody watches the leader, until it has a request.
+    private static let idleMilliseconds: Int64 = 100
+    /// Time that the leader spins before it sleeps; see `readRequest`.
+    private static let spinNanoseconds: Int64 = 150_000
+
+    private let commands: RingCommands
+    private let entries: [RingEntry]
+    private let process: @Sendable (RingEntry, inout fuse_buf) -> Void
+    /// Called once with false if the kernel refuses the entries, or with true.
+    private let didRegister: @Sendable (Bool) -> Void
+
+    private let ringLock = Lock()
+    // Under `ringLock`.
+    private var isRegistered = false
+    /// The leader's term in which `wake` was last prepared for; 0 if it is not.
+    private var wakeupTerm: UInt64 = 0
+
+    private let lock = Lock()
+    private let change = Condition()
+    // Under `lock`.
+    private var threads: [WorkerThread] = []
+    /// Number of the leader's term; 0 if there is none.
+    private var leader: UInt64 = 0
+    private var terms: UInt64 = 0
+    /// Requests that the leader has not looked at.
+    private var received: [Int] = []
+    /// Requests for the other threads.
+    private var handed: [Int] = []
+    /// Answered entries, to be committed.
+    private var answered: [Int] = []
+    private var idleThreads = 0
+    /// Threads that were started and do not wait yet.
+    private var startingThreads = 0
+    private var hasWatcher = false
+    private var isOver = false
+
+    /// Start of the request that the leader serves, in monotonic milliseconds; 0 if it waits.
+    private let busySince = Atomic<Int64>(0)
+    private let lastRequest = Atomic<Int64>(0)
+    private let isWatcherAsleep = Atomic<Bool>(false)
+    private let answeredCount = Atomic<Int>(0)
+    private let isLeaderAsleep = Atomic<Bool>(false)
+
+    /// - Parameter process: serves a request and writes its answer into the entry.
+    init(
+        _ commands: RingCommands, _ entries: [RingEntry],
+        didRegister: @escaping @Sendable (Bool) -> Void,
+        process: @escaping @Sendable (RingEntry, inout fuse_buf) -> Void
+    ) {
+        self.commands = commands
+        self.entries = entries
+        self.didRegister = didRegister
+        self.process = process
+    }
+
+    // MARK: Threads
+
+    /// Starts the leader, which hands the entries to the kernel, and a thread that watches it.
+    func start() throws(Errno) {
+        try startThread()
+        try? startThread()
+    }
+
+    private func startThread() throws(Errno) {
+        lock.withLock { startingThreads += 1 }
+        do throws(Errno) {
+            let thread = try WorkerThread { self.work() }
+            lock.withLock { threads.append(thread) }
+        } catch {
+            lock.withLock { startingThreads -= 1 }
+            throw error
+        }
+    }
+
+    /// Makes sure that there is a thread for each request that was handed over, and one more to watch the leader.
+    /// Without it, they wait for the first thread that is done.
+    private func ensureThreads() {
+        let isEnough = lock.withLock {
+            idleThreads + startingThreads > handed.count || threads.count > entries.count + 1
+        }
+        if !isEnough { try? startThread() }
+    }
+
+    /// Makes the kernel use /dev/fuse for the connection. Call it only if `start` failed.
+    func refuse() {
+        ringLock.withLock {
+            commands.prepareRefusal()
+            commands.submit()
+        }
+    }
+
+    /// Ends the threads after their current requests, and returns when they have ended.
+    func stop() {
+        lock.withLock {
+            isOver = true
+            change.signalAll()
+        }
+        commands.wake()
+        while let thread = lock.withLock({ threads.popLast() }) { thread.join() }
+    }
+
+    private func work() {
+        lock.lock()
+        startingThreads -= 1
+        while !isOver {
+            if leader == 0 {
+                terms += 1
+                leader = terms
+                let term = terms
+                lock.unlock()
+                lead(term)
+                lock.lock()
+            } else if !handed.isEmpty {
+                let entry = entries[handed.removeFirst()]
+                lock.unlock()
+                serve(entry)
+                lock.lock()
+            } else {
+                idleThreads += 1
+                if hasWatcher { change.wait(lock) } else { watch() }
+                idleThreads -= 1
+            }
+        }
+        lock.unlock()
+    }
+
+    /// Waits a while, and ends the term of a leader that is held up. Under `lock`.
+    private func watch() {
+        hasWatcher = true
+        defer { hasWatcher = false }
+        let now = MonotonicClock.milliseconds
+        let since = busySince.load(ordering: .acquiring)
+        if since != 0 && now - since > Self.busyMillisecondsMax {
+            leader = 0
+            busySince.store(0, ordering: .releasing)
+        } else if since != 0 || now - lastRequest.load(ordering: .relaxed) < Self.idleMilliseconds {
+            change.wait(lock, untilMilliseconds: now + Self.busyMillisecondsMax)
+        } else {
+            isWatcherAsleep.store(true, ordering: .sequentiallyConsistent)
+            // Checked again: the leader may have become busy before it could see that the watcher sleeps.
+            if busySince.load(ordering: .sequentiallyConsistent) == 0 { change.wait(lock) }
+            isWatcherAsleep.store(false, ordering: .relaxed)
+        }
+    }
+
+    // MARK: The leader
+
+    private func lead(_ term: UInt64) {
+        while true {
+            guard lock.withLock({ leader == term }), receive(term) else { return }
+            while let (index, isLast) = next(term) {
+                let entry = entries[index]
+                guard var request = entry.take() else {
+                    entry.answerIfMissing(error: EIO)
+                    finish(entry)
+                    continue
+                }
+                let weight = RequestWeight(request)
+                if weight == .slow || weight == .lasting || weight == .heavy && !isLast {
+                    hand(entry)
+                } else {
+                    ensureThreads()
+                    begin()
+                    process(entry, &request)
+                    end(term)
+                    finish(entry)
+                }
+                if answeredCount.load(ordering: .relaxed) > 0 && !isLast { commit() }
+            }
+        }
+    }
+
+    /// The next received request, and whether it is the last; nil if there is none, or the term is over.
+    private func next(_ term: UInt64) -> (index: Int, isLast: Bool)? {
+        lock.withLock {
+            guard leader == term, !received.isEmpty else { return nil }
+            return (received.removeFirst(), received.isEmpty)
+        }
+    }
+
+    private func hand(_ entry: RingEntry) {
+        lock.withLock {
+            handed.append(entry.index)
+            change.signalAll()
+        }
+        ensureThreads()
+    }
+
+    private func begin() {
+        let now = max(1, MonotonicClock.milliseconds)
+        lastRequest.store(now, ordering: .relaxed)
+        busySince.store(now, ordering: .sequentiallyConsistent)
+        if isWatcherAsleep.load(ordering: .sequentiallyConsistent) {
+            lock.withLock { change.signalAll() }
+        }
+    }
+
+    private func end(_ term: UInt64) {
+        lock.withLock { if leader == term { busySince.store(0, ordering: .releasing) } }
+    }
+
+    private func serve(_ entry: RingEntry) {
+        if var request = entry.take() {
+            process(entry, &request)
+        } else {
+            entry.answerIfMissing(error: EIO)
+        }
+        finish(entry)
+    }
+
+    /// Leaves an answered entry to the leader.
+    private func finish(_ entry: RingEntry) {
+        entry.answerIfMissing(error: EIO)
+        lock.withLock {
+            answered.append(entry.index)
+            answeredCount.store(answered.count, ordering: .sequentiallyConsistent)
+        }
+        if isLeaderAsleep.load(ordering: .sequentiallyConsistent) { commands.wake() }
+    }
+
+    /// Submits the answered entries. Under `ringLock`.
+    private func submitAnswered() {
+        let indices = lock.withLock {
+            defer { answered.removeAll(keepingCapacity: true) }
+            answeredCount.store(0, ordering: .sequentiallyConsistent)
+            return answered
+        }
+        for index in indices { commands.prepareCommit(entries[index]) }
+        commands.submit()
+    }
+
+    private func commit() { ringLock.withLock { submitAnswered() } }
+
+    /// Commits answers and waits for requests. Returns false if the term or the connection is over.
+    private func receive(_ term: UInt64) -> Bool {
+        ringLock.lock()
+        defer { ringLock.unlock() }
+        // Another thread may have become the leader while this one waited for the lock.
+        guard lock.withLock({ leader == term }) else { return false }
+        if !isRegistered { register() }
+        submitAnswered()
+        waitForCompletions(term)
+        var requests: [Int] = []
+        var isGone = false
+        commands.takeCompletions { completion in
+            switch completion {
+            case .request(let entry): requests.append(entry)
+            case .failure(_, let error): isGone = isGone || error == ENOTCONN || error == ECONNABORTED
+            case .wakeup: wakeupTerm = 0
+            }
+        }
+        return lock.withLock {
+            // Also those of a term that is over: the next leader finds them.
+            received += requests
+            if isGone {
+                isOver = true
+                change.signalAll()
+            }
+            if leader == term && isOver { leader = 0 }
+            return leader == term
+        }
+    }
+
+    /// Hands all entries to the kernel. Under `ringLock`.
+    private func register() {
+        isRegistered = true
+        for entry in entries { commands.prepareRegister(entry) }
+        commands.submit()
+        didRegister(!commands.hasFailed)
+    }
+
+    /// Under `ringLock`.
+    private func waitForCompletions(_ term: UInt64) {
+        let deadline = MonotonicClock.nanoseconds + Self.spinNanoseconds
+        repeat {
+            if commands.hasCompletions || answeredCount.load(ordering: .relaxed) > 0 { return }
+            sched_yield()
+        } while MonotonicClock.nanoseconds < deadline
+        isLeaderAsleep.store(true, ordering: .sequentiallyConsistent)
+        defer { isLeaderAsleep.store(false, ordering: .relaxed) }
+        // Checked again: an answer may have come before its thread could see that the leader sleeps.
+        let mustReturn = answeredCount.load(ordering: .sequentiallyConsistent) > 0 || lock.withLock { isOver }
+        if mustReturn { return }
+        // The kernel notices `wake` on the thread that asked for it: not on one that may wait for a disk.
+        if wakeupTerm != term {
+            commands.prepareWakeup()
+            wakeupTerm = term
+        }
+        commands.submitAndWait()
+    }
+}
