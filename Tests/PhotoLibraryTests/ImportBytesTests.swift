@@ -44,7 +44,8 @@ import VaultFormat
     }
 
     /// Soft commits take slots in turns that the host's page cache still holds, so the disk gets few of their pages.
-    @Test(arguments: [1, 2]) func `pages that change in every soft commit are few places`(spaces: Int) throws {
+    @Test(arguments: [1, 2]) func `pages that change in every soft commit are few places`(spaces: Int) throws
+    {
         let vault = try MemoryVault(spaces: spaces, .usual)
         let disk = MemoryDisk(vault.empty)
         let user = try MemoryUser(vault, disk)

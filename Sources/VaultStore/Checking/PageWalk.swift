@@ -9,8 +9,8 @@ struct ReferredPage: Sendable {
 }
 
 /// Follows the references of one root. No lock is needed: a published state does not change. The slots of a durable one
-/// are reused two durable commits later at the earliest, those of another as soon as the next is published, unless it is
-/// held (`Space.held`).
+/// are reused two durable commits later at the earliest, those of another as soon as the next is published, unless it
+/// is held (`Space.held`).
 struct PageWalk {
     let space: Space
     let root: RootRecord
