@@ -301,7 +301,8 @@ package final class Committer: @unchecked Sendable {
                 || [durableSince, recordsSince].contains { since in
                     since.map { now >= $0 + pace.durableMilliseconds } ?? false
                 }
-            let isSoft = softSince.map { isFull || pace == .prompt && now >= $0 + Self.softDelayMilliseconds } ?? false
+            let isSoft =
+                softSince.map { isFull || pace == .prompt && now >= $0 + Self.softDelayMilliseconds } ?? false
             if isAsked || (now >= retryAt && (isDurable || isSoft)) {
                 commit(durable: isDurable)
             } else if let at = overwriteAt, now >= at {

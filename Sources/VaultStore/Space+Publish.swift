@@ -76,7 +76,8 @@ extension Space {
     public func publish(_ frozen: FrozenCommit, durable: Bool) throws(StoreError) {
         willPublish?()
         // Only durable roots release slots that a durable one refers to, so a shortage makes the commit durable.
-        let durable = durable || lock.withLock { isShortOfSlots(for: max(2 * slotsWanted(for: frozen), enoughSlots)) }
+        let durable =
+            durable || lock.withLock { isShortOfSlots(for: max(2 * slotsWanted(for: frozen), enoughSlots)) }
         do throws(StoreError) {
             try requireWritable()
             if syncFailed && durable { try rewriteUnsynced(frozen) }
