@@ -85,7 +85,7 @@ public final class Library: @unchecked Sendable {
         set { session.observer = newValue }
     }
 
-    /// What the mount adds to the answer to `obscura status`. Set before the first request.
+    /// Lines of the mount in the answer to `obscura status`. Set before the first request.
     public var mountStatus: (@Sendable () -> [(key: String, value: String)])? {
         get { statusLock.withLock { describeMount } }
         set { statusLock.withLock { describeMount = newValue } }

@@ -180,7 +180,7 @@ package enum ServerMessage: Equatable, Sendable {
         return packet.bytes
     }
 
-    /// What stands before the bytes in a packet of data.
+    /// The header of a packet of data.
     package static func dataHeader(_ id: RequestID) -> [UInt8] {
         var packet = PacketWriter()
         packet.add(UInt8(3))
@@ -230,7 +230,7 @@ package enum ServerMessage: Equatable, Sendable {
     }
 }
 
-/// What the body of an answer is.
+/// The kind of an answer's body.
 package enum BodyKind: UInt8, Sendable {
     case none, text, json, jpeg, xml
 }

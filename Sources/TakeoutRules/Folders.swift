@@ -1,4 +1,4 @@
-/// What a folder of a Google export is.
+/// The kind of a folder in a Google export.
 package enum FolderKind: Equatable {
     /// All photos of a year, made by Google: no album.
     case year

@@ -59,7 +59,7 @@ extension PhotoMetadata {
         case .number(let number) where abs(number) < 1e15: taken = Int64(number)
         default: taken = nil
         }
-        // What the user corrected comes before what the camera wrote.
+        // The user's correction comes before the camera's date.
         place = Place(google: json["geoData"]) ?? Place(google: json["geoDataExif"])
         description = json["description"]?.text ?? ""
         isFavourite = json["favorited"]?.isTrue ?? false

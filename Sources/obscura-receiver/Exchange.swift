@@ -49,7 +49,7 @@ final class Exchange {
     }
 }
 
-/// What a request is for.
+/// The purpose of a request.
 enum Route {
     case page
     case join

@@ -17,7 +17,7 @@ struct RequestFields {
 extension Server {
     static let webdavPrefix = "/dav"
 
-    /// What a request is for. `url` is the path as it was sent.
+    /// The purpose of a request. `url` is the path as it was sent.
     func route(_ method: String, _ url: String, _ fields: RequestFields) -> Route {
         let device = devices.device(withCookie: fields.header("Cookie"))
         if url == "/" { return method == "GET" || method == "HEAD" ? .page : .missing }

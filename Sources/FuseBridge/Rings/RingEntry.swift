@@ -11,7 +11,7 @@ final class RingEntry: @unchecked Sendable {
     let index: Int
     private let base: UnsafeMutableRawPointer
     private let payloadBytesMax: Int
-    /// What REGISTER points to.
+    /// The buffers named in REGISTER.
     let places: UnsafeMutablePointer<iovec>
     /// The kernel's number of the request being served; 0 if there is none.
     private(set) var request: UInt64 = 0
