@@ -18,7 +18,7 @@ struct SlotAllocator {
     /// Slots that `replace` freed: clear in the bitmap of the commit that replaced them and of later ones, but not
     /// handed out while a root may be read that refers to them.
     private var withheld: BitRow
-    /// Slots freed by the commit that is being written: the published root refers to them. Then those of earlier commits.
+    /// Slots freed by the commit being written: the published root refers to them. Then those of earlier commits.
     private var withheldNow: [Int] = []
     private var withheldBefore: [Int] = []
     /// Slots that were handed back since the newest durable root, in descending order: taken first, because the host
