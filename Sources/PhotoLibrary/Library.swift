@@ -148,8 +148,7 @@ public final class Library: @unchecked Sendable {
             unlocked?.forget()
             return
         }
-        let syncsBefore = unlocked?.cover?.syncCount ?? 0
-        defer { unlocked?.cover?.stop() }
+        let syncsBefore = unlocked?.cover?.beginEnd() ?? 0
         if isPatient { session.settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?

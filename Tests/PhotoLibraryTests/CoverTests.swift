@@ -58,6 +58,18 @@ import Testing
         }
     }
 
+    @Test func `while a session ends, the times of its syncs do not depend on its work between them`() {
+        for work: Int64 in [0, 9_000_000] {
+            var (schedule, last) = (ClosingSchedule(start: 0), Int64(0))
+            for _ in 0..<1000 {
+                let turn = schedule.turn(at: last + work)
+                #expect((10_000_000..<30_000_000).contains(turn - last))
+                last = turn
+            }
+            #expect(schedule.turn(at: last + 90_000_000) == last + 90_000_000)
+        }
+    }
+
     @Test func `a sync of the session counts as one of its own`() {
         var schedule = CoverSchedule()
         let found = steps(
