@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The architecture page names types and functions; readers follow them into the code.
-@Suite struct ArchitectureTests {
+@Suite("Documents: the architecture page") struct ArchitectureTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

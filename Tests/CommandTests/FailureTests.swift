@@ -6,7 +6,7 @@ import VaultStore
 
 @testable import obscura
 
-@Suite struct FailureTests {
+@Suite("Exit codes: messages") struct FailureTests {
     /// Every vault error with the documented status and the words that tell what to do.
     private static let table: [(VaultError, Int32, String)] = [
         (.notAVault("/v"), 3, "make one with obscura create"),
@@ -31,7 +31,8 @@ import VaultStore
         (.system(Errno(EDQUOT), "filling it"), 7, "filling it"),
     ]
 
-    @Test(arguments: table) func `says what to do`(error: VaultError, status: Int32, words: String) {
+    @Test(arguments: table)
+    func `a message says what to do`(error: VaultError, status: Int32, words: String) {
         let told = failure(error, vault: "/v")
         #expect(told.status.rawValue == status)
         #expect(told.line.hasPrefix("obscura: /v: "))
@@ -48,7 +49,7 @@ import VaultStore
         #expect(failure(error, directory: "/d").status == .failed)
     }
 
-    @Test func `stays one line whatever a path contains`() {
+    @Test func `a message stays one line with any path`() {
         #expect(Failure(.failed, "a\nb\u{1B}[31m", "c\td").line == "obscura: a?b?[31m: c?d")
         #expect(Failure(.failed, "Straße/写真", "x").line == "obscura: Straße/写真: x")
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import obscura
 
-@Suite struct MountOptionParserTests {
+@Suite("Mount options: words") struct MountOptionParserTests {
     private func applied(_ lists: String..., sloppy: Bool = false) throws -> MountOptionParser {
         var words = MountOptionParser()
         for list in lists { try words.apply(list, sloppy: sloppy) }
@@ -39,7 +39,7 @@ import Testing
         #expect(MountOptionParser().daemonList == "defaults")
     }
 
-    @Test func `passes over what mount(8) sends along`() throws {
+    @Test func `words that mount(8) sends along are accepted`() throws {
         let usual = """
             defaults,user,users,nouser,owner,group,nofail,_netdev,auto,noauto,x-gvfs-notrash,\
             x-systemd.automount,X-mount.mkdir,comment=x,user=me,noatime,relatime,default_permissions,async,,\

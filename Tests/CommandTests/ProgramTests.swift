@@ -45,7 +45,7 @@ final class CommandPlace {
     }
 }
 
-@Suite(.serialized, .waiting) struct ProgramTests {
+@Suite("Commands: the whole program", .serialized, .waiting) struct ProgramTests {
     private let place: CommandPlace
     private var directory: String { place.path }
 

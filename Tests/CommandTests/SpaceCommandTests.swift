@@ -9,7 +9,7 @@ import VaultCrypto
 @testable import obscura
 
 /// Spaces, passwords and headers, managed by the built program.
-@Suite(.serialized, .waiting) struct SpaceCommandTests {
+@Suite("Passwords: space, passwd, header", .serialized, .waiting) struct SpaceCommandTests {
     private let place: CommandPlace
     private var directory: String { place.path }
     private var header: String { directory + "/V/obscura.vault" }

@@ -7,7 +7,7 @@ import Testing
 @testable import obscura
 
 /// What is taken out of a cache of thumbnails, and what stays.
-@Suite struct ThumbnailCacheTests {
+@Suite("Secrets: the desktop's thumbnails, their files") struct ThumbnailCacheTests {
     private static let root = "/tmp/obscura-cache-\(UUID().uuidString)"
 
     /// A directory of its own, removed when it is let go.
@@ -52,7 +52,7 @@ import Testing
         #expect(found == path.map { Array($0.utf8) })
     }
 
-    @Test func `what is of the mount goes, in every directory and form`() throws {
+    @Test func `pictures of the mount go, in every directory and form`() throws {
         let room = Room()
         let uri = "file://\(room.path)/D/albums/a%20b.jpg"
         let gone: [String: [UInt8]] = [
@@ -100,7 +100,7 @@ import Testing
         #expect(room.exists("outside.png"))
     }
 
-    @Test func `another user's, and what was there before, stays`() throws {
+    @Test func `another user's pictures, and earlier ones, stay`() throws {
         let room = Room()
         try room.put("cache/normal/a.png", cacheEntry("file://\(room.path)/D/x"))
         room.sweep(owner: geteuid() + 1)

@@ -6,7 +6,7 @@ import Testing
 /// The distinguisher at a small size: honest vaults pass, and each mistake is found.
 ///
 /// With the limit used here honest vaults fail less than once in a million runs.
-@Suite(.serialized) struct DistinguisherTests {
+@Suite("Secrets: how many spaces are in use", .serialized) struct DistinguisherTests {
     private static let chance = 1e-6
     private static let seed: UInt64 = 20_261_121
 

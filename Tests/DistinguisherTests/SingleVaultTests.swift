@@ -4,7 +4,7 @@ import Testing
 @testable import Distinguisher
 
 /// What single vaults show.
-@Suite struct SingleVaultTests {
+@Suite("Secrets: one vault") struct SingleVaultTests {
     /// Plays `sessions` in a vault of two spaces, both in use, and looks at it with the decoy's password.
     private func sample(_ sessions: [(space: Int, ending: History.Ending)]) throws -> Sample {
         let root = "/tmp/obscura-distinguisher-\(UUID().uuidString)"

@@ -9,8 +9,8 @@ import Testing
 @testable import Thumbnails
 
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
-@Suite(.serialized, .waiting) struct InterruptTests {
-    @Test func aProcessThatIsKilledNeedNotWait() throws {
+@Suite("Kernel: interrupted requests", .serialized, .waiting) struct InterruptTests {
+    @Test func `a process that is killed need not wait`() throws {
         try withEndlessMaker { mounted, maker in
             for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {
                 let asker = try Child(["/usr/bin/stat", mounted.path(".thumbs/a.jpg")])
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func aSignalThatIsHandledIsNoReasonToFail() throws {
+    @Test func `a signal that is handled is no reason to fail`() throws {
         try withEndlessMaker { mounted, maker in
             var action = sigaction()
             action.__sigaction_handler.sa_handler = { _ in }

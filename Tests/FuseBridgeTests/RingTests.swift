@@ -7,7 +7,7 @@ import Testing
 
 @testable import FuseBridge
 
-@Suite struct RingPlanTests {
+@Suite("Kernel: rings of io_uring, their size") struct RingPlanTests {
     @Test(arguments: 1...18)
     func `rings take at most 24 MiB, whatever the number of processors`(_ processors: Int) throws {
         let plan = try #require(RingPlan(processors: processors, bytesMax: MountOptions().ringBytesMax))
@@ -32,7 +32,7 @@ import Testing
     }
 }
 
-@Suite struct RingEntryTests {
+@Suite("Kernel: rings of io_uring, their entries") struct RingEntryTests {
     private static let payloadBytes = 8192
 
     /// Runs `body` with an entry and its memory.
@@ -113,7 +113,9 @@ import Testing
 }
 
 /// Rings as they were meant: only where root has switched them on, which CI does not.
-@Suite(.serialized, .waiting, .enabled(if: RingPlan.isEnabled)) struct RingMountTests {
+@Suite(
+    "Kernel: rings of io_uring, through a mount", .serialized, .waiting, .enabled(if: RingPlan.isEnabled))
+struct RingMountTests {
     @Test func `a mount by rings says so`() throws {
         let mounted = try MountedLibrary { $0.usesRings = true }
         let transport = try mounted.transport()

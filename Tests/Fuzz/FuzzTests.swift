@@ -7,7 +7,7 @@ import Testing
 
 /// The targets of `scripts/fuzz`, without libFuzzer: each survives what is kept of its corpus, and random inputs that
 /// are the same every time.
-@Suite struct FuzzTests {
+@Suite("Damage: fuzz targets") struct FuzzTests {
     private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("Corpus")
 

@@ -35,7 +35,7 @@ private struct MemoryHost: FileLayout.Host {
 }
 
 /// What is believed of a host's holes.
-@Suite struct FileLayoutTests {
+@Suite("System calls: holes of files") struct FileLayoutTests {
     private let mebibyte: UInt64 = 1 << 20
 
     private func layout(_ host: MemoryHost) -> [Range<UInt64>]? {

@@ -37,7 +37,7 @@ private final class HoledSource: ByteSource {
 }
 
 /// What is compared of two files, and what is not.
-@Suite struct ComparisonTests {
+@Suite("Albums: equal bytes") struct ComparisonTests {
     private func compared(_ one: some ByteSource, _ other: some ByteSource) -> Comparison {
         compare(one, other) { _ in false }
     }

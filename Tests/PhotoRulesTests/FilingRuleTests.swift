@@ -6,7 +6,7 @@ import Testing
 @testable import PhotoRules
 
 /// INTERFACE, *What is a photo*: what becomes of a file after its bytes were read, and who follows it.
-@Suite struct FilingRuleTests {
+@Suite("Photos and plain files: rules of classification") struct FilingRuleTests {
     private func filed(
         _ classification: Classification, photo: Bool = false, copy: Bool = false, named: Bool = true,
         photoName: Bool = true

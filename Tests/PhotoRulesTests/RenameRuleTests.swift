@@ -5,7 +5,7 @@ import Testing
 @testable import PhotoRules
 
 /// INTERFACE, *The tree*: what rename(2) does, by where from and where to.
-@Suite struct RenameRuleTests {
+@Suite("The tree: rules of renames") struct RenameRuleTests {
     private struct Case: Hashable {
         var from: Area
         var to: Area

@@ -5,7 +5,7 @@ import VaultFormat
 @testable import VaultCrypto
 
 /// `SealingKey` comes to the verdicts of Tests/Vectors/seal.txt.
-@Suite struct SealVectorTests {
+@Suite("Format: vectors of the cipher") struct SealVectorTests {
     /// What a vector gives, with what `SealingKey` makes of it.
     private struct Case {
         let key: SealingKey

@@ -29,7 +29,7 @@ final class ReadOnlyHost: ForwardingCalls {
 }
 
 /// Vaults on hosts that do not let them be written, and vaults of which a segment is gone.
-@Suite struct HostTests {
+@Suite("Exit codes: hosts that cannot be written") struct HostTests {
     let directory = TemporaryDirectory()
 
     private func makeWritten(spaces: Int) throws -> (path: String, index: Int) {

@@ -7,7 +7,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// The program comes to the verdicts of Tests/Vectors, as the reader in Tests/Reader does.
-@Suite struct VectorTests {
+@Suite("Format: vectors") struct VectorTests {
     private func secret(_ bytes: [UInt8]?) throws -> SecretBytes {
         try #require(bytes).withUnsafeBytes { SecretBytes(copying: $0) }
     }

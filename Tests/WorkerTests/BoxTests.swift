@@ -7,7 +7,7 @@ import Testing
 
 extension WorkerTests {
     /// What a thumbnailer that a video has taken over can do.
-    @Suite struct TheBox {
+    @Suite("Decoders: the box of installed programs") struct BoxTests {
         let home: DataHome
 
         init() throws { home = try DataHome() }
@@ -72,7 +72,7 @@ extension WorkerTests {
             """
         }
 
-        @Test func seesAndReachesNothing() throws {
+        @Test func `a boxed program sees and reaches nothing`() throws {
             let (listener, port) = try listen()
             defer { close(listener) }
             try "secret".write(toFile: home.root + "/secret", atomically: true, encoding: .utf8)
@@ -101,7 +101,7 @@ extension WorkerTests {
             #expect(FileManager.default.fileExists(atPath: home.root + "/written"))
         }
 
-        @Test func whatItIs() throws {
+        @Test func `a boxed program has the processes, directories and limits of a box`() throws {
             try home.add(
                 """
                 printf '\(DataHome.reportHead)' >"$2"
@@ -144,7 +144,7 @@ extension WorkerTests {
         }
 
         /// Not even in its own eyes: what /proc/sys lets root write, it lets root without capabilities write.
-        @Test func isNeverRootOutside() throws {
+        @Test func `a boxed program is never root outside`() throws {
             try home.add("sleep \(home.nap)")
             let installed = home.installed()
             let group = onThreads(1) { _ in _ = try? installed.report() }

@@ -7,15 +7,15 @@ import Testing
 @testable import PhotoImaging
 
 extension WorkerTests {
-    @Suite struct ThePool {
+    @Suite("Decoders: processes") struct PoolTests {
         let picture = TestPicture(width: 300, height: 200).jpeg
 
-        @Test func missingExecutable() {
+        @Test func `a missing executable`() {
             let workers = ThumbnailWorkers(executable: "/nonexistent/obscura-worker", count: 1)
             #expect(throws: ThumbnailError.unavailable) { try workers.thumbnail(picture) }
         }
 
-        @Test func anotherProgramIsNoWorker() {
+        @Test func `another program is no worker`() {
             for program in ["/bin/true", "/bin/cat", "/etc/passwd"] {
                 let workers = ThumbnailWorkers(
                     executable: program, count: 1, deadlineMilliseconds: 300, arguments: [])
@@ -25,7 +25,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func startsLazilyAndAtMostCount() throws {
+        @Test func `processes start when needed, and at most as many as allowed`() throws {
             let workers = makeWorkers(count: 2)
             #expect(workerProcesses().isEmpty)
             _ = try workers.thumbnail(picture)
@@ -43,20 +43,20 @@ extension WorkerTests {
             #expect(workerProcesses().isEmpty)
         }
 
-        @Test func aCrashCostsOnePicture() throws {
+        @Test func `a crash costs one picture`() throws {
             let workers = makeWorkers(trial: "crash")
             for _ in 1...3 { #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) } }
         }
 
         /// By its own limit: the deadline is for machines on which nothing gets its turn.
-        @Test func aPictureThatComputesWithoutEndIsStopped() {
+        @Test func `a picture that computes without end is stopped`() {
             let workers = ThumbnailWorkers(
                 executable: workerPath, count: 1, deadlineMilliseconds: 600_000,
                 arguments: ["--trial", "stall"])
             #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) }
         }
 
-        @Test func aStallEndsAtTheDeadline() throws {
+        @Test func `a stall ends at the deadline`() throws {
             let workers = makeWorkers(count: 2, deadlineMilliseconds: 400, trial: "stall")
             let start = ContinuousClock.now
             onThreads(4) { _ in
@@ -67,7 +67,7 @@ extension WorkerTests {
             #expect(workerProcesses().isEmpty)
         }
 
-        @Test func aWorkerKilledWhileIdleIsReplaced() throws {
+        @Test func `a worker killed while idle is replaced`() throws {
             let workers = makeWorkers()
             for _ in 1...3 {
                 _ = try workers.thumbnail(picture)
@@ -80,7 +80,7 @@ extension WorkerTests {
         }
 
         /// The process that decodes: its picture is lost, nothing else.
-        @Test func aDecoderKilledInTheMiddle() throws {
+        @Test func `a decoder killed in the middle`() throws {
             let workers = makeWorkers(trial: "stall")
             let group = onThreads(1) { _ in
                 #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(picture) }
@@ -91,7 +91,7 @@ extension WorkerTests {
         }
 
         /// The process that forks decoders: tried again once, and its decoder goes with it.
-        @Test func aWorkerKilledInTheMiddle() throws {
+        @Test func `a worker killed in the middle`() throws {
             let workers = makeWorkers(trial: "stall")
             let group = onThreads(1) { _ in
                 #expect(throws: ThumbnailError.workerFailed) { try workers.thumbnail(picture) }
@@ -121,7 +121,7 @@ extension WorkerTests {
             return decoder
         }
 
-        @Test func shutDownCancelsAndLeavesNothing() throws {
+        @Test func `shutting down cancels and leaves nothing`() throws {
             _ = try makeWorkers().thumbnail(picture)  // whatever is opened once and for all
             let before = openDescriptors()
             let workers = makeWorkers(count: 3, trial: "stall")
@@ -139,7 +139,7 @@ extension WorkerTests {
             #expect(openDescriptors() == before)
         }
 
-        @Test func noDescriptorIsLeftByAnyOutcome() throws {
+        @Test func `no descriptor is left by any outcome`() throws {
             let workers = makeWorkers()
             _ = try workers.thumbnail(picture)
             let before = openDescriptors()
@@ -158,7 +158,7 @@ extension WorkerTests {
             #expect(hasOnlyItsOwn)
         }
 
-        @Test func callersAreServedInOrder() throws {
+        @Test func `callers are served in order`() throws {
             let workers = makeWorkers(deadlineMilliseconds: 150, trial: "stall")
             let order = Mutex<[Int]>([])
             var groups: [DispatchGroup] = []
@@ -174,7 +174,7 @@ extension WorkerTests {
             #expect(order.withLock { $0 } == [0, 1, 2, 3, 4, 5])
         }
 
-        @Test func aPictureThatIsCalledOffFreesItsWorker() throws {
+        @Test func `a cancelled picture frees its worker`() throws {
             let workers = makeWorkers(deadlineMilliseconds: 600_000, trial: "stall")
             let (atWork, inLine) = (Cancellation(), Cancellation())
             let first = expectCancelled(workers, atWork)
@@ -217,7 +217,7 @@ extension WorkerTests {
         }
 
         /// Scheduled as SCHED_IDLE, whose number is 5. So are its forks: that is inherited.
-        @Test func inTheBackgroundTheyOnlyGetTheTimeNobodyWants() throws {
+        @Test func `background processes only get time that no other wants`() throws {
             let workers = ThumbnailWorkers(
                 executable: workerPath, count: 1, deadlineMilliseconds: 600_000,
                 arguments: ["--trial", "stall"], isInBackground: true)
@@ -238,7 +238,7 @@ extension WorkerTests {
         }
 
         /// Who gives way to all others may not have had its turn: that is no verdict.
-        @Test func inTheBackgroundAStallSaysNothing() {
+        @Test func `in the background a stall says nothing of the picture`() {
             let workers = ThumbnailWorkers(
                 executable: workerPath, count: 1, deadlineMilliseconds: 400,
                 arguments: ["--trial", "stall"], stallError: .workerFailed)

@@ -10,7 +10,7 @@ private let height = 480
 
 extension WorkerTests {
     /// How near thumbnails come to what an ideal filter makes of the same pixels.
-    @Suite struct Quality {
+    @Suite("Decoders: how near a picture is to the ideal") struct QualityTests {
         let workers = makeWorkers()
         /// PSNR that every picture has at least.
         private static let decibelsMin = 35.0
@@ -56,7 +56,7 @@ extension WorkerTests {
                 PictureSize(fitting: 200), PictureSize(fitting: 540),
                 PictureSize(width: 150, height: 150, isFilled: true),
             ])
-        func isNearTheIdeal(scene: Scene, size: PictureSize) throws {
+        func `a picture is near the ideal`(scene: Scene, size: PictureSize) throws {
             let (rows, png) = try #require(Self.pictures[scene])
             let jpeg = try workers.makeThumbnail(of: MemorySource(bytes: png), type: .png, size: size)
             let made = try #require(DecodedThumbnail(jpeg))
@@ -67,7 +67,7 @@ extension WorkerTests {
         }
 
         /// Transparent stripes are white ones, at their edges too.
-        @Test func isLaidOnWhiteAsAWhole() throws {
+        @Test func `transparency is laid on white as a whole`() throws {
             let isFree: (Int) -> Bool = { $0 / 4 % 2 == 0 }
             let clear = (0..<height).map { _ in
                 (0..<width).flatMap { isFree($0) ? [0, 0, 0, 0] : [90, 40, 140, 255] as [UInt8] }
@@ -83,7 +83,7 @@ extension WorkerTests {
         }
 
         /// What loses little anyway is written as before.
-        @Test func anOrdinaryOneCostsNoMore() throws {
+        @Test func `an ordinary picture costs no more`() throws {
             let png = try #require(Self.pictures[.ordinary]).png
             for (side, subsampling) in [(200, TJSAMP_444), (540, TJSAMP_420)] {
                 let jpeg = try workers.makeThumbnail(of: MemorySource(bytes: png), type: .png, box: side)

@@ -7,7 +7,7 @@ import Testing
 
 /// Two daemons over storage whose locks do nothing: I11, with processes. A test plays some rounds, `scripts/claims` as
 /// many as it is told.
-@Suite(.serialized, .waiting) struct ClaimMountTests {
+@Suite("Claims: two computers, through mounts", .serialized, .waiting) struct ClaimMountTests {
     private static func variable(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
 
     /// A look is good for half a second, who takes over waits 1.1, and a race lasts 0.1.
@@ -20,8 +20,8 @@ import Testing
     }()
     private static var times: String? { variable("OBSCURA_CLAIMS_USUAL") == nil ? shortTimes : nil }
 
-    @Test(arguments: seeds) func `each takes over from the other, stopped at any moment`(seed: UInt64) throws
-    {
+    @Test(arguments: seeds)
+    func `each takes over from the other, stopped at any moment`(seed: UInt64) throws {
         var random = RandomSource(seed)
         let daemons = try TwoDaemons(
             spaces: 1 + Int(seed % 2), seed % 4 < 2 ? .bindfs : .noLocks, times: Self.times)

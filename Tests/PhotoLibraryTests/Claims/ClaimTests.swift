@@ -11,7 +11,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// What a claim does, case by case. Nothing waits: the clock is the tests'.
-@Suite struct ClaimTests {
+@Suite("Claims: one writer at a time") struct ClaimTests {
     let vault: MemoryVault
     let disk: MemoryDisk
     let turns = Turns(seed: 1, stopShare: 1000, stopMilliseconds: 0...0)
@@ -173,7 +173,7 @@ import VaultFormat
 
     // MARK: Taking over
 
-    @Test func `who is taken over from writes nothing more and keeps what was safe`() throws {
+    @Test func `a computer that is taken over from writes nothing more, and safe files stay`() throws {
         let old = try writer(on: here)
         try save("albums/safe", old)
         try old.put("albums/unsafe", [1, 2, 3])
@@ -194,7 +194,7 @@ import VaultFormat
         for path in ["albums/safe", "albums/new", "albums/newer"] { #expect(try has(path, after)) }
     }
 
-    @Test func `in a vault of one space who is taken over from gives no room back either`() throws {
+    @Test func `in a vault of one space it gives no room back either`() throws {
         let vault = try MemoryVault(spaces: 1, segments: 0)
         let disk = MemoryDisk(vault.empty)
         let old = try Computer("here", vault, disk, turns).start()
@@ -214,7 +214,7 @@ import VaultFormat
         #expect(try has("albums/new", new))
     }
 
-    @Test func `who takes over waits longer than a look is good for, and reads after it`() throws {
+    @Test func `a takeover waits longer than a reading of the claim counts, and reads after it`() throws {
         let old = try writer(on: here)
         let new = there.start()
         let start = turns.now
@@ -309,7 +309,7 @@ import VaultFormat
         _ = try slot.write(claim)
     }
 
-    @Test func `the timer scan another's claim though nothing is written`() throws {
+    @Test func `the timer finds another's claim though nothing is written`() throws {
         let old = try writer(on: here)
         #expect(old.space.lookAtClaimIfDue() == 4000)
         try stealClaim(for: there.start())
@@ -391,7 +391,7 @@ import VaultFormat
     /// One is stopped when it is about to write its claim, before or behind the check of the time, while the other
     /// claims the space and does not write yet. Whose disk it is, if it is one of theirs, makes no difference.
     @Test(arguments: [nil, "here", "there"], [false, true])
-    func `what is told safe after a race is not written over`(local: String?, isBehind: Bool) throws {
+    func `files told to be safe after a race are not overwritten`(local: String?, isBehind: Bool) throws {
         try writer(on: here).unmount()
         let here = try Computer("here", vault, disk, turns, isLocal: local == "here")
         let there = try Computer("there", vault, disk, turns, isLocal: local == "there")
@@ -424,7 +424,7 @@ import VaultFormat
         if isSafe { #expect(try has("albums/one", after)) }
     }
 
-    @Test func `who scan the space changed since it was opened does not write`() throws {
+    @Test func `a session that finds the space changed since its opening does not write`() throws {
         try writer(on: here).unmount()
         let late = here.start()
         try late.mount()
