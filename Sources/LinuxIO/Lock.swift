@@ -89,4 +89,13 @@ public enum MonotonicClock {
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
+
+    /// Blocks the thread until a moment, in nanoseconds; not at all if it has passed.
+    public static func sleep(until nanoseconds: Int64) {
+        while true {
+            let wait = nanoseconds - self.nanoseconds
+            guard wait > 0 else { return }
+            usleep(UInt32(min(wait / 1000 + 1, 100_000)))
+        }
+    }
 }

@@ -84,9 +84,7 @@ public final class CoverTraffic: Sendable {
             return Vault.touch(vault, SegmentLayout.sharedName, count: 1)
         }
         closing.withLock { schedule in
-            let now = MonotonicClock.nanoseconds
-            let wait = schedule.turn(at: now) - now
-            if wait > 0 { usleep(UInt32(wait / 1000)) }
+            MonotonicClock.sleep(until: schedule.turn(at: MonotonicClock.nanoseconds))
         }
         let changes = 1 + Int(randomNumber(below: Self.closingChangesMax))
         Vault.touch(vault, SegmentLayout.sharedName, count: changes)

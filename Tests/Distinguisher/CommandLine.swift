@@ -73,10 +73,12 @@ private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage
         isRight = try play(distinguisher, "by the library, on disks of \(kind.rawValue)").isHonest && isRight
         guard kind != .exfat else { continue }
         (distinguisher.pairs, distinguisher.fittedPairs) = (30, 10)
-        for leak in [Leak.touchedWithRequests, .filesOfTheirOwnLevelled]
+        // XFS logs no state of a file that was only written, and so does not show commits by itself.
+        let mistakes: [Leak] = (kind == .ext4 ? [.withoutCoverTraffic] : []) + [.filesOfTheirOwnLevelled]
+        for leak in mistakes
         where !isInterrupted.load(ordering: .relaxed) {
             distinguisher.leaks = [leak]
-            distinguisher.rests = leak == .touchedWithRequests
+            distinguisher.rests = leak == .withoutCoverTraffic
             let told = try play(distinguisher, "with \(leak.rawValue), on disks of \(kind.rawValue)").failures
                 .map(\.name)
             let isFound = leak.isFound(by: told)

@@ -174,13 +174,7 @@ public final class DistinguisherCalls: ForwardingCalls {
         let (isTouching, vault) = state.withLock { ($0.isTouching, $0.paths[directory] ?? ".") }
         guard isTouching else { return }
         try real.touch(directory, path, count: count)
-        if leaks.contains(.touchedWithRequests) { setAllTimes(vault + "/" + path, count: 1) }
         if path == Self.shared { levelOwnFiles(vault) }
-    }
-
-    /// Sets the access time as well.
-    func setAllTimes(_ path: String, count: Int) {
-        for _ in 0..<count { utimensat(AT_FDCWD, path, nil, 0) }
     }
 
     public func dataSync(_ descriptor: Int32) throws(Errno) {

@@ -168,19 +168,13 @@ final class Player: HistoryPlayer {
     }
 
     private func begin(_ library: Library) {
-        if !leaks.contains(.touchedWithRequests) { library.startCoverTraffic() }
+        if !leaks.contains(.withoutCoverTraffic) { library.startCoverTraffic() }
         library.didGoLive()
     }
 
     private func visitor(_ space: Int, _ calls: DistinguisherCalls) -> Visitor {
         var visitor = visitors[space] ?? Visitor()
         visitor.pause = pause
-        if leaks.contains(.touchedWithRequests) {
-            visitor.pause = { [pause, vault] in
-                calls.setAllTimes(vault + "/spaces", count: 1 << Int.random(in: 0..<11))
-                pause()
-            }
-        }
         visitor.wait = moments()
         return visitor
     }
