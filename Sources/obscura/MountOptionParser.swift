@@ -24,6 +24,8 @@ struct MountOptionParser: Equatable {
     var sweeps = true
     /// Take the space over from another mount that has claimed it.
     var takesOver = false
+    /// Mount on a directory that has files.
+    var allowsNonEmpty = false
     /// FUSE over io_uring, where the kernel offers it.
     var usesRings = MountOptions().usesRings
     var subtype = "obscura"
@@ -34,12 +36,13 @@ struct MountOptionParser: Equatable {
     /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=off|on, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=off|on, nonempty,\nnoexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "io_uring=", "subtype=", "exec", "noexec",
+        "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "nonempty", "io_uring=", "subtype=", "exec",
+        "noexec",
         "dev",
         "nodev", "suid", "nosuid",
     ]
@@ -84,6 +87,7 @@ struct MountOptionParser: Equatable {
         case "suid": allowSuid = true
         case "nosuid": allowSuid = false
         case "takeover": takesOver = true
+        case "nonempty": allowsNonEmpty = true
         default: return false
         }
         return true
@@ -170,6 +174,7 @@ struct MountOptionParser: Equatable {
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
+        if allowsNonEmpty { words.append("nonempty") }
         // The default may depend on the environment, which the daemon does not have.
         if usesRings || Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
@@ -183,6 +188,7 @@ struct MountOptionParser: Equatable {
         options.readOnly = readOnly
         options.allowOther = allowOther
         options.noExec = noExec
+        options.allowsNonEmpty = allowsNonEmpty
         options.allowDev = allowDev && byRoot
         options.allowSuid = allowSuid && byRoot
         options.subtype = subtype

@@ -7,7 +7,7 @@ import VaultStore
 @testable import obscura
 
 @Suite("Exit codes: messages") struct FailureTests {
-    /// Every vault error with the documented status and the words that tell what to do.
+    /// Every vault error with the documented status and its advice.
     private static let table: [(VaultError, Int32, String)] = [
         (.notAVault("/v"), 3, "make one with obscura create"),
         (.unsupportedVersion(9), 3, "format version 9"),
@@ -42,6 +42,7 @@ import VaultStore
     @Test(arguments: [
         MountError.noDevice, .deviceRefused, .noHelper, .allowOtherRefused, .noMountPoint("/d"),
         .notADirectory("/d"), .alreadyMounted("/d"), .deadMount("/d"), .mountPointRefused("/d"),
+        .notEmpty("/d"),
         .refused("words"),
         .system(Errno(EIO), "asking"),
     ])
