@@ -1,6 +1,7 @@
 import Foundation
 import LinuxIO
 import PhotoImaging
+import Synchronization
 import TestSupport
 import TestThreads
 import Testing
@@ -8,16 +9,18 @@ import Testing
 @testable import PhotoLibrary
 @testable import Thumbnails
 
+private let handledSignals = Atomic(0)
+
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
 @Suite("Kernel: interrupted requests", .serialized, .waiting) struct InterruptTests {
     @Test func `a process that is killed need not wait`() throws {
         try withEndlessMaker { mounted, maker in
             for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {
-                let asker = try Child(["/usr/bin/stat", mounted.path(".thumbs/a.jpg")])
+                let caller = try Child(["/usr/bin/stat", mounted.path(".thumbs/a.jpg")])
                 try #require(eventually { maker.begun == count + 1 })
-                asker.kill(signal)
+                caller.kill(signal)
                 // It would wait for ever.
-                #expect(asker.wait() == .signalled(signal))
+                #expect(caller.wait() == .signalled(signal))
                 #expect(eventually { maker.cancelled == count + 1 })
             }
         }
@@ -26,17 +29,17 @@ import Testing
     @Test func `a signal that is handled is no reason to fail`() throws {
         try withEndlessMaker { mounted, maker in
             var action = sigaction()
-            action.__sigaction_handler.sa_handler = { _ in }
+            action.__sigaction_handler.sa_handler = { _ in handledSignals.add(1, ordering: .relaxed) }
             sigaction(SIGUSR2, &action, nil)
             let path = mounted.path(".thumbs/a.jpg")
-            let asker = InterruptibleCaller(path)
-            try #require(eventually { maker.begun == 1 && asker.thread != nil })
-            for _ in 0..<3 {
-                if let thread = asker.thread { pthread_kill(thread, SIGUSR2) }
-                usleep(20_000)
+            let caller = InterruptibleCaller(path)
+            try #require(eventually { maker.begun == 1 && caller.thread != nil })
+            for count in 1...3 {
+                if let thread = caller.thread { pthread_kill(thread, SIGUSR2) }
+                #expect(eventually { handledSignals.load(ordering: .relaxed) >= count })
             }
             maker.letGo()
-            #expect(asker.result() == 0)
+            #expect(caller.result() == 0)
             #expect(maker.begun == 1 && maker.cancelled == 0)
         }
     }

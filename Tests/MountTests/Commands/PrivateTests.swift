@@ -5,7 +5,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// A private session that is going on: what is written to its standard input, a shell does inside.
+/// A private session that is going on: a shell inside runs the lines of its standard input.
 final class Session {
     private let process: Child
 
@@ -24,13 +24,13 @@ final class Session {
 
     func write(_ text: String) throws { try process.write(text) }
 
-    /// What the shell inside prints for a line, up to the end of it; nil when the session is over.
+    /// The output of the shell inside for a line, up to the end of it; nil when the session is over.
     func ask(_ line: String) throws -> String? {
         try write("\(line)\necho; echo =\n")
         return process.output?.next(upTo: "\n=\n")?.trimmingCharacters(in: .newlines)
     }
 
-    /// Ends the shell's input and waits; the exit status and what went to standard error.
+    /// Ends the shell's input and waits; returns the exit status and the errors.
     func end() throws -> Ended {
         process.closeInput()
         return try waitForEnd()
@@ -67,12 +67,12 @@ final class Session {
         try place.run(words(place, asUser: asUser, command))
     }
 
-    /// A shell inside that reads what to do from standard input, so that it stands in no process's arguments.
+    /// A shell inside that reads its commands from standard input, so that no process's arguments have them.
     private func open(_ place: Place, asUser: Bool = false, display: String? = nil) throws -> Session {
         try Session(place, words(place, asUser: asUser, ["/bin/bash"]), display: display)
     }
 
-    /// What goes with the session: processes, the mount, the vault's lock.
+    /// Things that end with the session: processes, the mount, the vault's lock.
     private func expectGone(_ place: Place, location: SourceLocation = #_sourceLocation) throws {
         let isGone = try eventually {
             try place.run(["pgrep", "-f", "[-]-private-(daemon|session).*\(place.root)"]).status == 1
@@ -92,7 +92,7 @@ final class Session {
         #expect(
             try session.ask("pwd; ls; id -u; echo $HOME") == "\(place.root)/Photos\nalbums\nmoments\n"
                 + "\(asUser ? Self.user : Int(getuid()))\n\(place.root)")
-        // The home directory is another; of the old one the vault is there, and what file managers look at.
+        // The home directory is another; of the old one the vault is there, and the settings of file managers.
         #expect(try session.ask("cd; ls -A") == ".themes\nPhotos\nV\nbin")
         #expect(try session.ask("cat .themes/theme; ls V | head -1") == "kept\nobscura.vault")
         #expect(try session.ask("touch .themes/x bin/x 2>/dev/null || echo no") == "no")
@@ -111,7 +111,7 @@ final class Session {
         #expect(try session.ask("head -c 2 .thumbs/\(word).jpg | od -An -tx1") == " ff d8")
         // A bus of its own, where there is one to be had.
         #expect(try session.ask("echo ${DBUS_SESSION_BUS_ADDRESS%%:*}") == "unix")
-        // Of processes it has its own, and none that could undo what is hidden.
+        // It has processes of its own, and none that could undo the hiding.
         #expect(try session.ask("cat /proc/1/cmdline | tr '\\0' ' ' | cut -d' ' -f2") == "--private-session")
         if asUser {
             #expect(
@@ -173,7 +173,10 @@ final class Session {
         let stubborn = "trap '' TERM HUP; exec -a \(name) sleep 1000"
         let ended = try run(
             place, "/bin/bash", "-c",
-            "setsid bash -c \"\(stubborn)\" & (exec -a \(name) sleep 1000 &) ; echo a >albums/a; sleep 0.2")
+            """
+            setsid bash -c \"\(stubborn)\" & (exec -a \(name) sleep 1000 &) ; echo a >albums/a
+            until [ $(pgrep -fc '^\(name)') -ge 2 ]; do sleep 0.01; done
+            """)
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(try place.run(["pgrep", "-f", "^\(name)"]).status == 1)
         try expectGone(place)
@@ -230,7 +233,7 @@ final class Session {
             echo "<bookmark href='file://$PWD/\(word).jpg'/>" >$recent
             thunar &>/tmp/thunar &
             """)
-        // Its window has the folder's name: whoever sees the screen sees that.
+        // Its window has the folder's name: visible to all who see the screen.
         let isShown = try display.waitForWindow(place, word)
         let complaint = isShown ? nil : try session.ask("cat /tmp/thunar; ps ax")
         #expect(isShown, "\(complaint ?? "the session has ended")")

@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// A full space: ENOSPC, what was there is intact, deleting works, and the room is usable at once.
+/// A full space: ENOSPC, its files are intact, deleting works, and the room is usable at once.
 @Suite("Space: a full space and a full disk", .serialized, .waiting) struct RoomTests {
     private func available(_ place: Place) -> Int {
         var found = statvfs()
@@ -33,7 +33,7 @@ import Testing
         let promised = available(place)
         #expect(promised > 24_000_000)
         let first = try fill(place, "big")
-        // What df promised can be written, but for what each chunk costs.
+        // The room that df promised can be written, but for the overhead of each chunk.
         #expect(first > promised * 98 / 100)
         #expect(available(place) < 1 << 20)
         #expect(try place.bytes(place.albums + "/a.jpg") == photo)
@@ -86,6 +86,19 @@ import Testing
         #expect(try fill(place, "big") > first * 98 / 100)
     }
 
+    /// Waits until the committer has looked for unsaved bytes: those of an open file are saved then.
+    private func waitForSaving(_ place: Place) throws {
+        let descriptor = open(place.albums + "/probe", O_CREAT | O_WRONLY, 0o600)
+        try #require(descriptor >= 0 && write(descriptor, "x", 1) == 1)
+        defer {
+            close(descriptor)
+            unlink(place.albums + "/probe")
+        }
+        let unsaved =
+            "getfattr --only-values -n user.obscura.status D | grep -x 'unsaved=[1-9][0-9]*' || true"
+        #expect(try eventually { try place.shell(unsaved).isEmpty })
+    }
+
     @Test func `a full disk of the host is ENOSPC, what was there is intact, and deleting works`() throws {
         let place = try Place()
         let disk = place.root + "/disk"
@@ -106,11 +119,11 @@ import Testing
         #expect(first > 24_000_000)
         #expect(try place.bytes(place.albums + "/a.jpg") == photo)
         // Filled again: part of this can not be sealed, even when the file is closed. Removed, it takes no room,
-        // also not when the committer next looks for what is unsaved.
+        // also not when the committer next looks for unsaved files.
         try place.shell("rm D/albums/big")
         _ = try fill(place, "big")
         try place.shell("rm D/albums/big")
-        usleep(2_500_000)
+        try waitForSaving(place)
         #expect(eventually { used(place) < 1 << 20 })
         try place.shell("cp source/a.jpg D/albums/b.jpg; rm D/albums/a.jpg")
         try place.unmount()

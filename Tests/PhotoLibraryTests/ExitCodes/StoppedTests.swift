@@ -12,7 +12,7 @@ import Testing
 @testable import PhotoTree
 @testable import VaultStore
 
-/// A clock that only tests move. Whoever sleeps moves it too.
+/// A clock that only tests and sleeping threads move.
 private final class StillClock: Sendable {
     private let time = Mutex<Int64>(1_000_000)
     private let slept = Mutex<[Int64]>([])
@@ -42,7 +42,7 @@ private final class StillClock: Sendable {
     private let clock = StillClock()
 
     /// A library that commits when it is told to, with a file that is durable.
-    private func makeRig(byHand: Bool = true, spaces: Int = 1) throws -> Fixture {
+    private func makeFixture(byHand: Bool = true, spaces: Int = 1) throws -> Fixture {
         let fixture = try Fixture(spaces: spaces)
         try fixture.put("albums/old", noise(300_000, seed: 1))
         try fixture.close()
@@ -74,11 +74,11 @@ private final class StillClock: Sendable {
         return Dictionary(lines, uniquingKeysWith: { $0 + "," + $1 })
     }
 
-    // MARK: What is answered
+    // MARK: Answers
 
     @Test(arguments: [WriteStop.claimLost, .segmentMissing(0), .io(.readOnlyFileSystem), .io(.inputOutput)])
     func `everything that changes something is EROFS at once, and reading goes on`(stop: WriteStop) throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         try fixture.put("albums/new", noise(200_000, seed: 2))
         try expectRefusals(fixture, stop)
         fixture.closeAnyhow()
@@ -108,7 +108,7 @@ private final class StillClock: Sendable {
         expectError(.readOnly) {
             try library.setExtendedAttribute(old, name: Array("user.a".utf8), value: [1], policy: .any)
         }
-        // What was accepted before is not safe, and says so; what it says is no surprise at the end.
+        // Writes accepted before are not safe, and this is told before the end.
         expectError(.readOnly) { try library.fsync(open, dataOnly: false) }
         #expect(try fixture.ls("albums") == ["new", "old"])
         #expect(try fixture.get("albums/new") == noise(200_000, seed: 2))
@@ -121,7 +121,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `where nothing is left to write, nothing fails`() throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         fixture.library.session.space.stopWriting(.claimLost)
         let open = try fixture.open("albums/old", O_RDONLY)
         try fixture.library.fsync(open, dataOnly: false)
@@ -133,7 +133,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `writes that were given up are no failure, and were not written`() throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         try fixture.put("albums/new", noise(200_000, seed: 2))
         fixture.library.session.space.stopWriting(.io(.inputOutput))
         let before = fixture.vault.calls.writeCount
@@ -147,7 +147,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `a thread that waits for a commit is answered when writing ends`() throws {
-        let fixture = try makeRig(byHand: false)
+        let fixture = try makeFixture(byHand: false)
         try claim(fixture)
         fixture.vault.calls.failSyncs(.inputOutput)
         try fixture.put("albums/new", [1])
@@ -193,7 +193,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `commits that go on failing end writing, a single success begins anew`() throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         let handle = try fixture.createOpen("albums/f")
         func attempt() throws -> FileError? {
             do throws(FileError) {
@@ -234,7 +234,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `the committer itself finds out, and tries no more`() throws {
-        let fixture = try makeRig(byHand: false)
+        let fixture = try makeFixture(byHand: false)
         try claim(fixture)
         fixture.vault.calls.failSyncs(.readOnlyFileSystem)
         try fixture.put("albums/new", noise(1000))
@@ -243,7 +243,7 @@ private final class StillClock: Sendable {
         #expect(eventually { fixture.library.writeStop == .io(.readOnlyFileSystem) })
         expectError(.readOnly) { try fixture.put("albums/other", [1]) }
         let calls = fixture.vault.calls.callCount
-        usleep(100_000)
+        for _ in 0..<3 { expectError(.readOnly) { try fixture.library.fsync(handle, dataOnly: false) } }
         #expect(fixture.vault.calls.callCount == calls)
         fixture.library.release(handle)
         fixture.vault.calls.failSyncs(nil)
@@ -255,7 +255,7 @@ private final class StillClock: Sendable {
     func `a file of the vault that is removed under a live library`(
         file: (spaces: Int, name: String), isClaimed: Bool
     ) throws {
-        let fixture = try makeRig(spaces: file.spaces)
+        let fixture = try makeFixture(spaces: file.spaces)
         if isClaimed { try claim(fixture) }
         let number = file.name.hasSuffix("1.seg") ? 1 : 0
         let kept = try loseAndFind("\(fixture.vault.path)/\(file.name)", number, fixture)
@@ -286,10 +286,10 @@ private final class StillClock: Sendable {
         return (isAccepted ? noise(70_000) : [UInt8](repeating: 0, count: 70_000)) + [9]
     }
 
-    // MARK: What is not written
+    // MARK: Files that are not written
 
     @Test func `files are named that are not written`() throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         try fixture.put("albums/a", noise(1000))
         try fixture.put("albums/gone", noise(1000))
         try fixture.put("albums/moved", noise(1000))
@@ -318,7 +318,7 @@ private final class StillClock: Sendable {
     }
 
     @Test func `durable files are not named`() throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         for number in 0..<20 {
             try fixture.put("albums/f\(number)", noise(1000, seed: number))
             if number % 3 == 0 { fixture.library.session.committer.commitByHand(durable: number % 2 == 0) }
@@ -350,7 +350,7 @@ private final class StillClock: Sendable {
     // MARK: The end
 
     @Test func `a patient end tries again, and nothing is lost`() throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         try fixture.put("albums/new", noise(200_000, seed: 2))
         try closePatiently(fixture)
         fixture.closeAnyhow()
@@ -373,7 +373,7 @@ private final class StillClock: Sendable {
 
     @Test(arguments: [Errno.inputOutput, .noSpace, .readOnlyFileSystem])
     func `its patience ends`(error: Errno) throws {
-        let fixture = try makeRig()
+        let fixture = try makeFixture()
         try fixture.put("albums/new", noise(200_000, seed: 2))
         fixture.vault.calls.failSyncs(error)
         #expect(throws: FileError.self) { try fixture.library.close(isPatient: true) }

@@ -11,7 +11,7 @@ import VaultCatalogue
 @testable import PhotoTree
 @testable import Thumbnails
 
-/// Makes no pictures but texts that tell what they would be of, and counts. Bytes that hold "undecodable" are.
+/// Makes texts that name their source in place of pictures, and counts. Bytes that hold "undecodable" are.
 final class StandInMaker: PictureMaking, @unchecked Sendable {
     struct Order: Equatable {
         var source: [UInt8]
@@ -30,6 +30,8 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     /// Under `change`.
     private var cancelledCount = 0
     private var restCount = 0
+    /// Under `lock`: pictures in the making, now and at most.
+    private var atOnce = (now: 0, most: 0)
 
     /// Bytes of padding in each picture, so that it costs room.
     var paddingBytes = 0
@@ -38,7 +40,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     /// Whether piles and sheets cannot be made.
     var failsCompositions = false
 
-    /// What it makes pictures of.
+    /// The types that it decodes.
     var decodableTypes: Set<MediaType> {
         get { lock.withLock { types } }
         set { lock.withLock { types = newValue } }
@@ -49,9 +51,11 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     var compositions: Int { lock.withLock { compositionCount } }
     /// Pictures that were called off while they were made.
     var cancellations: Int { change.withLock { cancelledCount } }
+    /// The largest number of pictures that were made at the same time.
+    var mostAtOnce: Int { lock.withLock { atOnce.most } }
     var rests: Int { lock.withLock { restCount } }
 
-    /// From now on whoever asks waits, until `letGo`.
+    /// From now on callers wait, until `letGo`.
     func holdUp() { change.withLock { isHeldUp = true } }
 
     /// Lets one of those go that are held up.
@@ -75,7 +79,12 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
     ) throws(ThumbnailError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: Int(source.byteCount))
         let count = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
-        lock.withLock { orderList.append(Order(source: bytes, size: size, format: format)) }
+        lock.withLock {
+            orderList.append(Order(source: bytes, size: size, format: format))
+            atOnce.now += 1
+            atOnce.most = max(atOnce.most, atOnce.now)
+        }
+        defer { lock.withLock { atOnce.now -= 1 } }
         let isCancelled = cancellation.during(wakeAll) {
             change.withLock {
                 while isHeldUp && passes == 0 && !isShut && !cancellation.isCancelled { change.wait() }
@@ -132,7 +141,7 @@ final class StandInMaker: PictureMaking, @unchecked Sendable {
 }
 
 extension Fixture {
-    /// What is kept of a photo.
+    /// The kept pictures of a photo.
     func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
         try library.session.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
     }
