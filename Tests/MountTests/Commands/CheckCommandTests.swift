@@ -22,7 +22,7 @@ import Testing
         try place.run([obscura, "check", vault, "--password-stdin"] + words, "one\n")
     }
 
-    /// What stands in the vault: names, sizes, times and bytes of all files.
+    /// The contents of the vault: names, sizes, times and bytes of all files.
     private func state(_ place: Place) throws -> String {
         try place.shell(
             "cd V; find . -printf '%p %s %T@ %m\\n' | sort; find . -type f | sort | xargs sha256sum")
@@ -202,7 +202,7 @@ import Testing
         try place.shell("! getfattr -d -m - D | grep -q obscura")
     }
 
-    @Test func `status tells what was found`() throws {
+    @Test func `status counts photos and pending writes`() throws {
         let place = try filled()
         #expect(try place.run([obscura, "status", "D"]).status == 1)
         try place.mount()
@@ -212,7 +212,7 @@ import Testing
         #expect(ended.output.contains("Pending writes  none, everything is safe on disk"))
     }
 
-    @Test func `speed`() throws {
+    @Test func `speed measures sealing, hashing, keys and thumbnails`() throws {
         let place = try Place()
         let ended = try place.run([obscura, "speed"])
         #expect(ended.status == 0)

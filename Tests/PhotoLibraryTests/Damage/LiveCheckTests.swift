@@ -68,7 +68,7 @@ import VaultFormat
         let fixture = try Fixture()
         try fixture.put("albums/a.jpg", jpeg())
         try fixture.put("albums/b.jpg", jpeg(more: 2))
-        // So that no commit of these publishes what follows, which breaks rules as well.
+        // So that no commit of these publishes the next edits, which break rules as well.
         try fixture.library.makeDurable()
         try fixture.library.session.catalogue.locked { tables in
             try tables.connection.execute(
@@ -100,7 +100,7 @@ import VaultFormat
         }
     }
 
-    /// What breaks a rule of the catalogue, or a bitmap, is found while the space is in use.
+    /// Broken rules of the catalogue, and broken bitmaps, are found while the space is in use.
     @Test func `rules and bitmaps`() throws {
         let fixture = try Fixture(bytes: 16 << 20)
         try fixture.mkdir("albums/Trip")
@@ -140,7 +140,7 @@ import VaultFormat
         fixture.closeAnyhow()
     }
 
-    /// What a step looks at stays as it is, however much is committed meanwhile.
+    /// The state that a step reads stays, with any number of commits meanwhile.
     @Test func `a snapshot is held`() throws {
         let fixture = try Fixture(bytes: 32 << 20)
         try fixture.put("albums/a.bin", noise(100_000))
@@ -157,7 +157,7 @@ import VaultFormat
             #expect(fixture.space.letGo(snapshot))
             #expect(!fixture.space.letGo(snapshot))
         }
-        // Once nobody holds it, two commits give back what it needed.
+        // Once it is released, two commits give back its sectors.
         for number in 0..<2 {
             try fixture.put("albums/a.bin", noise(100_000, seed: number))
             try fixture.library.makeDurable()
@@ -241,7 +241,7 @@ import VaultFormat
         expectError(.noData) { _ = try fixture.own("check.\(cursor)", "") }
     }
 
-    @Test func `status tells what was found`() throws {
+    @Test func `status counts photos, trash and unsaved files`() throws {
         let fixture = try Fixture(trashDays: 30)
         try fixture.put("albums/a.jpg", jpeg(more: 1))
         try fixture.put("albums/b.jpg", jpeg(more: 2))
