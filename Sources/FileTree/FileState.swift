@@ -6,7 +6,7 @@ import VaultCatalogue
 package import VaultFormat
 import VaultStore
 
-/// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, whatever the buffer holds.
+/// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, not those of the buffer.
 package final class DirtyChunk {
     package let buffer: UnsafeMutableRawBufferPointer
     package var valid: UInt64

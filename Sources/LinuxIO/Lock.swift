@@ -68,7 +68,7 @@ public enum BootClock {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// Returns after that much of this clock has passed, whatever signals come.
+    /// Returns after that much of this clock has passed, also if signals come.
     public static func wait(milliseconds: Int64) {
         let end = Self.milliseconds + milliseconds
         var time = timespec(tv_sec: Int(end / 1000), tv_nsec: Int(end % 1000) * 1_000_000)

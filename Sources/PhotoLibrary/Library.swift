@@ -108,7 +108,7 @@ public final class Library: @unchecked Sendable {
     public func didGoLive() {
         guard !isReadOnly else { return }
         unlocked?.blurBeginning()
-        // No answer depends on this work: what fails or is called off is retried by the next mount.
+        // No answer depends on this work: failed and cancelled work is retried by the next mount.
         func attempt(_ body: () throws(FileError) -> Void) {
             if !deferredWork.isCancelled { try? body() }
         }
@@ -248,7 +248,7 @@ public final class Library: @unchecked Sendable {
             nameBytesMax: UInt64(nameBytesMax))
     }
 
-    /// Whether all changes so far survive the end of this process, for whatever reason it ends.
+    /// Whether all changes so far survive any end of this process.
     public var isCommitted: Bool { session.context.unsavedFiles.isEmpty && session.committer.isCommitted }
 
     /// Number of photos in the space, for `status`, without those in the trash.

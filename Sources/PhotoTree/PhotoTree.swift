@@ -3,7 +3,7 @@ package import FileRequests
 package import FileTree
 package import VaultCatalogue
 
-/// The tree with its photos: what the rules for photos have to remember from one request to the next. Only under the
+/// The tree with its photos: the state of the rules for photos from one request to the next. Only under the
 /// catalogue's lock.
 package final class PhotoTree: Tree {
     /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.

@@ -97,7 +97,7 @@ enum Option: String, CaseIterable {
     static let createOptions: [Option] = [.spaces, .size, .kdfMemory, .kdfPasses]
 }
 
-/// The commands; the raw value is what the user types.
+/// The commands; the raw value is the typed word.
 enum Command: String, CaseIterable {
     case create
     case mount

@@ -4,7 +4,7 @@ import LinuxIO
 import TestSupport
 import Testing
 
-/// What all other tests start programs with.
+/// The helper by which all other tests start programs.
 @Suite("System calls: programs that are started") struct ChildTests {
     private let much = String(repeating: "0123456789abcde\n", count: 65_536)
 

@@ -7,7 +7,7 @@ import VaultStore
 
 @testable import obscura
 
-/// Programs that are interrupted, and programs that find no room: what they leave.
+/// Programs that are interrupted, and programs that find no room: the files that they leave.
 @Suite("Exit codes: interrupted commands", .serialized, .waiting) final class InterruptionTests {
     private let directory = "/tmp/obscura-interruption-\(UUID().uuidString)"
     private var vault: String { directory + "/V" }

@@ -5,7 +5,7 @@ import Testing
 @testable import PhotoRules
 @testable import obscura
 
-/// What a trash outside the vault says of where its files were.
+/// The original paths of files in a trash outside the vault.
 @Suite("Secrets: trashes outside the vault, their files") struct OutsideTrashTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 

@@ -3,7 +3,7 @@ import Testing
 @testable import LinuxIO
 @testable import obscura
 
-/// What `obscura status` says of a mount's answer.
+/// The output of `obscura status` for a mount's answer.
 @Suite("Commands: status") struct StatusTests {
     private let answer = [
         "total": "1073741824", "free": "536870912", "available": "268435456", "photos": "12", "trashed": "0",

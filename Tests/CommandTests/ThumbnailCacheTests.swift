@@ -6,7 +6,7 @@ import Testing
 
 @testable import obscura
 
-/// What is taken out of a cache of thumbnails, and what stays.
+/// Pictures that are removed from a cache of thumbnails, and those that stay.
 @Suite("Secrets: the desktop's thumbnails, their files") struct ThumbnailCacheTests {
     private static let root = "/tmp/obscura-cache-\(UUID().uuidString)"
 
@@ -33,7 +33,7 @@ import Testing
             return lstat(path + "/" + name, &found) == 0
         }
 
-        /// Removes what is of files below the directory `D`.
+        /// Removes pictures of files below the directory `D`.
         func sweep(since: Int? = nil, owner: uid_t = geteuid(), mounts: [String] = []) {
             var below = PathsBelow(path + "/D", near: path, mounts: mounts)
             ThumbnailCache(path: path + "/cache", owner: owner)

@@ -95,7 +95,7 @@ import Testing
         let list = found("", vault: "V")
         #expect(names(list) == ["a.jpg", "b/a.jpg", "b/z.jpg"])
         #expect(list.byteCount == 3 && list.unreadable.isEmpty && list.others.isEmpty)
-        // What the user names is followed, and taken whatever it is called.
+        // A path that the user names is followed, and taken under any name.
         #expect(names(found("link", ".c.jpg")) == ["b/a.jpg", "b/z.jpg", ".c.jpg"])
         #expect(found("nowhere", "fifo.jpg").unreadable.map(\.error) == [.noEntry, Errno(EINVAL)])
     }

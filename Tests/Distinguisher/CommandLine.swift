@@ -53,7 +53,7 @@ private func whileInterruptible(_ body: () throws -> Bool) -> Int32 {
     return isHonest ? 0 : 1
 }
 
-/// Returns whether nothing told but what was to be found.
+/// Returns whether only planted leaks were found.
 private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage.Kind]) throws -> Bool {
     var isRight = true
     for (number, kind) in kinds.enumerated() where !isInterrupted.load(ordering: .relaxed) {
@@ -89,7 +89,7 @@ private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage
     return isRight
 }
 
-/// What is to be played, and how. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
+/// The histories to play. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
 private func plays(_ counts: [Int], program: String, in directories: [String]) -> [(
     what: String, Distinguisher
 )] {

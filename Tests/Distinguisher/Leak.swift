@@ -23,7 +23,7 @@ public enum Leak: String, CaseIterable, Sendable {
     /// The header counts how often a space was added to it.
     case counterInHeader
 
-    /// Whether it is among what was told.
+    /// Whether it is among the facts told.
     public func isFound(by told: some Sequence<String>) -> Bool {
         told.contains { name in
             finders.contains(name)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Distinguisher
 
-/// The classifier finds what there is to find, and limits are what they say.
+/// The classifier finds planted differences, and keeps its limits.
 @Suite("Secrets: the distinguisher's classifier") struct ClassifierTests {
     /// Numbers without a meaning.
     private func noise(_ count: Int, _ width: Int, _ generator: inout Generator) -> [[Double]] {

@@ -21,7 +21,7 @@ import Testing
         distinguisher.sectorsPerSegment = 512
         distinguisher.runsPerAnswer = 1
         distinguisher.runsPerSlots = 5
-        // What a hidden session leaves is easiest to see before the next: so few pairs are enough to see it.
+        // The traces of a hidden session are clearest before the next one: so few pairs suffice.
         distinguisher.last = .hidden
         return distinguisher
     }

@@ -34,7 +34,7 @@ extension RealMounts {
             }
         }
 
-        /// What a renaming loop does. The listing must end though each step adds an entry (btrfs once had
+        /// A renaming loop. The listing must end though each step adds an entry (btrfs once had
         /// that fault).
         @Test func `entries that stay are listed once while others come and go`() throws {
             try withMount { mount throws in

@@ -11,7 +11,7 @@ extension RealMounts {
     @Suite("Kernel: notifications") struct NotifierTests {
         private let caller = Caller(uid: 0, gid: 0, pid: 0, umask: 0)
 
-        /// What `value` gives once the notifier's thread had its turn, or at last after a minute.
+        /// Whether `value` becomes `expected` once the notifier's thread had its turn, within a minute.
         private func eventually<Value: Equatable>(_ expected: Value, _ value: () -> Value) -> Bool {
             TestSupport.eventually { value() == expected }
         }

@@ -31,7 +31,7 @@ import Testing
 }
 
 @Suite("Mount options: idle") struct IdleClockTests {
-    /// What a clock says to a series of observations.
+    /// The answers of a clock to a series of observations.
     private func verdicts(seconds: Int?, _ seen: [(uses: UInt64, open: Int, now: Int64)]) -> [Bool] {
         var clock = IdleClock(seconds: seconds)
         var result: [Bool] = []

@@ -11,7 +11,7 @@ import Testing
         #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
         names.noteRefused(1)
         names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
-        // The thread that was refused looked the name up: what it found is right.
+        // The thread that was refused looked the name up: its answer is right.
         #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
         // Another thread may still use the outdated name.
         #expect(names.mustRetry(7, &dentries, by: 2, isNotified: false))
@@ -36,7 +36,7 @@ import Testing
         dentries.mayBeStale = true
         names.noteRefused(1)
         names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
-        // What another request of the thread found counts no more than once.
+        // The answer to another request of the thread counts only once.
         #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
         #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
     }

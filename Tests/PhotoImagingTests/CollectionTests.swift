@@ -4,7 +4,7 @@ import Testing
 
 /// The shared collection of real pictures, where it is present: `expected.tsv` says which day each belongs to.
 @Suite("Days: the shared collection") struct CollectionTests {
-    /// Rows whose manifest contradicts INTERFACE.md, and what is right.
+    /// Rows whose manifest contradicts the contract, with the right days.
     static let corrected: [String: (day: String, reason: String)] = [
         "cameras/Piexif/01.jpg": ("mtime", "2099 is more than a day ahead of now: not plausible"),
         "edge/made/dto_2099.jpg": ("mtime", "2099 is more than a day ahead of now: not plausible"),

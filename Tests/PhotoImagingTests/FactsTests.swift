@@ -107,7 +107,7 @@ import Testing
         #expect(try read(Picture.jpeg([Picture.xmpSegment(packet)])).latitude == nil)
     }
 
-    // MARK: What fuzzing found
+    // MARK: Cases that fuzzing found
 
     /// A directory of many makers, each with its text elsewhere, cost a read for each.
     @Test func `knowing the type costs few reads`() {

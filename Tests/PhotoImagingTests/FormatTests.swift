@@ -17,7 +17,7 @@ import Testing
         facts.dates.first { $0.source == source }?.time
     }
 
-    /// Checks what ``Picture/camera(isBig:)`` says.
+    /// Checks the facts of ``Picture/camera(isBig:)``.
     private func expectCamera(_ facts: MediaFacts, orientation: Int = 6) {
         #expect(facts.make == "Maker")
         #expect(facts.model == "Model 7")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PhotoRules
 
-/// INTERFACE, *The tree*: what rename(2) does to files of each kind.
+/// *The tree* of the contract: the effect of rename(2) on files of each kind.
 @Suite("Moments: rules of moved files") struct FileMoveRuleTests {
     private static let ofFiles: [RenameEffect] = [
         .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .moveToTrash, .restoreToAlbum, .takeOut,

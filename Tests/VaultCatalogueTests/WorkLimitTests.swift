@@ -2,7 +2,7 @@ import Testing
 
 @testable import VaultCatalogue
 
-/// A statement that would never end is damage; whatever a sound database needs is not.
+/// A statement that would never end is damage; the work of a sound database is not.
 @Suite("Damage: statements without an end") struct WorkLimitTests {
     private static let endless = """
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n

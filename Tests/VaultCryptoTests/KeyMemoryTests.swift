@@ -5,7 +5,7 @@ import VaultFormat
 
 @testable import VaultCrypto
 
-/// What sealing, opening and deriving leave in memory that is not locked.
+/// Sealing, opening and deriving leave nothing in memory that is not locked.
 @Suite("Secrets: keys after use") struct KeyMemoryTests {
     private func message(_ sealing: SealingKey, _ nonce: SecretBytes, byteCount: Int) {
         var bytes = [UInt8](repeating: 7, count: byteCount)

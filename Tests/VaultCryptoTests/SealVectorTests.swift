@@ -6,7 +6,7 @@ import VaultFormat
 
 /// `SealingKey` comes to the verdicts of Tests/Vectors/seal.txt.
 @Suite("Format: vectors of the cipher") struct SealVectorTests {
-    /// What a vector gives, with what `SealingKey` makes of it.
+    /// A vector, with the results of `SealingKey`.
     private struct Case {
         let key: SealingKey
         let nonce: [UInt8]

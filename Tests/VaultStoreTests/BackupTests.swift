@@ -90,12 +90,12 @@ final class DyingCalls: ForwardingCalls {
         try space.close()
     }
 
-    /// So often that what the first root refers to has been written over.
+    /// So often that the pages of the first root have been overwritten.
     private func changeOften(_ path: String) throws {
         for round in 2...6 as ClosedRange<UInt8> { try change(path, round) }
     }
 
-    /// What all pages are filled with.
+    /// The bytes of all pages.
     private func page(_ path: String) throws -> UInt8 {
         let space = try patiently { try openSpace(path, readOnly: true) }
         let pages = Set(try (0..<space.pageCount).map { try space.page($0) })
@@ -223,7 +223,7 @@ final class DyingCalls: ForwardingCalls {
         }
     }
 
-    /// Each write and sync of a backup fails once, and what it cleans up then does not.
+    /// Each write and sync of a backup fails once, and its clean-up does not.
     @Test(arguments: [Errno.inputOutput, .noSpace]) func `any call may fail`(error: Errno) throws {
         let path = try makeVault(spaces: 1)
         try change(path, 1)
@@ -247,7 +247,7 @@ final class DyingCalls: ForwardingCalls {
         #expect(faults > 15)
     }
 
-    /// What a log says counts no more once the copy was open.
+    /// A log does not count any more once the copy was open.
     @Test func `a log left behind never counts later`() throws {
         let path = try makeVault(spaces: 1)
         try change(path, 1)

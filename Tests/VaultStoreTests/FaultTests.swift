@@ -134,14 +134,14 @@ final class RefusingCalls: ForwardingCalls {
             kept?.stage(9, UInt8(round))
             try kept?.commit(durable: true)
         }
-        // As if the power had been cut: what lay in the bad places has never been on the disk.
+        // As if the power had been cut: the bytes of the bad places have never been on the disk.
         for place in bad { try overwrite(place, path) }
         calls.badPlaces.withLock { $0 = [] }
         kept = nil
         let again = try openSpace(path, calls: calls)
         #expect(try again.page(7) == 2 && again.page(8) == 3 && again.page(9) == 7 && again.page(39) == 1)
         #expect(try again.readAll(1, runs) == data)
-        // Nothing leaks: what the soft commit had is given back in the end.
+        // Nothing leaks: the sectors of the soft commit are given back in the end.
         let used = again.lock.withLock { again.slots.usedSlots }
         for round in 8..<30 {
             again.stage(9, UInt8(round))

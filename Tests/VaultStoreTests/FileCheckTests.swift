@@ -3,7 +3,7 @@ import Testing
 
 @testable import VaultStore
 
-/// What can be seen to be wrong with a vault's files without a password.
+/// Faults of a vault's files that show without a password.
 @Suite("Damage: files of a vault") struct FileCheckTests {
     let directory = TemporaryDirectory()
 
@@ -33,7 +33,7 @@ import Testing
     @Test func `missing and shortened segments of one space are found`() throws {
         let vault = try makeVault(directory)
         #expect(try found(vault) == [])
-        // What lies there beside the segments is nobody's business.
+        // Other files beside the segments are ignored.
         try Data().write(to: URL(fileURLWithPath: vault + "/segments/7.seg"))
         try Data().write(to: URL(fileURLWithPath: path(vault, 99_999_999)))
         #expect(try found(vault) == [])

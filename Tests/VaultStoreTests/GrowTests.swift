@@ -47,7 +47,7 @@ import VaultFormat
             _ = try openSpace(path, calls: calls)
             calls.setFull(false)
             let count = try Vault.info(path).segmentsPerSpace
-            // What was begun is completed; without room for it the spaces are as large as they were.
+            // A growth that was begun is completed; without room for it the spaces are as large as they were.
             #expect(try isEven(path), "after \(changes) changes")
             #expect(count == before || count == before + 1)
             counts.insert(count)
@@ -122,7 +122,7 @@ import VaultFormat
         #expect(try Vault.info(path).segmentsPerSpace == 4)
     }
 
-    /// Whatever a host of that kind calls itself.
+    /// With any name that a host of that kind gives itself.
     @Test func `a file that is too large is told so`() throws {
         final class Calls: ForwardingCalls {
             func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {

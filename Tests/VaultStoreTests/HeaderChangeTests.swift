@@ -52,7 +52,7 @@ import VaultFormat
     }
 
     /// Every clear byte is associated data of every slot, so that none can be changed without the password failing;
-    /// what is out of range is refused before any memory is taken.
+    /// values out of range are refused before any memory is taken.
     @Test func `no clear field can be changed`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         for offset in 0..<HeaderLayout.clearBytes {

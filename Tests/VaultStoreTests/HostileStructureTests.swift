@@ -5,8 +5,8 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// Roots, maps, deltas and bitmaps by somebody who knows the key: each opens, and says what cannot be. Whatever is done
-/// with such a space ends, with an error or without; a crash would end the tests.
+/// Roots, maps, deltas and bitmaps by somebody who knows the key: each opens, and has impossible values. All work
+/// on such a space ends, with an error or without; a crash would end the tests.
 @Suite("Damage: structures by a hostile author") struct HostileStructureTests {
     private let directory = TemporaryDirectory()
     private let seed: UInt64 = 7

@@ -82,7 +82,7 @@ import VaultFormat
         #expect(try full.space.writeAll(9000, Full.data(9000)).count > 0)
     }
 
-    /// A mount that begins anew meanwhile finds what was kept among what its predecessor gave back.
+    /// A mount that begins anew meanwhile finds the kept sectors among those that its predecessor gave back.
     @Test func `what was kept is not lost in a crash`() throws {
         let path: String
         var free: UInt64 = 0

@@ -7,7 +7,7 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// Passwords set, changed and removed: what that does to a vault, and what it does not.
+/// Passwords set, changed and removed: the effects on a vault.
 @Suite("Passwords: slots of the header") struct ManagingTests {
     private let directory = TemporaryDirectory()
     private let calls = TracedCalls()

@@ -4,7 +4,7 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// What becomes of the sectors of what was destroyed.
+/// The sectors of destroyed files.
 @Suite("Trash: destroyed sectors are overwritten") struct OverwriteTests {
     private let directory = TemporaryDirectory()
     private let data = bytes(700_000, seed: 3)

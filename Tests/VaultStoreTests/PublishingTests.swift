@@ -110,7 +110,7 @@ import VaultFormat
         first: UInt64, again: UInt64?, Bool
     ) {
         let allocator = SectorAllocator(sectorsPerSegment: 8192, usedCounts: [0, 0, 0], limits: .least)
-        // What the disk has is older than the commit.
+        // The bytes on the disk are older than the commit.
         allocator.loadPage = { _ in [UInt64](repeating: 0, count: 256) }
         let first = try #require(try allocator.take(least: 257, most: 257, near: 0))
         try allocator.adopt(first.sector, first.count)

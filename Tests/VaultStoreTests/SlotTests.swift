@@ -35,7 +35,7 @@ import Testing
         #expect(slots.take() == 18)
         slots.didPublish(durable: false, mayReuse: true)
         #expect(slots.usedSlots == 19 && slots.take() == 16)
-        // A second free slot of the same commit, and a durable root that refers to what is left.
+        // A second free slot of the same commit, and a durable root that refers to the others.
         #expect(slots.replace(17) == true)
         slots.didPublish(durable: true, mayReuse: true)
         #expect([slots.replace(16), slots.replace(18)] == [false, false])

@@ -207,7 +207,7 @@ import VaultFormat
         #expect(try space.readAll(1, runs) == data)
     }
 
-    /// A segment that somebody deleted costs what lay in it; its number and those after it are not taken for free.
+    /// A deleted segment costs its contents; its number and those after it are not taken for free.
     @Test func `a deleted segment endangers no other`() throws {
         let path = try makeVault(directory)
         let data = bytes(3_000_000, seed: 4)

@@ -33,7 +33,7 @@ private final class BadSectorCalls: ForwardingCalls {
     func sync(_ d: Int32) throws(Errno) {}
 }
 
-/// A backup of a vault whose disk begins to fail copies all else, and says what it could not.
+/// A backup of a vault whose disk begins to fail copies all else, and names the rest.
 @Suite("Commands: backup, of an unreadable vault") struct UnreadableBackupTests {
     private let directory = TemporaryDirectory()
     private let calls = BadSectorCalls()

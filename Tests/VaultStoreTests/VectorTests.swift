@@ -228,7 +228,7 @@ import VaultFormat
         }
     }
 
-    /// What stands in slot 12 of a space on that disk.
+    /// The bytes of slot 12 of a space on that disk.
     ///
     /// - Parameter slot: both copies, of which the second one may be cut or not there.
     private func standingClaim(

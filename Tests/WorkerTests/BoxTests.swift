@@ -6,7 +6,7 @@ import Testing
 @testable import PhotoImaging
 
 extension WorkerTests {
-    /// What a thumbnailer that a video has taken over can do.
+    /// The abilities of a thumbnailer that a video has taken over.
     @Suite("Decoders: the box of installed programs") struct BoxTests {
         let home: DataHome
 
@@ -88,7 +88,7 @@ extension WorkerTests {
             let report = try home.installed().report()
             #expect(report.filter { $0.value != "no" }.isEmpty)
             #expect(report.count == 19)
-            // What it wrote in a directory of that name was in its own memory.
+            // Its writes in a directory of that name were in its own memory.
             #expect(!FileManager.default.fileExists(atPath: home.root + "/written"))
 
             // Outside each of the harmless ones works: it is the box that refuses them.
@@ -143,7 +143,7 @@ extension WorkerTests {
             #expect(report["limits"] == "0 256")
         }
 
-        /// Not even in its own eyes: what /proc/sys lets root write, it lets root without capabilities write.
+        /// Not even inside: /proc/sys lets root write also without capabilities.
         @Test func `a boxed program is never root outside`() throws {
             try home.add("sleep \(home.nap)")
             let installed = home.installed()

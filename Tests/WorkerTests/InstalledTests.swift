@@ -71,7 +71,7 @@ extension WorkerTests {
             }
         }
 
-        /// Some enlarge what they draw to the size that they are given.
+        /// Some enlarge their picture to the size that they are given.
         @Test func `no program is asked for more than the picture has`() throws {
             try home.add(
                 """
@@ -167,7 +167,7 @@ extension WorkerTests {
             #expect(try home.installed().report().isEmpty)
         }
 
-        /// What it leaves running ends with it, whatever session and group it is in.
+        /// Processes that it leaves running end with it, in any session and group.
         @Test func `processes are limited, and none is left`() throws {
             try home.add(
                 """
@@ -256,7 +256,7 @@ extension WorkerTests {
             return line.starts(with: Data("sleep".utf8))
         }
 
-        /// As when the daemon is killed: what is outside takes with it what is inside.
+        /// As when the daemon is killed: the outer process takes the inner ones with it.
         @Test func `a box ends with its maker`() throws {
             try home.add("sleep \(home.nap)")
             let installed = home.installed()

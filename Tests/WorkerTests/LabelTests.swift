@@ -107,7 +107,7 @@ extension WorkerTests {
             #expect(ink(sheet.label(2)) > ink(sheet.label(0)))
         }
 
-        /// What the first font lacks is drawn by the second.
+        /// Characters that the first font lacks are drawn by the second.
         @Test func `fonts fill in for each other`() throws {
             let labels = ["abc", "שלום"]
             let mono = try LabelledSheet(labels, fonts: [["/nonexistent.ttf", DejaVu.mono]])
@@ -169,7 +169,7 @@ extension WorkerTests {
             for index in names.indices {
                 // The last rows below a label belong to nobody.
                 #expect(ink(sheet.label(index).suffix(2)) == 0, "\(Array(names[index].utf8))")
-                // What nobody may see leaves nothing behind; what has no picture does.
+                // A hidden photo leaves no gap; one without a picture does.
                 #expect(index != 7 || ink(sheet.label(index)) == 0)
             }
             for name in names {

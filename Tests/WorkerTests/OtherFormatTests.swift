@@ -59,7 +59,7 @@ extension WorkerTests {
             try expectQuarters(testGIF(isInterlaced: true), .gif)
         }
 
-        /// What a frame leaves free of its screen is transparent.
+        /// The part of the screen that a frame leaves free is transparent.
         @Test func `a frame of GIF inside its screen`() throws {
             let thumbnail = try png(testGIF(60, 60, inset: 20), .gif)
             #expect(thumbnail.size == PixelSize(width: 100, height: 100))
@@ -98,7 +98,7 @@ extension WorkerTests {
             #expect(thumbnail.corners == [[.red, .green], [.red, .green]])
         }
 
-        /// Pixel by pixel what libwebp makes of it, where nothing is to be made smaller.
+        /// Pixel by pixel the result of libwebp, if the picture is not made smaller.
         @Test func `WebP keeps its colours`() throws {
             let pixels = (0..<64 * 48 * 4).map {
                 UInt8(truncatingIfNeeded: $0 % 4 == 3 ? 255 : $0 &* $0 >> 5)

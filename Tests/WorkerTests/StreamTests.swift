@@ -133,7 +133,7 @@ extension WorkerTests {
             }
         }
 
-        /// The worker decodes what is there while the rest comes.
+        /// The worker decodes the first bytes while the rest comes.
         @Test func `a picture may arrive slowly`() throws {
             let workers = makeWorkers()
             let jpeg = makeJPEG(interval: 25, seed: 3)

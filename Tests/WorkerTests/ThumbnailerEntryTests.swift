@@ -3,7 +3,7 @@ import Testing
 
 @testable import PhotoImaging
 
-/// What `.thumbnailer` files say, and which of them count.
+/// The contents of `.thumbnailer` files, and which of them count.
 @Suite("Decoders: entries of installed programs") struct ThumbnailerEntryTests {
     private let fields = ThumbnailerEntry.Fields(
         input: "/in file", uri: "file:///in%20file", output: "/out", side: 256)
@@ -121,7 +121,7 @@ import Testing
         #expect(catalogue.types.isEmpty)
     }
 
-    /// What the workers decode themselves is nobody else's.
+    /// Formats that the workers decode themselves go to no other program.
     @Test func `only formats that are not decoded here`() throws {
         let home = try DataHome()
         try home.add("", named: "a", types: MediaType.allCases.map(\.mimeType).joined(separator: ";"))

@@ -124,7 +124,7 @@ final class RingCommands {
         }
     }
 
-    /// Submits what is prepared, if anything is.
+    /// Submits the prepared commands, if there are any.
     func submit() {
         while io_uring_sq_ready(ring) > 0 {
             let result = io_uring_submit(ring)
@@ -132,7 +132,7 @@ final class RingCommands {
         }
     }
 
-    /// Submits what is prepared and waits until there is a completion, or a signal comes.
+    /// Submits the prepared commands and waits until there is a completion, or a signal comes.
     func submitAndWait() { io_uring_submit_and_wait(ring, 1) }
 
     /// Takes the completions that are there.

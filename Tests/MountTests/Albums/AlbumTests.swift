@@ -131,7 +131,7 @@ struct AlbumTests {
         for path in paths {
             for target in targets {
                 #expect(errorNumber(link(base + path, base + target)) != EXDEV, "\(path) \(target)")
-                // What works must not be missing for the next.
+                // After a success the file must be there for the next.
                 if rename(base + path, base + target) == 0 {
                     #expect(rename(base + target, base + path) == 0, "\(path) \(target)")
                 } else {

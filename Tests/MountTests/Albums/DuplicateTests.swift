@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// rsync keeps a tree of duplicates and hard links, whatever is edited at its source: copies that share their bytes
+/// rsync keeps a tree of duplicates and hard links, with any edits at its source: copies that share their bytes
 /// must never show.
 @Suite("Albums: copies and edits at random, through a mount", .serialized, .waiting) struct DuplicateTests {
     /// A tree of pictures that is edited at random.

@@ -40,8 +40,8 @@ import Testing
         init(_ player: TwinPlayer) { self.player = player }
     }
 
-    /// Everybody works in a directory of their own; now and then one reaches into others', or works on what they have
-    /// in common, while these wait.
+    /// Each player works in a directory of its own; now and then one reaches into others', or works on files that they
+    /// have in common, while these wait.
     private func work(_ seats: [Seat], steps: Int) throws {
         let gate = Gate()
         let failures = Failures()
@@ -90,7 +90,7 @@ import Testing
     }
 }
 
-/// What went wrong in several threads. Unchecked Sendable: `lock` guards the errors.
+/// The errors of several threads. Unchecked Sendable: `lock` guards the errors.
 final class Failures: @unchecked Sendable {
     private let lock = NSLock()
     private var errors: [any Error] = []

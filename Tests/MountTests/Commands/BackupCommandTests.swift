@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// Whatever is written and removed meanwhile, a copy has all that was safe before it was begun.
+    /// With files written and removed meanwhile, a copy has all that was safe before its beginning.
     @Test(arguments: [1, 2]) func `a copy of a vault in use opens and has what was safe`(spaces: Int) throws {
         let place = try Place(spaces: spaces, size: "32M")
         try makeSource(place, 0..<40)
@@ -89,7 +89,7 @@ import Testing
         URL(fileURLWithPath: "\(place.root)/\(vault)/\(file)")
     }
 
-    /// Killed sooner or later, a copy opens with what it had, or what it was to get.
+    /// Killed sooner or later, a copy opens with its old or its new files.
     @Test func `kill -9 of a backup, the copy opens, and the next one is right`() throws {
         let place = try Place(spaces: 2, size: "16M")
         try makeSource(place, 0..<20)
@@ -142,7 +142,7 @@ import Testing
         try place.shell("mkdir T; mount -t tmpfs -o size=35M tmpfs T")
         defer { umount2(place.root + "/T", Int32(MNT_DETACH)) }
         try place.shell("\(obscura) backup V T/C; cp -a T/C B")
-        // Larger than what is free on the disk: a log of all that changes.
+        // Larger than the disk's free room: a log of all that changes.
         try place.shell("for n in 1 2; do head -c 2200000 /dev/urandom > source/n$n; done; mkdir D2")
         try place.mount()
         try place.shell("cp source/n? D/albums; sync D/albums/*")

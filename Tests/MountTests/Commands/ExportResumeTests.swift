@@ -186,7 +186,7 @@ import Testing
         let object = try resume(place)
         #expect((object["renamed"] as? [[String: String]])?.map { $0["path"] }.isEmpty == false)
         #expect(try place.command("export", "V", "now", "--special").status == 0)
-        // What was exported before is still there.
+        // Files exported before are still there.
         try place.shell(
             "cd out; cmp ../whole/albums/Trip/sub/d.jpg albums/Trip/sub/d.jpg~; rm albums/notes.txt")
         try place.shell(

@@ -78,7 +78,7 @@ extension Place {
 }
 
 @Suite("Commands: import", .serialized, .waiting) struct ImportCommandTests {
-    /// Three days, a sidecar, an undated photo, duplicates and what is no photo.
+    /// Three days, a sidecar, an undated photo, duplicates and a file that is no photo.
     private func makeSources(_ place: Place) throws {
         try place.source("a.jpg", Photo().bytes, modified: 1_500_000_000)
         try place.source("sub/b.JPG", Photo(taken: "2020:05:06 01:02:03", seed: 2).bytes)
@@ -267,7 +267,7 @@ extension Place {
         try place.source("a.jpg", Photo().bytes)
         try place.command("import", "V", "source", "--quiet")
         let times = "find V/spaces -type f -printf '%p %A@ %T@ %C@\\n' | LC_ALL=C sort"
-        // So old that any reading would be noted by the kernel, whatever it was mounted with.
+        // So old that the kernel would note any reading, with any mount option.
         try place.shell("find V -exec touch -d 2001-01-01 {} +")
         let before = try place.shell(times)
         #expect(try place.command("export", "V", "out").status == 0)

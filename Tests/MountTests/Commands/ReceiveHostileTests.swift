@@ -5,7 +5,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// *Commands* of the contract: clients of `obscura receive` that do what no phone does, with the least limits.
+/// *Commands* of the contract: hostile clients of `obscura receive`, with the least limits.
 @Suite("Commands: receive, hostile clients", .serialized, .waiting) struct ReceiveHostileTests {
     private let receiving: ReceivingPlace
     private var place: Place { receiving.place }

@@ -79,7 +79,7 @@ import Testing
         #expect(try send(second, "2") == "409")
         #expect(try send(first, "1") == "204")
         #expect(try offset().contains("Upload-Offset: \(half)\r"))
-        // Also for another receiver: what was received is in the space.
+        // Also for another receiver: received files are in the space.
         try receiving.restart()
         _ = try receiving.join()
         #expect(try offset().contains("Upload-Offset: \(half)\r"))

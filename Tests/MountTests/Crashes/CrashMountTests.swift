@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// The daemon is killed: what was finished is there.
+/// The daemon is killed: finished files are there.
 @Suite("Crashes: kill -9 during rsync", .serialized, .waiting) struct CrashMountTests {
     @Test(arguments: [1, 2])
     func `kill -9 during rsync, mount again: every finished file is intact`(spaces: Int) throws {
@@ -19,7 +19,7 @@ import Testing
             ["/bin/sh", "-c", "n=0; while rsync -a source/ D/albums/$n/; do n=$((n + 1)); done; exit 0"],
             directory: place.root)
         #expect(eventually { exists(place.albums + "/1") })
-        // What has its final name now was renamed to it; a tenth of a second later that is safe.
+        // Files with a final name now were renamed to it; a tenth of a second later that is safe.
         let finished = try place.run(["/bin/sh", "-c", "cd D/albums; find . -name 'p*.jpg' -printf '%P\\n'"])
             .lines
         usleep(300_000)
@@ -33,7 +33,7 @@ import Testing
             let source = place.root + "/source/" + path.drop { $0 != "/" }.dropFirst()
             #expect(try place.bytes(place.albums + "/" + path) == place.bytes(source), "\(path)")
         }
-        // Of what was under way, each is whole or not there; and all that has a final name is a photo.
+        // Each unfinished file is whole or not there; and all files with a final name are photos.
         let all = try place.files(place.albums).filter { $0.hasSuffix(".jpg") && !$0.contains("/.") }
         for path in all {
             let source = place.root + "/source/" + path.drop { $0 != "/" }.dropFirst()

@@ -19,7 +19,7 @@ import Testing
         (place, other) = (try Place(), try Place())
         try other.mount()
         try other.shell("head -c 100000 /dev/urandom > D/albums/f")
-        // What the kernel still has of it would be read without asking.
+        // Pages that the kernel still has would be read without a request.
         try other.unmount()
         try other.mount()
         for number in Self.photos {
@@ -29,7 +29,7 @@ import Testing
         try place.shell("mkdir D/albums/A; cp source/* D/albums/A/; sync -f D")
     }
 
-    /// What threads were answered that may never be.
+    /// Answers to threads that may never get one.
     private final class Answers: Sendable {
         private let known = Mutex<[String: Int32]>([:])
 
@@ -86,7 +86,7 @@ import Testing
     @Test(arguments: [true, false])
     func `programs that wait for it are freed, and the next mount serves again`(isGuarded: Bool) throws {
         let daemon = try #require(place.daemon)
-        // What anybody may send says nothing.
+        // A signal that any process may send proves nothing.
         let signal = isGuarded ? "USR1" : "KILL"
         try place.shell("kill -\(signal) $(pgrep -P \(daemon) obscura-guard); ls D/albums/A")
         try lockAlbum()

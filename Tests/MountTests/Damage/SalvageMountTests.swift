@@ -11,7 +11,7 @@ import VaultStore
 
 /// A vault whose catalogue was destroyed, rebuilt and mounted again.
 @Suite("Damage: a lost catalogue, through a mount", .serialized, .waiting) struct SalvageMountTests {
-    /// - Parameter isDeleted: the files in which the catalogue was are gone; else what is in them.
+    /// - Parameter isDeleted: the files of the catalogue are gone; else their contents.
     @Test(arguments: [(1, false), (1, true), (2, false)])
     func `all photos, albums and plain files come back after the catalogue is gone`(
         spaces: Int, isDeleted: Bool
@@ -63,7 +63,7 @@ import VaultStore
     /// Inode, mode, link count, size and mtime of everything but the directories that every space has.
     private let listing = "(cd D; find . -mindepth 2 -printf '%P %i %m %n %s %T@\\n' | sort)"
 
-    /// A function of its own: who keeps it keeps the vault locked.
+    /// A function of its own: its result keeps the vault locked.
     private func rebuild(_ place: Place) throws -> String {
         let password = Array("one".utf8).withUnsafeBytes { SecretBytes(copying: $0) }
         let unlocked = try Vault.unlock(

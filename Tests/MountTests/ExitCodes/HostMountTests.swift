@@ -31,7 +31,7 @@ struct HostMountTests {
 
     private func segment(_ number: Int) -> String { "\(place.vault)/segments/00000\(number).seg" }
 
-    /// The mount at D says that it is read-only, shows what there was, and ends without ado.
+    /// The mount at D says that it is read-only, shows the old files, and ends at once.
     private func expectReadOnlyMount(_ place: Place, _ reason: String) throws {
         #expect(try options(of: place).contains("ro"))
         #expect(try place.shell("cat D/albums/old") == "old\n")
@@ -72,7 +72,7 @@ struct HostMountTests {
         expectLine(
             try obscura("mount", "disk/V", "D", "-o", "rw", "--password-stdin", in: place), 1,
             "disk/V: cannot be written: \(reason): mount it with -o ro")
-        // mount(8) says rw to its helpers whatever it was told.
+        // mount(8) always passes rw to its helpers.
         try place.shell("ln -s \(builtProgram("obscura")) mount.obscura; echo one >pw; chmod 600 pw")
         let helper = try place.run(["./mount.obscura", "disk/V", "D", "-o", "rw,passfile=pw"])
         #expect(helper.status == 0 && helper.errors.contains("mounted read-only: \(reason)"))
@@ -90,7 +90,7 @@ struct HostMountTests {
                 refusal)
             expectLine(try obscura("grow", "disk/V", "64M", in: place), 1, refusal)
         }
-        // What only reads does as ever.
+        // Commands that only read work as always.
         #expect(try obscura("check", "disk/V", "--password-stdin", in: place).status == 0)
         #expect(try obscura("export", "disk/V", "out", "--password-stdin", in: place).status == 0)
         #expect(try place.shell("cat out/albums/old") == "old\n")
@@ -186,7 +186,7 @@ struct HostMountTests {
         expectLine(refused, 1, "D: \(words)obscura unmount --discard D")
         #expect(refused.output == "")
         #expect(try place.shell("cat D/albums/new") == "new\n")
-        // Who looks at a terminal is told the names.
+        // On a terminal the names are shown.
         let seen = try place.run(["script", "-qec", "\(builtProgram("obscura")) unmount D", "/dev/null"])
         #expect(seen.output.contains("not written: albums/new\r\n"), "\(seen.output)")
         #expect(seen.status == 1)

@@ -21,7 +21,7 @@ import Testing
 
     private static func name(spaces: Int) -> String { "\(version)-spaces-\(spaces)" }
 
-    // MARK: What is in them
+    // MARK: Their contents
 
     /// Everything that a later version must find again: photos by day and album, a plain file, a sidecar, links,
     /// attributes, times, modes, a sparse file, a trashed photo and thumbnails.
@@ -48,7 +48,7 @@ import Testing
         try place.unmount()
     }
 
-    /// What a mount shows: types, modes, times, sizes, links, sums of bytes and attributes, by path.
+    /// The listing of a mount: types, modes, times, sizes, links, sums of bytes and attributes, by path.
     private func manifest(_ place: Place) throws -> String {
         try place.shell(
             """
@@ -76,7 +76,7 @@ import Testing
         try Data(manifest.utf8).write(to: URL(fileURLWithPath: archive + ".txt"))
     }
 
-    /// Opens a packed vault and compares what it shows; then it is written to and read again.
+    /// Opens a packed vault and compares its listing; then it is written to and read again.
     private func open(_ name: String, in directory: String) throws {
         let place = try Place(spaces: 1)
         let expected = try String(contentsOfFile: "\(directory)/\(name).txt", encoding: .utf8)

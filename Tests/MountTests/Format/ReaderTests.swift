@@ -5,7 +5,7 @@ import TestThreads
 import Testing
 
 /// The reader in Tests/Reader, which follows the format's specification and shares no code with the program, finds in a
-/// vault what a mount shows.
+/// vault the same files as a mount.
 @Suite("Format: a reader that shares no code", .serialized, .waiting) struct ReaderTests {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -18,7 +18,7 @@ import Testing
             ["/usr/bin/python3", "-B", Self.tests + "/Reader/read_vault.py"] + words, password + "\n")
     }
 
-    /// What find(1) and sha256sum(1) say of a directory that has `moments` and `albums`, as the reader lists it.
+    /// The output of find(1) and sha256sum(1) for a directory that has `moments` and `albums`, as the reader lists it.
     private func manifest(_ place: Place, _ directory: String) throws -> String {
         try place.shell(manifestLine(directory))
     }
@@ -33,7 +33,7 @@ import Testing
         """
     }
 
-    /// Compares what the reader lists and extracts with what a mount of the vault, as it is now, shows.
+    /// Compares the reader's listing and files with those of a mount of the vault as it is now.
     ///
     /// - Parameters:
     ///   - keyFile: a path, where the vault needs one.
@@ -141,7 +141,7 @@ import Testing
         try compare(place, keyFile: keyFile)
     }
 
-    /// What came after the last durable root is only in a soft one, and in the deltas since.
+    /// Changes after the last durable root are only in a soft one, and in the deltas since.
     @Test(arguments: [1, 3]) func `the reader goes on from soft roots after a kill`(spaces: Int) throws {
         let place = try Place(spaces: spaces)
         try place.mount()
@@ -165,7 +165,7 @@ import Testing
         try compare(place)
     }
 
-    /// What such a root leads to was never synced, and may not be there any more.
+    /// The pages of such a root were never synced, and may be lost.
     @Test(arguments: [1, 3]) func `the reader passes over soft roots of another boot`(spaces: Int) throws {
         let place = try Place(spaces: spaces)
         try place.mount()
@@ -198,8 +198,8 @@ import Testing
         try compare(place)
     }
 
-    /// Compares what the reader lists with what a mount shows, under another boot id than the kernel's. To the reader
-    /// and to a check all must be whole. Returns what is listed.
+    /// Compares the reader's listing with a mount's, under another boot id than the kernel's. To the reader
+    /// and to a check all must be whole. Returns the listing.
     private func compareInAnotherBoot(_ place: Place) throws -> String {
         let unshare = "unshare \(geteuid() == 0 ? "" : "--user --map-root-user") --mount"
         try place.shell(

@@ -12,7 +12,7 @@ private final class FakeLogind {
     private var bus: OpaquePointer?
     private let state = State()
 
-    /// What the callback sees.
+    /// The arguments of the callback.
     private final class State {
         /// The end of the inhibitor's pipe that ends when nobody has the other any more; -1: nobody has asked.
         var inhibitor: Int32 = -1
@@ -61,7 +61,7 @@ private final class FakeLogind {
         return 1
     }
 
-    /// Waits until somebody has taken an inhibitor; what they said of it.
+    /// Waits until a program has taken an inhibitor; returns its arguments.
     func inhibition() -> [String] {
         _ = eventually {
             while sd_bus_process(bus, nil) > 0 {}
@@ -112,7 +112,7 @@ private final class FakeLogind {
         #expect(eventually { logind.mayStart })
         // Only when the process has ended, and its keys with it.
         #expect(place.daemon == nil)
-        // What is still open is not served any more.
+        // Open files are not served any more.
         #expect(write(file, "late\n", 5) < 0)
         close(file)
         try kept.shell("echo kept >D/albums/note")

@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// Mounts by an ordinary user: whoever runs the tests, or where that is root nobody.
+/// Mounts by an ordinary user: the one who runs the tests, or nobody if that is root.
 @Suite("Mount options: mounts of ordinary users", .serialized, .waiting) struct UserMountTests {
     /// nobody, in every Debian: fusermount3 refuses numbers that have no name.
     private static let user = 65_534
@@ -34,7 +34,7 @@ import Testing
         return ended.output
     }
 
-    /// Its guard took what it could not see for dead, and cut the mount off.
+    /// Its guard took the hidden daemon for dead, and cut the mount off.
     @Test func `a user's mount lives where processes are hidden`() throws {
         guard geteuid() == 0 else { return }
         let place = try makePlace()
@@ -68,7 +68,7 @@ import Testing
         #expect(
             try shell(place, "stat -c %u D D/albums D/albums/a.jpg D/moments/2019-03-04/a.jpg | sort -u")
                 == (geteuid() == 0 ? "\(Self.user)\n" : "\(getuid())\n"))
-        // Neither is for users, whatever they ask for.
+        // Neither is for users, also if they ask for it.
         let options = try shell(place, "findmnt -n -o OPTIONS D")
         #expect(options.contains("nosuid") && options.contains("nodev"))
         if geteuid() == 0 {
@@ -118,7 +118,7 @@ import Testing
         let directory = place.root + "/sticky"
         #expect(mkdir(directory, 0o777) == 0 && chmod(directory, 0o1777) == 0)
         if geteuid() != 0 {
-            // A user owns what they make: their own it is, and may be mounted on.
+            // A user owns a directory that they make, and may mount on it.
             _ = try shell(place, "bin/obscura mount V sticky --password-file pw; bin/obscura unmount sticky")
             return
         }

@@ -142,7 +142,7 @@ private struct Listing: Equatable {
         text.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" || (0x7F..<0xA0).contains($0.value) }
     }
 
-    /// What a message quotes moves no cursor, sets no title and makes no second line.
+    /// Text that a message quotes moves no cursor, sets no title and makes no second line.
     @Test func `messages show no escapes`() throws {
         let place = try Place()
         let vault = place.root + "/V\u{1B}]0;title\u{7}"
@@ -170,7 +170,7 @@ private struct Listing: Equatable {
         }
     }
 
-    /// A link in what is exported is a link there, and one that lies in the way is not followed.
+    /// A link in an exported tree is a link there, and one that lies in the way is not followed.
     @Test func `export writes nothing through links`() throws {
         let place = try Place()
         try place.shell("mkdir outside E; echo mine > outside/file; ln -s ../outside E/albums")

@@ -4,13 +4,13 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// What file managers keep of a mount's photos in clear does not outlive the mount.
+/// Copies of a mount's photos that file managers keep in clear do not outlive the mount.
 @Suite("Secrets: the desktop's thumbnails", .serialized, .waiting) struct CacheSweepTests {
     private let place: Place
 
     init() throws { place = try Place() }
 
-    /// Mounts, and waits for the end of the sweep that follows: what a test adds then is the next one's.
+    /// Mounts, and waits for the end of the sweep that follows: later additions of a test are the next one's.
     private func mount(options: String = "rw") throws {
         try place.mount(options: options)
         try expectNoSweep()

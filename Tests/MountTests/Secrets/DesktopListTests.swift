@@ -177,7 +177,7 @@ import Testing
                 """)
         }
         let names = "grep -rl Zanzibar '\(data)' || true"
-        // What an earlier session left goes once the mount is live; what comes then, at its end.
+        // Entries of an earlier session go once the mount is live; later ones at its end.
         try makeDatabase()
         try place.mount()
         #expect(try eventually { try place.shell(names).isEmpty })

@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// What Dolphin's Delete puts in clear into the desktop's trash lies in the vault's own when the mount is gone.
+/// Files that Dolphin's Delete puts in clear into the desktop's trash are in the vault's trash after the unmount.
 ///
 /// The files are those that Dolphin 22.12.3 (KIO 5.103) was seen to leave.
 @Suite("Secrets: trashes outside the vault", .serialized, .waiting) struct DesktopTrashTests {
@@ -16,7 +16,7 @@ import Testing
 
     private func mount(options: String = "rw") throws { try place.mount(options: options) }
 
-    /// Deletes as KIO does: what says where it was, then a copy, then the original.
+    /// Deletes as KIO does: the trashinfo, then a copy, then the original.
     private func delete(_ path: String, to directory: String? = nil) throws {
         try place.shell(
             """

@@ -19,7 +19,7 @@ import Testing
         let (display, place) = (try Display(), try Place())
         let session = try session(place, display)
         try show(program == "eog" ? "/\(word).jpg" : "", program, session, place, display)
-        // Thumbnails and lists come after the window; what comes after the unmount is not looked at.
+        // Thumbnails and lists come after the window; later ones than the unmount are not compared.
         let listed = try session.ask("ls D/albums/\(word)")
         #expect(listed == word + ".jpg")
         try endProgram(session)
@@ -74,7 +74,7 @@ import Testing
             place,
             ["env", "XDG_RUNTIME_DIR=\(place.root)/run", "perl", "-e", unblocked] + asUser + [
                 "/bin/bash", "-c",
-                // What the bus starts, and may outlive it, must not hold this process's pipes.
+                // Programs that the bus starts may outlive it, and must not hold this process's pipes.
                 "exec 8<&0 9>&1; dbus-run-session -- /bin/bash -c 'exec /bin/bash <&8 >&9 8<&- 9>&-' &>/dev/null",
             ],
             display: display.name)

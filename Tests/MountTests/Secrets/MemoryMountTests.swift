@@ -8,13 +8,13 @@ import VaultCrypto
 
 @testable import VaultStore
 
-/// What the process that serves a mount keeps of keys and passwords, and where.
+/// Keys and passwords in the memory of the process that serves a mount.
 @Suite("Secrets: keys and passwords in memory", .serialized, .waiting) struct MemoryMountTests {
     private static let password = "jK7-Samarkand-9wQ-Marrakesh"
     /// Has a debug build stop where there is something to look at.
     private static let stopping = "OBSCURA_STOP_FOR_INSPECTION"
 
-    /// Everything secret about the place's one space: its password, and what is derived from that on the way down.
+    /// Everything secret about the place's one space: its password, and all keys derived from it.
     private func secrets(_ place: Place) throws -> [(name: String, bytes: SecretBytes)] {
         let password = Array(Self.password.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
         let key = try Vault.unlock(place.vault, password: password).key
@@ -69,7 +69,7 @@ import VaultCrypto
 
     @Test func `keys are in locked memory alone, passwords nowhere, and after unmount nothing is`() throws {
         guard geteuid() == 0 else {
-            // Whoever is not root cannot look: that is what keeps the user's other programs out.
+            // Only root can read it: this keeps the user's other programs out.
             let place = try Place()
             try place.mount()
             let daemon = try #require(place.daemon)
@@ -95,7 +95,7 @@ import VaultCrypto
         #endif
     }
 
-    /// What is found of the secrets lies in locked memory, and is keys.
+    /// Secrets that are found are keys, in locked memory.
     private func expectKept(_ findings: [MemoryFinding], withKeys: Bool) {
         #expect(findings.filter { !$0.mapping.isLocked }.map(\.description) == [])
         let held = Set(findings.filter(\.mapping.isLocked).map(\.secret))

@@ -8,7 +8,7 @@ import VaultCrypto
 
 @testable import VaultStore
 
-/// What the kernel still has in memory of a vault of several spaces, which fincore(1) tells whoever may read it.
+/// Pages of a vault of several spaces in the page cache, which fincore(1) tells any reader of the file.
 @Suite("Secrets: the page cache", .serialized, .waiting) struct PageCacheTests {
     private static let tmpfs: UInt64 = 0x0102_1994
 

@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// What a vault shows to one without a password.
+/// Facts that a vault shows without a password.
 @Suite("Secrets: traces in vault and host", .serialized, .waiting) struct TracesTests {
     /// Content, size, blocks and both times of every file of the vault.
     private func snapshot(_ place: Place) throws -> String {
@@ -102,7 +102,7 @@ import Testing
         try place.mount()
         try place.unmount()
         try expectAlike()
-        // One that only looks leaves what one that writes leaves.
+        // A session that only reads leaves the same traces as one that writes.
         let before = try times().split(separator: "\n")
         try place.mount()
         try place.unmount()

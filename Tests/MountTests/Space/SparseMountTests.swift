@@ -48,7 +48,7 @@ import Testing
             try place.shell("cmp source/\(original) out/moments/2024-05-01/\(name)")
             #expect(try diskBytes(path) < 2 << 20)
         }
-        // What was exported comes in again as it is.
+        // Exported files come in again as they are.
         let back = try place.run(
             [obscura, "import", place.vault, "out", "--quiet", "--password-stdin"], "one\n")
         #expect(back.status == 0, "\(back.errors)")

@@ -23,8 +23,8 @@ struct SealedRegion: Codable {
 
 /// Makes a vault small enough to be kept, and whole again.
 ///
-/// Sealed bytes do not compress, so what the newest state and the rings of roots consist of is opened in place, without
-/// the tags; the nonces stay. Sealed again with these, it has to be bit for bit what it was: `regions.json` has the sum
+/// Sealed bytes do not compress, so the newest state and the rings of roots are opened in place, without
+/// the tags; the nonces stay. Sealed again with these, it has to be bit for bit as before: `regions.json` has the sum
 /// of every segment. All that belongs to no state is zeros.
 struct GoldenArchive {
     /// The vault's directory, of a vault that nobody has mounted.
@@ -53,7 +53,7 @@ struct GoldenArchive {
 
     // MARK: Packing
 
-    /// Opens what means something, zeros the rest, and writes down what was done.
+    /// Opens the bytes with a meaning, zeros the rest, and records both.
     func pack() throws {
         let regions = try regions()
         var sums: [String: [UInt8]] = [:]
@@ -92,7 +92,7 @@ struct GoldenArchive {
 
     // MARK: Unpacking
 
-    /// Seals again what was opened.
+    /// Seals the opened bytes again.
     func unpack() throws {
         let contents = try JSONDecoder().decode(
             Contents.self, from: Data(contentsOf: URL(fileURLWithPath: list)))
@@ -108,7 +108,7 @@ struct GoldenArchive {
 
     // MARK: Regions
 
-    /// What the roots and the newest state consist of.
+    /// The bytes of the roots and of the newest state.
     private func regions() throws -> [SealedRegion] {
         let space = try unlocked.openSpace(readOnly: true)
         var walk = PageWalk(space, space.current)
@@ -171,7 +171,7 @@ struct GoldenArchive {
         }
     }
 
-    /// Replaces sealed bytes by what they say, and their tag by zeros.
+    /// Replaces sealed bytes by their plaintext, and their tag by zeros.
     private func open(_ region: SealedRegion, _ bytes: inout [UInt8]) throws {
         let isOpen = bytes.withUnsafeMutableBytes { bytes in
             region.associated.withUnsafeBytes { associated in

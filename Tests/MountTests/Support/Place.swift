@@ -6,7 +6,7 @@ import Testing
 /// The program.
 let obscura = builtProgram("obscura")
 
-/// A directory with a vault V and a mount point D. Whatever a test does, at its end nothing of this is
+/// A directory with a vault V and a mount point D. At a test's end nothing of this is
 /// mounted, running or there.
 final class Place {
     let root = "/tmp/obscura-mount-\(UUID().uuidString)"
@@ -51,7 +51,7 @@ final class Place {
         ).finish()
     }
 
-    /// Runs a line of the shell, which must succeed, and returns what it printed.
+    /// Runs a line of the shell, which must succeed, and returns its output.
     @discardableResult
     func shell(_ line: String, location: SourceLocation = #_sourceLocation) throws -> String {
         let ended = try run(["/bin/bash", "-ec", line])
@@ -116,7 +116,7 @@ final class Place {
     func bytes(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
 }
 
-/// What lstat(2) says.
+/// The answer of lstat(2).
 func status(_ path: String) throws -> stat {
     var found = stat()
     try #require(lstat(path, &found) == 0, "\(path): \(String(cString: strerror(errno)))")

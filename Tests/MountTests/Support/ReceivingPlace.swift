@@ -90,7 +90,7 @@ final class ReceivingPlace {
     /// Types a line on its standard input, which is no terminal.
     func type(_ text: String) throws { try receiver.write(text) }
 
-    /// Runs curl in the place's directory; what it printed.
+    /// Runs curl in the place's directory; returns its output.
     @discardableResult
     func curl(_ words: String..., location: SourceLocation = #_sourceLocation) throws -> String {
         let ended = try place.run(["curl", "-sk", "--max-time", "\(Self.secondsMax)"] + words)

@@ -18,7 +18,7 @@ extension Place {
             + mountTable().map(\.directory).filter { $0.contains(word) }
     }
 
-    /// Looks at what everybody may read; of the daemon also at what root may.
+    /// Searches all that any user may read; of the daemon also the memory that root may.
     private func traces(of word: String, inProcess process: String) -> [String] {
         let isOurs = daemon.map { "\($0)" == process } ?? false
         let directory = "/proc/\(process)"

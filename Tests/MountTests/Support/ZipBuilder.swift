@@ -6,12 +6,12 @@ struct ZipBuilder {
     private var directory: [UInt8] = []
     private var count = 0
 
-    /// What is wrong with an entry.
+    /// The fault of an entry.
     struct Fault: OptionSet {
         let rawValue: Int
         static let encrypted = Fault(rawValue: 1)
         static let checksum = Fault(rawValue: 2)
-        /// Announces 8 GiB of what DEFLATE made small.
+        /// Announces 8 GiB that DEFLATE made small.
         static let bomb = Fault(rawValue: 4)
         /// Sizes are in ZIP64's extra field: no fault, but rare.
         static let zip64 = Fault(rawValue: 8)

@@ -4,13 +4,13 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// Pictures of what only installed programs can draw.
+/// Pictures of formats that only installed programs can draw.
 @Suite("Thumbnails: videos by installed programs, through a mount", .serialized, .waiting)
 struct InstalledThumbnailerMountTests {
     /// nobody, in every Debian.
     private static let user = 65_534
 
-    /// A place that is an ordinary user's, whoever runs the tests, with a copy of the program.
+    /// A place of an ordinary user, also if root runs the tests, with a copy of the program.
     private func makePlace() throws -> Place {
         let place = try Place()
         try place.shell(
@@ -34,7 +34,7 @@ struct InstalledThumbnailerMountTests {
         return ended.output
     }
 
-    /// Registers a script as what draws MP4.
+    /// Registers a script as the thumbnailer of MP4.
     private func install(_ script: String, _ place: Place) throws {
         let program = place.root + "/draw.sh"
         try "#!/bin/sh\n\(script)\n".write(toFile: program, atomically: true, encoding: .utf8)

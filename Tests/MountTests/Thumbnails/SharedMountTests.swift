@@ -45,7 +45,7 @@ import Testing
                     .thumbs/512/albums/Trip/group.jpg albums/Trip/.thumbs/open.jpg albums/Trip/.thumbs/sheet.jpg
                 """)
                 == ["500", "400", "440", "444", "444"].map { "\(Self.owner):\(Self.group):\($0)\n" }.joined())
-        // Root has looked at all of them: what the kernel keeps is nobody else's.
+        // Root has read all of them: no other user sees the kernel's copies.
         try place.shell(
             "cd D; cat .thumbs/albums/private/* .thumbs/512/albums/*/*.jpg >/dev/null 2>&1 || true")
         for line in [
@@ -79,7 +79,7 @@ import Testing
         let others = try run(place, as: Self.stranger, digest).output
         let member = try run(place, as: Self.stranger, groups: [Self.group], digest).output
         #expect(Set([all, others, member]).count == 3)
-        // They are what all see once the others are gone.
+        // All users see them once the others are gone.
         try place.shell("rm D/albums/Trip/closed.jpg")
         #expect(try place.shell(digest) == member)
         try place.shell("rm D/albums/Trip/group.jpg")

@@ -9,7 +9,7 @@ import Testing
     @Test func `a thumbnail fits 256 pixels, upright, its size told before it is opened`() throws {
         let place = try Place()
         try place.mount()
-        // 6: the top of what is seen is the left of what is stored.
+        // 6: the top of the picture is the left of the stored one.
         try place.source("turned.jpg", Photo(width: 800, height: 600, orientation: 6).bytes)
         try place.source("wide.JPEG", Photo(width: 640, height: 160, orientation: 1).bytes)
         try place.source("small", Photo(width: 40, height: 30).bytes)

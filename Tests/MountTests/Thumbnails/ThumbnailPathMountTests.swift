@@ -3,7 +3,7 @@ import Glibc
 import TestThreads
 import Testing
 
-/// *Thumbnails* of the contract: where they are found, and who does not see them.
+/// *Thumbnails* of the contract: their names, and their absence from listings.
 @Suite("Thumbnails: names and listings, through a mount", .serialized, .waiting)
 struct ThumbnailPathMountTests {
     private func placeWithPhotos(options: String = "rw") throws -> Place {

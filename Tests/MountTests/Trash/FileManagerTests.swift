@@ -4,7 +4,7 @@ import TestSupport
 import TestThreads
 import Testing
 
-/// What file managers do with a mount, without their windows.
+/// The requests of file managers to a mount, without their windows.
 @Suite("Trash: gio and Xfce", .serialized, .waiting) struct FileManagerTests {
     private let place: Place
 
@@ -42,7 +42,7 @@ import Testing
     // MARK: Trash
 
     /// Lines of a shell with a session bus, where GLib's trash is at hand: `trashed NAME` prints the trash's URI of
-    /// what was called so in this mount, once it is listed. What others have in their trash is not touched.
+    /// what was called so in this mount, once it is listed. Other users' trashes are not touched.
     private func gio(_ lines: String) throws {
         try place.source(
             "gio.sh",

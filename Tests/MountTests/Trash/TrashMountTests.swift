@@ -3,7 +3,7 @@ import Glibc
 import TestThreads
 import Testing
 
-/// *Trash* of the contract: what file managers do, and rm.
+/// *Trash* of the contract, by file managers and rm.
 @Suite("Trash: rm and file managers, through a mount", .serialized, .waiting) struct TrashMountTests {
     private let place: Place
     private static let standing = ["albums/T/a.jpg", "albums/U/b.jpg", "moments/2019-03-04/a.jpg"]
@@ -23,7 +23,7 @@ import Testing
 
     private func everything() throws -> [String] { try place.files(place.mountPoint) }
 
-    /// As GLib and Thunar trash a file: what says where it was, then a rename.
+    /// Trashes a file as GLib and Thunar do: the trashinfo, then a rename.
     private func trash(_ path: String) throws {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
         try place.shell(
@@ -34,7 +34,7 @@ import Testing
             """)
     }
 
-    /// As they restore it by what was written.
+    /// Restores it by its trashinfo, as they do.
     private func restore(_ name: String) throws {
         try place.shell(
             """

@@ -10,7 +10,7 @@ import Testing
 /// `scripts/model` tries many more.
 @Suite("The tree: random programs against a model of the contract", .serialized, .waiting)
 struct InterfaceModelTests {
-    /// Seeds to try: few, unless told otherwise by who runs longer.
+    /// Seeds to try: few, unless the environment asks for more.
     static let seeds: [UInt64] = {
         let environment = ProcessInfo.processInfo.environment
         let first = environment["OBSCURA_MODEL_SEED"].flatMap { UInt64($0) } ?? 1
@@ -86,7 +86,7 @@ struct InterfaceModelTests {
         if let first = failures.first { throw first }
     }
 
-    /// What all players know of is all there is.
+    /// The mount has the files that the players know, and no others.
     private func expectNothingElse(_ place: Place, _ seats: [Seat]) throws {
         let known = Set(seats.flatMap { $0.player.model.shown(isAlone: true).keys })
         let listed = try place.shell("cd D; find . -mindepth 1 -printf '%P\\n'").split(separator: "\n")

@@ -115,7 +115,7 @@ private func big(_ day: String, _ count: Int) -> [UInt8] {
         try fixture.put("albums/.t", jpeg("2024-07-03", more: 3))
         try fixture.mv("albums/.t", "albums/z.jpg")
         #expect(try fixture.moments() == ["2024-05-01/y.jpg", "2024-06-02/x.jpg", "2024-07-03/z.jpg"])
-        // What is saved as another photo's bytes is a copy of that.
+        // A file saved with another photo's bytes is a copy of that.
         try fixture.put("albums/.t", jpeg("2024-05-01", more: 1))
         try fixture.mv("albums/.t", "albums/z.jpg")
         #expect(try fixture.moments() == ["2024-05-01/y.jpg", "2024-06-02/x.jpg"])

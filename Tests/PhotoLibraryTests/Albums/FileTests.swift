@@ -47,7 +47,7 @@ import Testing
         try fixture.expectNothingLeft()
     }
 
-    /// One call on the disk takes about half a millisecond, whatever it reads.
+    /// One call on the disk takes about half a millisecond, for any number of bytes.
     @Test func `neighbouring chunks of one request are read by one call`() throws {
         let fixture = try Fixture()
         let bytes = noise(600_000)
@@ -166,7 +166,7 @@ import Testing
         expectError(.damaged) { _ = try fixture.read(handle, 10, at: 131_072) }
         #expect(try fixture.read(handle, 10, at: 262_144).count == 10)
         fixture.library.release(handle)
-        // What is damaged can be written over, and removed.
+        // Damaged bytes can be overwritten, and removed.
         let writer = try fixture.open("albums/a")
         expectError(.damaged) { try fixture.write(writer, [1], at: 131_073) }
         try fixture.write(writer, noise(131_072, seed: 2), at: 131_072)
@@ -293,7 +293,7 @@ import Testing
         #expect(fixture.space.generation == idle, "what fails changes nothing")
         try fixture.put("albums/f", [1])
         #expect(eventually { fixture.space.generation > idle })
-        // What an open file was given is sealed and published before it is closed.
+        // The bytes of an open file are sealed and published before it is closed.
         let handle = try fixture.open("albums/f")
         try fixture.write(handle, [7])
         #expect(eventually { !handle.hasUnsavedBytes })

@@ -192,7 +192,7 @@ import VaultStore
         for number in 100..<400 { #expect(seen.contains("f\(number)")) }
     }
 
-    /// What a loop does that renames each file it is given.
+    /// A loop that renames each file it is given.
     @Test func `listing ends though each step adds a name`() throws {
         let fixture = try Fixture()
         for number in 0..<20 { try fixture.put("albums/f\(number)", []) }

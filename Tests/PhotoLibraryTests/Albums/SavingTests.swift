@@ -26,7 +26,7 @@ import VaultFormat
         fixture.library.forget(old)
     }
 
-    /// Else what a program writes by another name of the photo goes into a file that nobody will find.
+    /// Else a program's writes by another name of the photo go into a file that no name leads to.
     @Test func `a name that means another file now is stale to the kernel`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("albums/A")
@@ -74,7 +74,7 @@ import VaultFormat
         // The other photo is still there under its own name.
         #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 1))
         #expect(try fixture.ino("albums/x.jpg") == fixture.ino("moments/2024-05-01/x (2).jpg"))
-        // Likewise what is new, but stands in another album already.
+        // Likewise a new file that stands in another album already.
         try fixture.put("albums/z.jpg", jpeg("2024-05-01", more: 3))
         try fixture.ln("albums/z.jpg", "albums/z2.jpg")
         try fixture.mv("albums/z.jpg", "albums/x.jpg")

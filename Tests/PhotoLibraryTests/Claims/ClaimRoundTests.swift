@@ -29,7 +29,7 @@ import Testing
         #expect(rounds.takeovers > 0 && rounds.acknowledged > 10, "seed \(seed)")
     }
 
-    /// What the rounds are for is found where nothing is claimed.
+    /// Without claims the rounds lose files.
     @Test(arguments: 1...4) func `without claims files are lost`(seed: UInt64) throws {
         let vault = try MemoryVault(spaces: seed % 2 == 0 ? 1 : 2, segments: 24)
         let rounds = try ClaimRounds(vault, seed: seed, mounts: 200, claims: false)

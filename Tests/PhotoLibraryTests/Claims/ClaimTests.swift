@@ -10,7 +10,7 @@ import VaultFormat
 @testable import TestFixtures
 @testable import VaultStore
 
-/// What a claim does, case by case. Nothing waits: the clock is the tests'.
+/// The effects of a claim, case by case. Nothing waits: the clock is the tests'.
 @Suite("Claims: one writer at a time") struct ClaimTests {
     let vault: MemoryVault
     let disk: MemoryDisk
@@ -53,7 +53,7 @@ import VaultFormat
         return try slot.standing()
     }
 
-    /// What was done to the disk so far, but for syncs.
+    /// The writes to the disk so far, without syncs.
     private var changes: Int {
         disk.log.count { !$0.isSync }
     }
@@ -163,7 +163,7 @@ import VaultFormat
         #expect(asked.withLock { $0 } == 5)
     }
 
-    /// Another process of the computer `here`, which scan this of others.
+    /// Another process of the computer `here`, which sees other processes so.
     private func host(_ life: ProcessLife) -> ClaimHost {
         ClaimHost(
             machine: Array("here".utf8), process: ProcessIdentity(namespace: 2, id: 99, start: 99),
@@ -254,7 +254,7 @@ import VaultFormat
         #expect(try has("albums/new", after))
     }
 
-    /// The other has not waited yet; but who knows how long the sync took.
+    /// The other has not waited yet; but the sync may have taken any time.
     @Test func `a durable root is told nobody either when another's claim is found after it`() throws {
         let old = try writer(on: here)
         let roots = UInt64(RootLayout.durableSlots.upperBound * 4096)
@@ -298,7 +298,7 @@ import VaultFormat
         return process
     }
 
-    /// Claims the space for a process without a wait, as who has just begun to take it over.
+    /// Claims the space for a process without a wait, as at the beginning of a takeover.
     private func stealClaim(for process: ComputerProcess) throws {
         let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
         let slot = ClaimSlot(
@@ -330,7 +330,7 @@ import VaultFormat
         process.failsToOpen.withLock { $0 = false }
         try save("albums/third", process)
         #expect(process.space.claimFailure == nil)
-        // What the commit that failed had is in the next one.
+        // The changes of the failed commit are in the next one.
         process.kill()
         let after = here.start()
         try after.mount()

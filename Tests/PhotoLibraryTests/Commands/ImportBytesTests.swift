@@ -10,7 +10,7 @@ import VaultFormat
 @testable import TestSupport
 @testable import VaultStore
 
-/// What an import costs the disk, counted in the bytes that it writes.
+/// The cost of an import, counted in the bytes that it writes.
 @Suite("Commands: import, the bytes it writes") struct ImportBytesTests {
     /// Small photos of 20 days, in no order, each different.
     private func bring(_ count: Int, _ user: MemoryUser) throws -> Int {

@@ -12,7 +12,7 @@ import VaultCrypto
 struct CrashMachine {
     /// How much is tried.
     struct Effort {
-        /// Sessions one after the other, each begun with what a crash left of the one before.
+        /// Sessions one after the other, each begun with the disk that a crash left of the one before.
         var depth = 3
         var steps = 20
         /// Power cuts tried after each event.
@@ -26,7 +26,7 @@ struct CrashMachine {
     let vault: MemoryVault
     var effort = Effort()
     var random: RandomSource
-    /// Given to every session, so that tests see that the machine scan what it is for.
+    /// Given to every session, so that tests see that the machine finds the faults it is for.
     var sabotage: (Space) throws -> Void = { _ in }
     /// Syncs that do nothing.
     var ignoredSyncs: MemoryDisk.SyncKinds = []
@@ -87,7 +87,7 @@ struct CrashMachine {
         }
     }
 
-    /// Judges what crashes at this moment may leave, and notes some to be gone on with.
+    /// Judges the disks that crashes at this moment may leave, and notes some to go on with.
     private mutating func judgeAll(
         _ tour: inout CrashTour, _ next: inout [CrashState], _ total: Int
     ) throws {

@@ -12,12 +12,12 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// A disk as a crash left it, and what a mount may find there.
+/// A disk as a crash left it, and the trees that a mount may find there.
 struct CrashState {
     var disk: DiskState
-    /// What a mount scan now; nil for a vault nobody has mounted yet.
+    /// The tree that a mount finds now; nil for a vault that was never mounted.
     var found: PublishedCommit?
-    /// What it scan after a power cut.
+    /// The tree that it finds after a power cut.
     var durable: PublishedCommit?
     /// Durable commits after that one which failed, and may count after a power cut all the same.
     var tried: [PublishedCommit] = []
@@ -64,7 +64,7 @@ final class CrashSession: LibraryUser {
     let isPressed: Bool
     /// Whether the rules of a space are checked at every mount and commit.
     let isAuditing: Bool
-    /// Done to the space after every commit: what a product with a bug would do.
+    /// Done to the space after every commit: the effect of a planted fault.
     var sabotage: (Space) throws -> Void = { _ in }
 
     var library: Library {
@@ -74,7 +74,7 @@ final class CrashSession: LibraryUser {
     var space: Space { library.session.space }
     var isMounted: Bool { opened != nil }
 
-    /// Mounts what a crash left; it must be as it was when the root that counts was published.
+    /// Mounts a disk that a crash left; it must be as it was when the root that counts was published.
     init(
         _ vault: MemoryVault, _ state: CrashState, isPressed: Bool = false, isAuditing: Bool = true,
         ignoring syncs: MemoryDisk.SyncKinds = []
@@ -96,8 +96,8 @@ final class CrashSession: LibraryUser {
         try mount(expecting: state.found?.tree)
         // A mount makes the header's copies alike.
         note(.passwords([password]))
-        // What is found may be relied on as soon as it is mounted, unless the sync of its very root has failed: who did
-        // that was told, and killed, and a third misfortune is too much.
+        // A state that is found may be relied on as soon as it is mounted, unless the sync of its very root has failed:
+        // who did that was told, and killed, and a third misfortune is too much.
         if let found = state.found, found.isDurable, !found.isTried { note(.published(found, .published)) }
     }
 
@@ -161,7 +161,7 @@ final class CrashSession: LibraryUser {
         disk.closeAll()
     }
 
-    /// Leaves little of the space, in pieces, so that what is freed is soon used again.
+    /// Leaves little of the space, in pieces, so that freed sectors are soon used again.
     private func press() throws {
         guard isPressed else { return }
         if vault.spaceCount == 1 {
@@ -179,7 +179,7 @@ final class CrashSession: LibraryUser {
         }
     }
 
-    /// Lets what is written next lie in one of a few segments of a space that has hundreds: more than have their bits
+    /// Lets the next writes lie in one of a few segments of a space that has hundreds: more than have their bits
     /// in memory, and so few that each is soon used again.
     func scatter(_ random: inout RandomSource) {
         guard isMounted, vault.spaceCount > 1, vault.limits == .least, !isPressed else { return }
@@ -197,7 +197,7 @@ final class CrashSession: LibraryUser {
 
     /// When others work while a commit is made.
     enum Interval: CaseIterable {
-        /// Once it is decided what is in it, and before anything is written.
+        /// Once its contents are decided, and before anything is written.
         case unwritten
         /// Once everything is written, and before it is synced or has a root.
         case unsynced
@@ -206,7 +206,7 @@ final class CrashSession: LibraryUser {
     /// Commits while `body` changes the tree.
     func commit(durable: Bool, _ interval: Interval, during body: @escaping () throws -> Void) throws {
         let tree = try dump()
-        // Not while the claim is being made: others who write wait for that.
+        // Not while the claim is being made: other writers wait for that.
         try space.requireWritable()
         let failure = Mutex<(any Error)?>(nil)
         let work = Unchecked(body)
@@ -246,7 +246,7 @@ final class CrashSession: LibraryUser {
         init(_ body: @escaping () throws -> Void) { self.body = body }
     }
 
-    /// Does what publishes roots, or tries to; this is the tree of each.
+    /// Publishes roots, or tries to; this is the tree of each.
     func publish(_ tree: TreeDump, _ body: () throws -> Void) throws {
         let space = space
         var failure: (any Error)?
@@ -299,7 +299,7 @@ final class CrashSession: LibraryUser {
     }
 }
 
-/// What should not be, in words.
+/// A violation, in words.
 struct CrashFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -31,16 +31,16 @@ import Testing
         return machine
     }
 
-    /// What a mount after any crash begins with is the newest state that was safe.
+    /// A mount after any crash begins with the newest state that was safe.
     @Test(arguments: seeds) func `every seed leaves states that a crash may leave`(seed: UInt64) throws {
         var machine = try machine(seed)
         do { try machine.run() } catch { Issue.record("seed \(seed): \(error)") }
         print("crash: seed \(seed): \(machine.stateCount) states, \(machine.mountCount) of them mounted")
     }
 
-    // MARK: What the machine is for
+    // MARK: Faults that the machine must find
 
-    /// Whether the machine, or a mount, stumbles within a few seeds over what `change` breaks.
+    /// Whether the machine, or a mount, finds within a few seeds the fault that `change` plants.
     private func isFound(_ change: (inout CrashMachine) -> Void) throws -> Bool {
         for seed: UInt64 in 1..<40 {
             var machine = try machine(seed)

@@ -65,7 +65,7 @@ import VaultCatalogue
         fixture.library.abandon(try #require(handle.state))
     }
 
-    /// What was synced is there, so it is a photo too, though nobody came to close it.
+    /// A synced file is there, so it is a photo too, though it was not closed.
     @Test(arguments: [false, true])
     func `a photo that was synced but not closed is filed`(isNew: Bool) throws {
         let fixture = try Fixture()
@@ -77,7 +77,7 @@ import VaultCatalogue
         #expect(try pendingClassification(fixture) == [])
     }
 
-    /// What was not to be that yet takes no photo from its day.
+    /// An unfinished file takes no photo from its day.
     @Test func `a photo that was half rewritten and synced stays in its day`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/a.jpg", jpeg("2023-01-01", more: 1))
@@ -129,8 +129,8 @@ import VaultCatalogue
         fixture.library.abandon(try #require(handle.state))
     }
 
-    /// Each of the first writes and syncs after a change fails once. What was answered is there, whatever
-    /// failed.
+    /// Each of the first writes and syncs after a change fails once. Answered changes are there after
+    /// any of them.
     @Test func `a commit that fails is tried again`() throws {
         let fixture = try Fixture()
         let directory = try fixture.library.openDirectory(3)
@@ -149,7 +149,7 @@ import VaultCatalogue
         #expect(fixture.usedBytes == 0)
     }
 
-    /// A kill right after a commit failed scan the state before it or the state after it, whole.
+    /// A kill right after a failed commit leaves the state before it or the state after it, whole.
     @Test func `a kill after a failed commit finds a whole state`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/kept", noise(150_000))

@@ -2,13 +2,13 @@ import TestSupport
 
 @testable import TestFixtures
 
-/// A session's events once more, one after the other, and what a crash after each may leave.
+/// A session's events once more, one after the other, and the states that a crash after each may leave.
 struct CrashTour {
-    /// A disk, and what a mount of it may find.
+    /// A disk, and the trees that a mount of it may find.
     struct Crash {
         var disk: DiskState
         var allowed: [PublishedCommit]
-        /// What a power cut after it may fall back to.
+        /// The state that a power cut after it may fall back to.
         var durable: PublishedCommit?
         /// Durable commits after that one which failed, and may count all the same.
         var tried: [PublishedCommit] = []
@@ -44,7 +44,7 @@ struct CrashTour {
         return true
     }
 
-    /// What came last, for the message of a failing test.
+    /// The last events, for the message of a failing test.
     var history: String {
         let first = max(0, eventCount - 40)
         let events = log[first..<min(log.count, eventCount + 3)].enumerated().map {
@@ -56,7 +56,8 @@ struct CrashTour {
         return (roots + events).joined(separator: "\n")
     }
 
-    /// What may count after a crash now: the newest commit that is certain enough, and those that may be there.
+    /// The states that may count after a crash now: the newest commit that is certain enough, and those that may be
+    /// there.
     ///
     /// - Parameter isMeant: whether a commit can count at all.
     private func candidates(
@@ -74,7 +75,7 @@ struct CrashTour {
         published.last { $0.at <= eventCount && $0.commit.isDurable && $0.certainty == .published }?.commit
     }
 
-    /// What was to be durable since then, and failed.
+    /// Syncs since then that failed.
     private var tried: [PublishedCommit] {
         let since = safe?.generation ?? 0
         return published.filter {

@@ -29,11 +29,11 @@ struct CrashWork {
                 session.calls.inject(pick(Self.faults), after: Int.random(in: 0..<25, using: &random))
             }
             do { try step(kind) } catch let error as FileError {
-                // What cannot be done just now, because a name is taken or nothing is there.
+                // Not possible just now, because a name is taken or nothing is there.
                 guard isFaulty || Self.refusals.contains(error) else { throw error }
             }
             session.calls.injectNothing()
-            // What found no room is not in the commits to come, though it can be read.
+            // A file that found no room is not in later commits, though it can be read.
             if session.isMounted, !session.library.session.context.unsavedFiles.isEmpty { session.abandon() }
         }
     }
@@ -87,7 +87,7 @@ struct CrashWork {
         }
     }
 
-    // MARK: What there is
+    // MARK: Existing files
 
     private mutating func content() -> [UInt8] {
         let size =
@@ -254,7 +254,7 @@ struct CrashWork {
         try session.library.flush(file)
     }
 
-    /// Unmounts, with or without what is done to a vault that is not mounted.
+    /// Unmounts, with or without work on the unmounted vault.
     private mutating func leave() throws {
         if Int.random(in: 0..<3, using: &random) == 0 { try session.grow() }
         try session.unmount()

@@ -84,7 +84,7 @@ import Testing
         },
     ]
 
-    /// Each fault with a number of spaces, and what the vault is like.
+    /// Each fault with a number of spaces, and a kind of vault.
     static let faults: [(FaultyCalls.Fault, spaces: Int, size: MemoryVault.SizeClass)] = [
         (.error(.inputOutput), 3, .least), (.error(.noSpace), 1, .usual), (.error(.quotaExceeded), 2, .usual),
         (.short, 1, .least),
@@ -126,13 +126,13 @@ import Testing
         let isOver = session.calls.isFaultDue
         session.calls.injectNothing()
         if !session.isMounted { try session.mount() }
-        // What is short is no error.
+        // A short count is no error.
         if fault == .short || isOver { #expect(failure == nil, comment) }
         // A segment whose sync fails when it is closed is told of by the next commit.
         if failure == nil, !isOver { try? session.makeDurable() }
         let after = try session.dump()
         #expect(others(after, deed).difference(from: others(before, deed)) == "", comment)
-        // The space can be written again, and what is there can be made durable.
+        // The space can be written again, and its state can be made durable.
         try session.put("albums/after", noise(5000, seed: number))
         try session.makeDurable()
         if number % 4 == 0 {
@@ -150,14 +150,14 @@ import Testing
         return !isOver
     }
 
-    /// What the deed does not touch.
+    /// The files that the operation does not touch.
     private func others(_ tree: TreeDump, _ deed: Deed) -> TreeDump {
         TreeDump(entries: tree.entries.filter { path, _ in !deed.touched.contains { path.hasPrefix($0) } })
     }
 
     // MARK: Mounting
 
-    /// A fault at each call of a mount: it fails and says so, or it succeeds; the next one scan all there was.
+    /// A fault at each call of a mount: it fails and says so, or it succeeds; the next one finds all files.
     @Test(arguments: [1, 2], [true, false])
     func `each call of a mount fails once`(spaces: Int, isSoft: Bool) throws {
         let vault = try MemoryVault(spaces: spaces, segments: 6)

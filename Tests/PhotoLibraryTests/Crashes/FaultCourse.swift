@@ -7,9 +7,9 @@ import TestSupport
 @testable import VaultStore
 
 /// One long piece of work, of several sessions, whose system calls are numbered through, so that each can fail once
-/// and what became of the vault be compared with what it becomes where none does.
+/// and the vault be compared with one without a fault.
 struct FaultCourse: Sendable {
-    /// Something that a user does, and does again where it has failed: done twice it leaves what it leaves done once.
+    /// Something that a user does, and does again where it has failed: done twice it leaves the same as done once.
     struct Step: Sendable {
         let name: String
         /// Paths it may change, with all below them; all else stays as it was.
@@ -87,7 +87,7 @@ struct FaultCourse: Sendable {
         try play(vault, FaultWork.opening + FaultWork.leaving, on: disk) { _ in }.end
     }
 
-    /// Does the steps, with a look after each; returns what is on the disk then, and how many calls that took.
+    /// Does the steps, with a comparison after each; returns the disk, and the number of calls.
     private static func play(
         _ vault: MemoryVault, _ steps: [Step], on disk: DiskState, _ look: (FaultSession) throws -> Void
     ) throws -> (end: DiskState, calls: Int) {
@@ -104,8 +104,8 @@ struct FaultCourse: Sendable {
 
     // MARK: With a failure
 
-    /// Does the chapter with the call of this number, and looks what has become of the vault.
-    /// - Throws: what should not be, in words, as `CrashFailure`, or the error of a step that met no fault.
+    /// Does the chapter with the call of this number, and examines the vault.
+    /// - Throws: a violation, in words, as `CrashFailure`, or the error of a step that met no fault.
     func suffer(_ fault: FaultyCalls.Fault, at number: Int) throws {
         guard let chapter = chapters.first(where: { $0.calls.contains(number) }) else { return }
         let session = FaultSession(vault, unmountedOn: chapter.start, trashDays: Self.trashDays)
@@ -132,7 +132,7 @@ struct FaultCourse: Sendable {
         try judgeEnd(session, chapter, "\(fault) at call \(number), \(chapter.name)")
     }
 
-    /// What came of a call that failed.
+    /// The effect of a call that failed.
     private enum Outcome {
         case told
         /// No step has failed yet.
@@ -152,7 +152,7 @@ struct FaultCourse: Sendable {
         }
         if let failure, fault == .short { throw CrashFailure("what is short is no error: \(failure)") }
         try judgeDurable(index, chapter, session, hasFailed: failure != nil)
-        // All but what it touches is as it was.
+        // All files but those it touches are as before.
         try FaultWork.open(session)
         try compare(session, with: chapter.tree(before: index), without: step.touched)
         var outcome = failure == nil ? Outcome.silent : .told
@@ -169,7 +169,7 @@ struct FaultCourse: Sendable {
         return outcome
     }
 
-    /// A power cut now leaves what was said to be durable.
+    /// A power cut now leaves the files told to be durable.
     private func judgeDurable(
         _ index: Int, _ chapter: Chapter, _ session: FaultSession, hasFailed: Bool
     ) throws {
@@ -207,7 +207,7 @@ struct FaultCourse: Sendable {
 }
 
 extension TreeDump {
-    /// Without what tells when something was done; and without where trashed photos were, which is written where it can
+    /// Without times of operations; and without the former paths of trashed photos, which is written where it can
     /// be: the photo is kept all the same.
     var withoutTimes: TreeDump {
         var tree = TreeDump(entries: entries.filter { !$0.key.hasSuffix(".trashinfo") })
@@ -215,7 +215,7 @@ extension TreeDump {
         return tree
     }
 
-    /// Without these paths, and what lies below them.
+    /// Without these paths, and those below them.
     func without(_ paths: [String]) -> TreeDump {
         TreeDump(
             entries: entries.filter { found, _ in

@@ -17,7 +17,7 @@ final class FaultSession: LibraryUser {
     private(set) var disk: MemoryDisk
     private(set) var calls: FaultyCalls
     let caller = Caller(uid: 0, gid: 0)
-    /// Days that the trash keeps what is in it; 0: nothing comes there.
+    /// Days that the trash keeps its files; 0: nothing comes there.
     private let trashDays: Int
     private let maker = StandInMaker()
     private var opened: Library?
@@ -69,14 +69,14 @@ final class FaultSession: LibraryUser {
 
     func commit(durable: Bool) { library.session.committer.commitByHand(durable: durable) }
 
-    /// What a mount scan after a power cut now.
+    /// The tree that a mount finds after a power cut now.
     func treeAfterPowerCut() throws -> TreeDump {
         let left = try FaultSession(vault, on: try MemoryVault.rebooted(disk.state.durable))
         defer { left.kill() }
         return try left.dump()
     }
 
-    /// A session on what another left; it is not mounted yet.
+    /// A session on another's disk; it is not mounted yet.
     init(_ vault: MemoryVault, unmountedOn state: DiskState, trashDays: Int) {
         self.vault = vault
         self.trashDays = trashDays
@@ -84,7 +84,7 @@ final class FaultSession: LibraryUser {
         calls = FaultyCalls(disk)
     }
 
-    /// Opens what is on a disk, after an audit.
+    /// Opens the vault of a disk, after an audit.
     private init(_ vault: MemoryVault, on state: DiskState) throws {
         self.vault = vault
         trashDays = 30

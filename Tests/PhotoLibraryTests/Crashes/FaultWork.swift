@@ -22,7 +22,7 @@ enum FaultWork {
 
     static let opening = [Step("a mount", isDurable: true) { try open($0) }]
 
-    /// What the kernel has not been told is durable is made so first: an unmount that fails may lose it.
+    /// Changes that are not known to be durable are made so first: an unmount that fails may lose it.
     static let leaving = [
         durable,
         Step("an unmount", isDurable: true) { if $0.isMounted { try $0.unmount() } },
@@ -289,7 +289,7 @@ enum FaultWork {
         }
     }
 
-    /// Most of what is left goes.
+    /// Removes most of the remaining files.
     private static let end = all(
         removal("albums/C"), removal("albums/A"), removal("moments/2024-06-01"),
         removal("moments/2024-06-02"), removal("moments/2022-02-02"))
@@ -311,7 +311,7 @@ enum FaultWork {
     private static func all(_ parts: [Step]...) -> [Step] { parts.flatMap { $0 } }
 }
 
-/// What is done only where it has not been done yet.
+/// Steps that are done only once.
 extension FaultSession {
     fileprivate func made(_ path: String, mode: UInt32 = 0o755) throws {
         if !exists(path) { try mkdir(path, mode: mode) }

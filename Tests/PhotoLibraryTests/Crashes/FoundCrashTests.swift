@@ -18,13 +18,13 @@ import Testing
         return try CrashSession(session.vault, CrashState(disk: disk ?? session.disk.state))
     }
 
-    /// What a mount scan when all that is not durable is gone.
+    /// The tree that a mount finds when all that is not durable is gone.
     private func treeAfterPowerCut(_ session: CrashSession) throws -> TreeDump {
         let disk = try MemoryVault.rebooted(session.disk.state.durable)
         return try CrashSession(session.vault, CrashState(disk: disk)).dump()
     }
 
-    /// The directory of a segment that a killed process made is synced by who makes a durable root lead there.
+    /// The directory of a segment that a killed process made is synced before a durable root leads there.
     @Test func `a segment whose maker was killed keeps its name`() throws {
         let first = try begin(spaces: 1)
         try first.put("albums/f", noise(10_000))
@@ -53,7 +53,7 @@ import Testing
         #expect(left.file("/vault/spaces")?.size == 7 * session.vault.layout.rowBytes)
     }
 
-    /// fsync(2) of what was found changes nothing, and must not need to.
+    /// fsync(2) of a state that was found changes nothing, and must not need to.
     @Test func `a durable root that was found is on the disk, though its writer was killed before its sync`()
         throws
     {
@@ -84,7 +84,7 @@ import Testing
         #expect(try afterKill(first).dump() == tree)
     }
 
-    /// The kernel takes what a failed sync did not write for clean, and tells nobody who asks later.
+    /// The kernel takes pages that a failed sync did not write for clean, and tells no later caller.
     @Test(arguments: 0..<2)
     func `writes that a killed process failed to sync are written again`(syncs: Int) throws {
         let first = try begin(spaces: 2)

@@ -8,7 +8,7 @@ import VaultFormat
 
 /// A root as it was published, with the very bytes of all it leads to.
 ///
-/// A space that opens with this root, on a disk where these bytes are where they were, is what it was then: so most
+/// A space that opens with this root, on a disk where these bytes are where they were, is as it was then: so most
 /// crash states are compared without being read through the catalogue.
 final class PublishedCommit: @unchecked Sendable {
     /// Both copies of a page: one must be whole.
@@ -84,7 +84,7 @@ final class PublishedCommit: @unchecked Sendable {
         }
     }
 
-    /// One that failed, whose root may have been written: what it leads to is not known.
+    /// One that failed, whose root may have been written: its contents are not known.
     init(tried generation: UInt64, since before: UInt64, epoch: UInt64, _ tree: TreeDump) {
         self.generation = generation
         self.before = before
@@ -109,7 +109,7 @@ final class PublishedCommit: @unchecked Sendable {
         root.epoch == epoch && root.generation > before && root.generation <= generation
     }
 
-    /// What of it is not on a disk any more; nil where it is whole.
+    /// The first part of it that the disk has lost; nil if it is whole.
     func damage(on image: DiskImage) -> String? {
         let segments = segments(on: image)
         func holds(_ segment: Int, _ index: Int, _ content: DiskPage?, _ sectors: Range<Int>) -> Bool {
@@ -164,7 +164,7 @@ extension Space {
         return found + deltaPages.map { UInt32($0.entry.start) }
     }
 
-    /// Every slot in use belongs to a root, to what the newest one leads to, or to what was given back.
+    /// Every slot in use belongs to a root, to the pages of the newest one, or to pages given back.
     func auditSlots() throws {
         let (known, used) = try lock.withLock { () -> (Set<Int>, Set<Int>) in
             let reachable = try reachableSlots().map { Int($0) }

@@ -17,7 +17,7 @@ struct TreeDump: Equatable, Sendable {
 
     var entries: [String: Entry] = [:]
 
-    /// What differs, for the message of a failing test.
+    /// The differences, for the message of a failing test.
     func difference(from other: TreeDump) -> String {
         Set(entries.keys).union(other.entries.keys).sorted().compactMap { path in
             let (mine, others) = (entries[path], other.entries[path])

@@ -7,10 +7,10 @@ import Testing
 @testable import PhotoLibrary
 @testable import VaultStore
 
-/// Somebody changes the vault's files while nobody has it open: what is served afterwards is right, or an error, or
+/// The vault's files are changed while it is closed: reads afterwards are right, or an error, or
 /// all of an older state; never wrong bytes, and never files of two states side by side.
 @Suite("Damage: segments exchanged, cut or replaced") struct ActiveChangeTests {
-    /// What a space shows: a file's bytes by path, nil where they answer EIO.
+    /// The contents of a space: a file's bytes by path, nil if reading gives EIO.
     private typealias Tree = [String: [UInt8]?]
 
     /// A vault with an older and a newer state, both at hand as files.
@@ -78,7 +78,7 @@ import Testing
             try SegmentFile(old + "/vault", space: space, index).read()
         }
 
-        /// What is shown now, by a mount that changes nothing; nil where there is an error instead of a mount.
+        /// The contents now, by a mount that changes nothing; nil if the mount fails.
         func shown() throws -> Tree? {
             do {
                 try fixture.reopen(auditing: false) { $0.readOnly = true }
@@ -184,7 +184,7 @@ import Testing
         #expect(target.mountCount == sets.count && target.errorCount > 0)
     }
 
-    /// Nothing tells that the whole vault is of an older day: it is what it was then.
+    /// Nothing shows that the whole vault is of an older day: it is as it was then.
     @Test func `the whole older vault is the older state`() throws {
         let target = try Target()
         try exchange(target.fixture.vault.path, target.old + "/vault")

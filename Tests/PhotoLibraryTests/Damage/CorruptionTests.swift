@@ -7,7 +7,7 @@ import VaultFormat
 @testable import Recovery
 @testable import VaultStore
 
-/// Every kind of stored bytes, flipped, zeroed, cut and deleted: what is served is right or an error, and a check
+/// Every kind of stored bytes, flipped, zeroed, cut and deleted: reads are right or an error, and a check
 /// names it.
 @Suite("Damage: check names it") struct CorruptionTests {
     @Test func `a vault that is whole has nothing to be found`() throws {
@@ -134,7 +134,7 @@ import VaultFormat
                 == ["root \(slot): copy B is damaged; the other is intact"])
     }
 
-    /// What was not durable is lost with a crash, and that is no damage; the root that it builds on is one.
+    /// Changes that were not durable are lost with a crash, and that is no damage; the root that it builds on is one.
     @Test func `after a kill nothing is said to be older, unless the durable root is lost`() throws {
         let fixture = try Fixture(bytes: 16 << 20)
         try fixture.put("albums/a.jpg", jpeg("2024-05-01", more: 1))
@@ -183,7 +183,7 @@ import VaultFormat
                     #expect(try specimen.unreadable().isEmpty)
                     try specimen.flip(sector, offset)
                 }
-                // What fills the last sector means nothing.
+                // The padding of the last sector has no meaning.
                 if sealed % 512 != 0 {
                     try specimen.flip(sector, sealed)
                     #expect(try specimen.check().findings.isEmpty)
@@ -231,7 +231,7 @@ import VaultFormat
         // Told once, once for each file (one has two runs) and thumbnail, and once for all identity records.
         #expect(report.findings.count <= 1 + specimen.files.count + 4, "\(report.findings.map(\.text))")
         let outside = try Vault.checkFiles(specimen.vault.path)
-        // What is missing behind the last that is there, nobody misses without the password.
+        // Without the password no segment is missed behind the last one there.
         #expect(outside.map(\.cause) == (segment < 2 ? ["00000\(segment).seg is missing"] : []))
         try specimen.restore([segment])
         try specimen.truncate(segment: segment, to: 70_000)
@@ -241,7 +241,7 @@ import VaultFormat
         }
     }
 
-    /// Anything anywhere: `seed` tells what a failing case did.
+    /// Anything anywhere: `seed` repeats a failing case.
     @Test(arguments: [UInt64(1), 2, 3, 4]) func `bytes damaged at random`(seed: UInt64) throws {
         let specimen = try Specimen()
         var random = RandomSource(seed)
@@ -277,7 +277,7 @@ import VaultFormat
         #expect(try specimen.check().findings.isEmpty)
     }
 
-    /// Bytes of the space that mean something: all but what fills last sectors.
+    /// Bytes of the space that mean something: all but the padding of last sectors.
     private func usedBytes(_ specimen: Specimen) throws -> [Range<Int>] {
         var used: [Range<Int>] = []
         let space = try specimen.unlocked.openSpace(readOnly: true)

@@ -39,7 +39,7 @@ import VaultFormat
         }
     }
 
-    /// What is damaged beside it is told once the files have their own names, and set right then.
+    /// Other damage is told once the files have their own names, and repaired then.
     @Test func `exchanged and damaged segments are found`() throws {
         let specimen = try Specimen(spaces: 1)
         let run = try #require(try specimen.runs().first { !$0.isRecord && $0.run.length > 100_000 })

@@ -11,9 +11,9 @@ import VaultFormat
 @testable import VaultStore
 
 /// Vaults made by somebody who knows the password and the format, and means harm: every structure is authentic and
-/// says what it cannot mean. Whatever is done with one ends, with an error or without; a crash would end the tests.
+/// has impossible values. All work on one ends, with an error or without; a crash would end the tests.
 @Suite("Damage: rows by a hostile author", .serialized) struct HostileVaultTests {
-    /// A vault with one of everything, and what it takes to have it again.
+    /// A vault with one of everything, and the means to restore it.
     private final class Target {
         let fixture: Fixture
         private let space: Int
@@ -68,7 +68,7 @@ import VaultFormat
             try space.close()
         }
 
-        /// Runs SQL on the catalogue; what it refuses is not done.
+        /// Runs SQL on the catalogue, unless it refuses.
         func forge(sql: String) throws {
             try forge { space in
                 let database = try Connection(
@@ -101,7 +101,7 @@ import VaultFormat
                 if !report.plan.mustSalvage { try SpaceRepair.run(unlocked, report.plan) }
                 _ = try SpaceCheck.run(unlocked)
             } catch {
-                // An error is what is to come of it.
+                // An error is expected.
             }
         }
 
@@ -172,7 +172,7 @@ import VaultFormat
         }
     }
 
-    /// What a row may hold where it should not.
+    /// Values that a row should not hold.
     private static let numbers = [
         "0", "1", "-1", "7", "4294967296", "9007199254740993", "4611686018427387903", "9223372036854775807",
         "-9223372036854775808",

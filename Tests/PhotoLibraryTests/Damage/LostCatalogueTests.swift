@@ -105,7 +105,7 @@ import VaultFormat
 
     // MARK: Tests
 
-    /// With their records all comes back, whatever is lost of the catalogue and its maps.
+    /// With their records all files come back, with any loss of the catalogue and its maps.
     @Test func `pages are lost`() throws {
         let subject = try subject()
         #expect(subject.pages.count > 30)
@@ -163,7 +163,7 @@ import VaultFormat
             let isKept = kept.contains(photo.bytes) || path == "albums/member 4.jpg"
             #expect(isKept, "\(path) is lost")
         }
-        // What was overwritten since is what it was.
+        // Files overwritten since have their former bytes.
         for (path, file) in durable where path.hasPrefix("albums/Trip/") || path.hasSuffix("/photo 4.jpg") {
             let isSame = found[path]?.bytes == file.bytes
             #expect(isSame, "\(path) is not what it was")
@@ -185,7 +185,7 @@ import VaultFormat
         }
     }
 
-    /// The directories that every space has keep what a user gave them.
+    /// The directories that every space has keep their modes and attributes.
     @Test func `the first three directories`() throws {
         let fixture = try Fixture(bytes: 16 << 20)
         let time = Timestamp(seconds: 1_234_567, nanoseconds: 89)

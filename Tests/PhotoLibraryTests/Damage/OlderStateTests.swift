@@ -37,7 +37,7 @@ import VaultFormat
                 if name == "gone" && !isNew { fixture.library.session.committer.commitByHand(durable: true) }
             }
             fixture.library.session.committer.commitByHand(durable: false)
-            // What was removed leaves segments that an unmount would give back.
+            // Removed files leave segments that an unmount would give back.
             for name in ["gone", "brief"] {
                 try fixture.rm("albums/\(name)")
                 files[name] = nil
@@ -224,7 +224,7 @@ import VaultFormat
         #expect(try copy.check().findings == [])
     }
 
-    /// As after a stick was pulled out: what was not synced is not on it. The older state is all that was promised.
+    /// As after a stick was pulled out: unsynced writes are not on it. Only the older state was promised.
     @Test func `with bytes that do not open the older state is written`() throws {
         let killed = try KilledVault()
         let segment = try #require(killed.segmentsOfLast.last)

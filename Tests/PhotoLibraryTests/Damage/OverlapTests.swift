@@ -15,7 +15,7 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// Sectors that two extents claim, as an allocator left them that forgot what is in use: of two files with the same
+/// Sectors that two extents claim, as an allocator left them that forgot sectors in use: of two files with the same
 /// sectors the one whose bytes open keeps them, the other is named, and reads as an error where it is lost.
 @Suite("Damage: two files in one place") struct OverlapTests {
     /// A vault in memory whose bitmap is made to forget sectors, so that they are given out again.
@@ -30,7 +30,7 @@ import VaultFormat
 
         func use(_ body: (MemoryUser) throws -> Void) throws { try mount(body) }
 
-        /// As with an allocator that asks nobody whether somebody has what it gives out.
+        /// As with an allocator that does not check whether sectors are in use.
         func useUnguarded(_ body: (MemoryUser) throws -> Void) throws {
             try mount { user in
                 user.library.session.space.isReferenced = nil
@@ -120,7 +120,7 @@ import VaultFormat
         func auditIt() throws { try withSpace { try audit($0) } }
     }
 
-    /// What a file reads as, chunk by chunk; nil where it is an error.
+    /// A file's bytes, chunk by chunk; nil for an error.
     private func chunks(_ user: MemoryUser, _ path: String) throws -> [[UInt8]?] {
         let handle = try user.open(path, O_RDONLY)
         defer { user.library.release(handle) }
@@ -172,7 +172,7 @@ import VaultFormat
                 ]
             #expect(isRight)
             try expectNew(user)
-            // What is written anew reads again.
+            // Chunks written anew are readable again.
             let handle = try user.open("albums/old")
             try user.write(handle, noise(131_072, seed: 5), at: 131_072)
             try user.close(handle)
@@ -182,7 +182,7 @@ import VaultFormat
         #expect(try vault.check().findings.isEmpty)
     }
 
-    /// Whatever becomes of the damaged file, the other one's bytes stay: also when the space fills up.
+    /// With any fate of the damaged file, the other one's bytes stay: also when the space fills up.
     @Test func `removing the damaged file frees nothing of the other`() throws {
         let vault = try Forgetful(spaces: 2)
         try overwritten(vault)
@@ -207,7 +207,7 @@ import VaultFormat
         }
     }
 
-    /// It was removed before anybody looked: what it gave back is the other one's.
+    /// It was removed before a check: the sectors it gave back are the other one's.
     @Test(arguments: [1, 2, 3]) func `sectors given back that are in use are kept`(commits: Int) throws {
         let vault = try Forgetful(spaces: 2)
         try overwritten(vault)
@@ -316,7 +316,7 @@ import VaultFormat
 
     private static let sizes = [1, 400, 500_000, 131_072, 700_000, 9000]
 
-    /// Whatever can be read of the files is right. Then they are removed.
+    /// Readable bytes of the files are right. Then they are removed.
     private func expectRightOrDamaged(_ user: MemoryUser) throws {
         for (number, size) in Self.sizes.enumerated() {
             let bytes = noise(size, seed: number)
@@ -347,7 +347,7 @@ import VaultFormat
     }
 
     /// Rows over each other in every way: nothing ends the process, a repair leaves nothing that could be repaired, and
-    /// what is read is right or an error.
+    /// each read is right or an error.
     @Test(arguments: shapes) func `runs over each other`(shape: String) throws {
         let vault = try Forgetful(spaces: 2)
         try fill(vault)

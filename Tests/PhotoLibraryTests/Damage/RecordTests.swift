@@ -13,7 +13,7 @@ import VaultFormat
 @testable import Recovery
 @testable import VaultStore
 
-/// Identity records: what stands in them is compared with the tree by `audit`, whenever a library is opened.
+/// Identity records: their contents are compared with the tree by `audit`, whenever a library is opened.
 @Suite("Damage: identity records") struct RecordTests {
     private func records(_ fixture: Fixture) throws -> [UInt64: ExtentRun] {
         try fixture.library.session.locked { tree throws(FileError) in
@@ -41,7 +41,7 @@ import VaultFormat
         }
     }
 
-    /// A record holds the numbers of directories, so what lies in one that is renamed keeps its own.
+    /// A record holds the numbers of directories, so the files of a renamed one keep their records.
     @Test func `renaming an album or a day rewrites no record of a photo`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("albums/Trip")
@@ -149,7 +149,7 @@ import VaultFormat
         }
     }
 
-    /// What does not fit is left out: attributes first, then names.
+    /// Fields that do not fit are left out: attributes first, then names.
     @Test func `a record fits into one extent`() throws {
         var record = IdentityRecord(
             row: InodeRow(ino: 77, mode: 0o100640, uid: 0, gid: 0, now: Timestamp(seconds: 0, nanoseconds: 0))

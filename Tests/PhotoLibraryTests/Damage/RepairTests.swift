@@ -9,7 +9,7 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// `check --repair`: what can be set right is, and nothing that could be read is lost.
+/// `check --repair`: repairable faults are repaired, and nothing readable is lost.
 @Suite("Damage: repair") struct RepairTests {
     /// Checks, repairs, and expects that then there is nothing to be found and every file comes whole.
     private func repair(

@@ -8,10 +8,10 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// Each rule of the catalogue: what breaks it is found, and what can be mended is.
+/// Each rule of the catalogue: rows that break it are found, and mended if possible.
 @Suite("Damage: integrity constraints") struct RuleTests {
     private struct Break {
-        /// What is left after a repair.
+        /// The faults after a repair.
         enum Outcome {
             /// Nothing, and every file is where it was.
             case mended
@@ -284,7 +284,7 @@ import VaultFormat
         #expect(repaired.findings.isEmpty == (broken.outcome != .lost), left)
         #expect(!repaired.findings.contains { !$0.isOfFile }, left)
         if broken.outcome == .mended { #expect(try specimen.unreadable().isEmpty, comment) }
-        // What the next mount does about it leaves nothing broken either.
+        // The next mount's work leaves nothing broken either.
         try specimen.remount()
         let later = try specimen.check()
         #expect(!later.findings.contains { !$0.isOfFile }, "\(broken.rule): \(later.findings.map(\.text))")

@@ -62,7 +62,7 @@ import VaultFormat
         try fixture.expectTree(before)
         #expect(report.photos == 4 && report.trashedPhotos == 1 && report.days == 3)
         #expect((report.damagedPhotos, report.nameless, report.lost) == (0, 0, 0))
-        // What was removed is restored as if nothing had happened.
+        // A removed photo is restored as if nothing had happened.
         try fixture.mv(".Trash-0/files/t.jpg", "albums/back.jpg")
         #expect(fixture.exists("moments/2024-06-06/t.jpg"))
         #expect(fixture.exists("albums/Other/t.jpg"))
@@ -70,7 +70,7 @@ import VaultFormat
         #expect(fixture.exists("albums/back.jpg"))
     }
 
-    /// Rebuilding what is whole changes nothing that can be seen, and can be done again.
+    /// Rebuilding a whole space changes nothing visible, and can be repeated.
     @Test func `a whole space stays unchanged`() throws {
         let fixture = try Fixture(trashDays: 30)
         try fill(fixture)
@@ -147,7 +147,7 @@ import VaultFormat
         #expect(try fixture.ls("albums/Trip") == ["b.jpg"])
     }
 
-    /// An album and a day whose records are damaged: photos keep their day, and what lay together still does.
+    /// An album and a day whose records are damaged: photos keep their day, and files of one directory stay together.
     @Test func `files of a lost directory are kept`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("albums/Trip")
@@ -235,7 +235,7 @@ import VaultFormat
             offset: UInt64(Int(sector) % perSegment * 512) + offset)
     }
 
-    /// Whatever write fails, the old state is there or the new one.
+    /// After any failed write the old state is there or the new one.
     @Test(arguments: [0, 1, 2, 3, 5, 8, 13, 21, 34])
     func `a rebuild that fails leaves the old state`(failing: Int) throws {
         let fixture = try Fixture(trashDays: 30)

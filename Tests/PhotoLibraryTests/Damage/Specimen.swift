@@ -102,7 +102,7 @@ final class Specimen {
 
     func remove(segment: Int) throws { try FileManager.default.removeItem(atPath: path(segment: segment)) }
 
-    /// Makes a segment what it was.
+    /// Restores a segment.
     func restore(_ segments: [Int]? = nil) throws {
         for segment in segments ?? Array(whole.keys) {
             if unlocked.spaceCount == 1 {
@@ -139,7 +139,7 @@ final class Specimen {
         try library.close()
     }
 
-    // MARK: What is where
+    // MARK: Places of structures
 
     /// All pages that the newest root leads to, in both of their places.
     func pages() throws -> [(part: StructurePart, place: SlotPlace)] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FileRequests
 
-/// What `getfattr -n user.obscura.NAME` tells of a photo.
+/// A photo's attributes `user.obscura.NAME`.
 @Suite("Days: user.obscura attributes") struct OwnAttributeTests {
     private static let names = [
         "captured", "captured.source", "width", "height", "orientation", "camera", "latitude", "longitude",

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FileRequests
 
-/// What belongs to a photo stays with it.
+/// Companions stay with their photo.
 @Suite("Moments: companions of a photo") struct PairTests {
     private let fixture: Fixture
 

@@ -58,7 +58,7 @@ private final class Task: @unchecked Sendable {
         }
     }
 
-    /// Throws what it threw.
+    /// Throws its error.
     var isEnded: Bool {
         get throws {
             guard done.wait(timeout: .now()) == .success else { return false }
@@ -113,7 +113,7 @@ private final class Task: @unchecked Sendable {
         return (handle, task)
     }
 
-    /// Closes a duplicate; `body` is run while it is compared. Nothing of it is left: who keeps a handle keeps the
+    /// Closes a duplicate; `body` is run while it is compared. Nothing of it is left: a handle keeps the
     /// vault locked.
     private func whileClosing(
         _ fixture: Fixture, _ path: String, _ request: PatientRequest, _ body: () throws -> Void
@@ -146,7 +146,7 @@ private final class Task: @unchecked Sendable {
             try fixture.library.fsync(note, dataOnly: false)
             try fixture.close(note)
             #expect(try fixture.stat("albums/b.jpg").size == UInt64(Self.picture.count))
-            // The very file, too: its bytes are safe, and who else closes it leaves it to the first.
+            // The very file, too: its bytes are safe, and other closes leave it to the first.
             let again = try fixture.open("albums/b.jpg")
             try fixture.library.fsync(again, dataOnly: false)
             #expect(again.state?.hasUnsaved == false)
@@ -173,7 +173,7 @@ private final class Task: @unchecked Sendable {
                 try fixture.write(opened, [77], at: UInt64(Self.picture.count - 1))
                 other = opened
             }
-            // Whoever writes has the last word.
+            // The last writer decides.
             #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
             if let other { try fixture.close(other) }
         }

@@ -156,7 +156,7 @@ import Testing
         #expect(try fixture.source("moments/2020-01-01/other.jpg") == "moved")
         #expect(try fixture.captured("moments/2020-01-01/other.jpg") == "2020-01-01 12:30:00")
         #expect(try fixture.source("moments/2020-01-01/own.jpg") == "DateTimeOriginal")
-        // Pinned stays where it is when rewritten; what is not pinned is dated anew.
+        // A pinned photo stays in its day when rewritten; others are dated anew.
         try fixture.put("moments/2020-01-01/other.jpg", jpeg("2021-07-07"))
         let own = try fixture.open("moments/2020-01-01/own.jpg")
         try fixture.write(own, jpeg("2021-07-07"))

@@ -79,7 +79,7 @@ import Testing
     }
 }
 
-/// What two sessions do to the file of all spaces, one of which writes.
+/// Two sessions' traces in the file of all spaces, one of which writes.
 @Suite("Secrets: cover traffic") struct CoverTests {
     /// Counts changes of times and syncs.
     private final class CountingCalls: ForwardingCalls {

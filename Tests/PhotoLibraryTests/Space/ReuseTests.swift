@@ -11,7 +11,7 @@ import VaultFormat
 
 /// Sectors are given out once, and come back: to other photos, and in a vault of one space to the host.
 @Suite("Space: room that is used again") struct ReuseTests {
-    /// A photo of any size: what follows the picture belongs to it.
+    /// A photo of any size: the bytes behind the picture belong to it.
     private func photo(_ number: Int, _ bytes: Int) -> [UInt8] {
         jpeg("2024-05-01", more: number) + noise(bytes, seed: number)
     }
@@ -35,7 +35,7 @@ import VaultFormat
         try fixture.library.fsyncDirectory(try fixture.library.openDirectory(3))
         forgetUse(fixture.space)
         var refused = 0
-        // What was refused once is marked: at last there is room that nobody has.
+        // A refused sector is marked: at last there is free room.
         while refused < 100 {
             do {
                 try fixture.put("albums/new", noise(150_000, seed: 9))
@@ -86,7 +86,7 @@ import VaultFormat
         #expect(session.disk.usedBytes < 5_000_000 + 7_000_000, "\(session.disk.usedBytes)")
         try session.mount()
         for (number, bytes) in kept.enumerated() { #expect(try session.get("albums/k\(number)") == bytes) }
-        // What was given back is made again.
+        // A segment that was given back is made again.
         for number in 0..<40 { try session.put("albums/n\(number)", noise(700_000, seed: number)) }
         for number in 0..<40 { #expect(try session.get("albums/n\(number)") == noise(700_000, seed: number)) }
         try session.unmount()

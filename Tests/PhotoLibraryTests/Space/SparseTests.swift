@@ -64,7 +64,7 @@ extension LibraryUser {
     }
 }
 
-/// Files that are much larger than what is stored of them.
+/// Files that are much larger than their stored bytes.
 @Suite("Space: files with holes", .serialized) struct SparseTests {
     @Test func `equal photos of 1 PiB are one photo at once`() throws {
         let fixture = try Fixture()
@@ -89,7 +89,7 @@ extension LibraryUser {
         let fixture = try Fixture()
         let pieces = [(offset: UInt64(0), bytes: jpeg(more: 1))]
         try fixture.put("albums/a.jpg", size: pebibyte, pieces)
-        // A function of its own: who keeps a handle keeps the vault locked.
+        // A function of its own: a handle keeps the vault locked.
         func leaveOpen() throws {
             let handle = try fixture.createOpen("albums/b.jpg")
             try fixture.write(handle, pieces[0].bytes)
@@ -148,7 +148,7 @@ extension LibraryUser {
         #expect(attributes.size == source.byteCount)
         #expect(attributes.blocks * 512 < 10 * Chunk.bytes)
         #expect(try fixture.library.holds(added.photo, source))
-        // What comes out, with zeros in between, is what went in.
+        // The bytes come out as they went in, with zeros in between.
         var (end, count) = (UInt64(0), 0)
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         try fixture.library.readStored(added.photo, fixture.caller) { offset, bytes in
@@ -173,7 +173,7 @@ extension LibraryUser {
             let offset =
                 end + UInt64.random(in: 1...5, using: &random)
                 * UInt64.random(in: 1...100_000, using: &random)
-            // Some of what is stored are zeros.
+            // Some of the stored bytes are zeros.
             let count = Int.random(in: 1...300_000, using: &random)
             let bytes =
                 Bool.random(using: &random) ? noise(count, seed: count) : [UInt8](repeating: 0, count: count)
@@ -203,7 +203,7 @@ extension LibraryUser {
         try fixture.put("albums/a", size: pebibyte, pieces)
         let source = try fixture.open("albums/a", O_RDONLY)
         let target = try fixture.createOpen("albums/b")
-        // What is there before is to go where the source has a hole.
+        // The former bytes must go where the source has a hole.
         try fixture.write(target, noise(3 * chunk, seed: 3), at: pebibyte / 4 + 5)
         var (done, calls) = (UInt64(0), 0)
         while true {

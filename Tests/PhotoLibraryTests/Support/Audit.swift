@@ -10,9 +10,9 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// What must hold of a space whenever nobody has it open, after a close as after a crash.
+/// The invariants of a closed space, after a close as after a crash.
 ///
-/// - Parameter words: what led to it.
+/// - Parameter words: its history.
 func audit(_ space: Space, _ words: String = "") throws {
     guard space.pageCount > 0 else { return }
     let database = try Connection(path: PageVFS.register(space), vfs: PageVFS.name, readOnly: true)
@@ -33,7 +33,7 @@ func audit(_ space: Space, _ words: String = "") throws {
     try auditRecords(space, database)
 }
 
-/// What must hold of every state that is published, as it can be read back: the runs of the catalogue are the sectors
+/// The invariants of every published state, read back: the runs of the catalogue are the sectors
 /// in use less those given back, none is there twice, and bits and counts agree.
 func auditPublished(_ space: Space) {
     let snapshot: Space
@@ -46,7 +46,7 @@ func auditPublished(_ space: Space) {
     try? auditSectors(snapshot, database)
 }
 
-/// Every inode has an identity record that says what the tables say, or a mark that it is to get one.
+/// Every inode has an identity record that agrees with the tables, or a mark that it is to get one.
 private func auditRecords(_ space: Space, _ database: Connection) throws {
     let due = try database.prepare(
         """

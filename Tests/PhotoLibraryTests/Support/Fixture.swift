@@ -24,14 +24,14 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     let caller = Caller(uid: 0, gid: 0)
     private let options: LibraryOptions
     private let isFragmented: Bool
-    /// What the space could take when it was new.
+    /// The room of the new space.
     private let fresh: SpaceUse
     /// Sectors that belong to nobody, in a fragmented space.
     private var ballastSectors = 0
     private var ballast: [(sector: UInt64, count: Int)] = []
     private var opened: Library?
 
-    /// The library that is open now. Who keeps it, or a handle of it, keeps the vault locked.
+    /// The library that is open now. A reference to it, or a handle of it, keeps the vault locked.
     var library: Library {
         guard let opened else { preconditionFailure("the fixture is closed") }
         return opened
@@ -73,9 +73,9 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         vault = try TestVault(bytesPerSpace: bytes, limits: limits, spaces: spaces)
         var options = LibraryOptions(owner: (uid, uid), mountedByRoot: byRoot)
         options.workerPath = workerPath
-        // No test is to depend on what is made while nothing is asked.
+        // No test may depend on pictures made ahead.
         options.settleMilliseconds = 1 << 40
-        // Most tests look at what is left when all is removed.
+        // Most tests compare the space when all is removed.
         options.trashDays = trashDays
         options.clocks = clocks
         options.limits = limits
@@ -87,7 +87,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
 
     // MARK: Sessions
 
-    /// Opens the closed library, audits what it scan, and does what a mount that goes live does.
+    /// Opens the closed library, audits its state, and goes live as a mount does.
     func reopen(auditing: Bool = true, _ change: (inout LibraryOptions) -> Void = { _ in }) throws {
         precondition(opened == nil)
         var options = options
@@ -165,7 +165,7 @@ final class Fixture: LibraryUser, @unchecked Sendable {
     }
 
     /// Closes the library of which everything was removed: the space must be as it was when it was new, once
-    /// two durable commits have freed what the last ones gave back. What is left are identity records: of empty
+    /// two durable commits have freed the sectors that the last ones gave back. Identity records are left: of empty
     /// directories, and of numbers that are no more in use.
     func expectNothingLeft(_ comment: Comment? = nil) throws {
         try close()
@@ -224,14 +224,14 @@ final class Fixture: LibraryUser, @unchecked Sendable {
         for segment in segments { try vault.scramble(spaceIndex: index, segment: segment) }
     }
 
-    /// Rebuilds the closed library from what lies outside the catalogue, and opens it.
+    /// Rebuilds the closed library without its catalogue, and opens it.
     func salvage() throws -> SalvageReport {
         let report = try rebuild()
         try reopen()
         return report
     }
 
-    /// Rebuilds the closed library. A function of its own: who keeps a salvage keeps the vault locked.
+    /// Rebuilds the closed library. A function of its own: a salvage keeps the vault locked.
     func rebuild() throws -> SalvageReport {
         let salvage = try Salvage.survey(try vault.unlock(), options: options) { _, _ in }
         try salvage.rebuild()
@@ -265,7 +265,7 @@ extension LibraryUser {
         return (try ino(parts.dropLast().joined(separator: "/")), Name(parts.last ?? ""))
     }
 
-    // MARK: What programs do
+    // MARK: Requests of programs
 
     func mkdir(_ path: String, mode: UInt32 = 0o755) throws {
         let (parent, name) = try place(path)
@@ -426,7 +426,7 @@ func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #lin
 }
 
 extension Library {
-    /// Lets go of an open file, as the end of the process does: it and what it refers to hold each other.
+    /// Lets go of an open file, as the end of the process does: it and its library hold each other.
     func abandon(_ file: FileState) {
         session.context.unregister(file)
         file.inode.state = nil

@@ -4,7 +4,7 @@ import Testing
 @testable import FileRequests
 @testable import PhotoLibrary
 
-/// What a user can see of one name.
+/// The visible state of one name.
 struct Seen: Equatable {
     var attributes: Attributes
     var bytes: [UInt8]

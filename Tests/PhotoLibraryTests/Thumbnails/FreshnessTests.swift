@@ -7,7 +7,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import PhotoLibrary
 
-/// A photo's picture at the next stat, whatever was done to the photo; and what pictures that are no more leave.
+/// A photo's picture at the next stat after any change; and the room that dropped pictures give back.
 @Suite("Thumbnails: after changes of a photo") struct FreshnessTests {
     private static let kinds = ["", "512/", "64x48-fill/"]
 

@@ -5,7 +5,7 @@ import VaultCatalogue
 
 @testable import PhotoLibrary
 
-/// Photos of which no picture can be made but by what is installed on the machine.
+/// Photos that only installed programs can decode.
 @Suite("Thumbnails: installed programs") struct InstalledThumbnailerTests {
     private let video = [0, 0, 0, 16] + Array("ftypisom".utf8) + [0, 0, 0, 0] + Array("a video".utf8)
 
@@ -25,7 +25,7 @@ import VaultCatalogue
         #expect(maker.orders.map(\.source) == [video])
         #expect(try fixture.thumbnailRows(of: ino).map(\.length) == [Int64(picture.count)])
 
-        // What was made is there for good.
+        // A picture that was made stays.
         maker.decodableTypes.remove(.mp4)
         #expect(try fixture.ls("albums/.thumbs") == ["a.mp4.jpg", "fast"])
         #expect(try fixture.get("albums/.thumbs/a.mp4.jpg") == picture)

@@ -8,7 +8,7 @@ import Testing
 @testable import ThumbnailTree
 @testable import Thumbnails
 
-/// Who asked for a picture and does so no more.
+/// Callers that stop waiting for a picture.
 @Suite("Thumbnails: requests that are interrupted") struct InterruptibleCallerTests {
     private typealias Found = Result<Int, FileError>
 
@@ -34,13 +34,13 @@ import Testing
         try #require(eventually { maker.cancellations == 1 })
         // Nothing is remembered of it.
         #expect(try fixture.thumbnailRows(of: photo).isEmpty)
-        // Who asks now does not get what was called off, whether that has ended or not.
+        // A new caller does not get the cancelled result, whether that has ended or not.
         let next = ask(fixture, photo, Cancellation())
         try #require(eventually { maker.orders.count == 2 })
         maker.letGo()
         #expect(throws: Never.self) { try next.result().get() }
         #expect(try fixture.thumbnailRows(of: photo).count == 1)
-        // Called off before it was asked for; but what is there is there.
+        // Cancelled before the request; but a kept picture is served.
         #expect(
             try fixture.thumbnails.thumbnail(of: photo, .standard, for: .interactive(cancellation)).byteCount
                 > 0
@@ -84,7 +84,7 @@ import Testing
         try #require(eventually { maker.cancellations == 2 })
         maker.letGo()
         #expect(fixture.exists("albums/.thumbs/sheet.jpg"))
-        // Nobody went on with what the first had begun.
+        // The first one's work was not continued.
         #expect(maker.orders.count == 7 && maker.compositions == 1)
     }
 

@@ -11,7 +11,7 @@ import VaultFormat
 @testable import PhotoTree
 @testable import VaultStore
 
-/// What kept pictures cost beside their photos.
+/// The room of kept pictures, compared with their photos.
 @Suite("Thumbnails: the room they take") struct PictureBudgetTests {
     struct Kind: Sendable, CustomStringConvertible {
         let description: String
@@ -30,7 +30,7 @@ import VaultFormat
         Kind(description: "large", counts: [(30, 300_000)], kept: 30...30),
         // All together pay for a fourth of these, and a handful.
         Kind(description: "small", counts: [(150, 60_000)], kept: 50...53),
-        // What the large ones do not need pays for the small ones.
+        // The share that large photos do not need serves small ones.
         Kind(description: "mixed", counts: [(20, 600_000), (30, 20_000)], kept: 50...50),
         Kind(description: "few", counts: [(5, 400)], kept: 5...5),
     ]
@@ -104,7 +104,7 @@ import VaultFormat
         }
     }
 
-    /// What others paid for is dropped when they are gone, by whoever makes pictures ahead.
+    /// Pictures beyond the share are dropped by the background thumbnailer when large photos go.
     @Test func `the total holds when photos are removed`() throws {
         let mixed = Kind(description: "", counts: [(40, 20_000), (20, 600_000)], kept: 0...0)
         let fixture = try make(mixed)

@@ -79,7 +79,7 @@ import Testing
 
     // MARK: Compositions
 
-    /// The composition's inode and words, as a caller scan them.
+    /// The composition's inode and words, as a caller sees them.
     private func composition(_ fixture: Fixture, _ name: Name, _ caller: Caller) throws -> (
         ino: UInt64, text: String
     ) {
@@ -123,7 +123,7 @@ import Testing
         let sheet = try composition(fixture, "sheet.jpg", fixture.caller).ino
         expectError(.stale) { _ = try fixture.library.attributes(sheet, stranger) }
         expectError(.stale) { _ = try fixture.library.open(sheet, flags: O_RDONLY, stranger) }
-        // What was open to a caller and is no more.
+        // A photo that a caller could read, and cannot any more.
         let own = try composition(fixture, "sheet.jpg", stranger).ino
         try set(fixture, "albums/Trip/4.jpg", mode: 0o600)
         expectError(.stale) { _ = try fixture.library.attributes(own, stranger) }

@@ -11,7 +11,7 @@ import VaultCatalogue
 @testable import Thumbnails
 @testable import VaultStore
 
-/// What is made, of what, how often, and what of it is kept.
+/// Which pictures are made, from which source, how often, and which are kept.
 @Suite("Thumbnails: made once and kept") struct ThumbnailMakingTests {
     @Test func `each picture is made once`() throws {
         let (fixture, maker) = try Fixture.withStandIn()

@@ -9,7 +9,7 @@ import Testing
 @testable import ThumbnailTree
 @testable import Thumbnails
 
-/// Where thumbnails are found, and what is listed.
+/// The names of thumbnails, and listings of them.
 @Suite("Thumbnails: names and listings") struct ThumbnailPathTests {
     @Test func `sizes are reachable by their names`() throws {
         let (fixture, maker) = try Fixture.withStandIn()

@@ -11,7 +11,7 @@ import VaultFormat
 @testable import PhotoTree
 @testable import VaultStore
 
-/// What it takes to show pictures that were made before, counted where the vault is read: catalogue and all.
+/// The cost of showing kept pictures, in reads of the vault with its catalogue.
 @Suite("Thumbnails: reading many") struct ThumbnailReadingTests {
     private static let count = 1000
     private static let day = "moments/2024-05-01/.thumbs"
@@ -31,7 +31,7 @@ import VaultFormat
         #expect(Double(read) <= 1.2 * Double(pictureBytes), "\(read) of \(pictureBytes)")
     }
 
-    /// Also what the first listing after the mount reads counts here.
+    /// The reads of the first listing after the mount count as well.
     @Test func `the thousand pictures of a listing are read with little else`() throws {
         let fixture = try dayOfPictures()
         let before = fixture.vault.calls.readBytes

@@ -33,7 +33,7 @@ private final class TestClock: @unchecked Sendable {
     func set(by seconds: Int64) { lock.withLock { times.wall += seconds } }
 }
 
-/// What leaves the trash by itself, and when it does not.
+/// Files that leave the trash by themselves, and when they do not.
 @Suite("Trash: destroyed after its days") struct ExpiryTests {
     private let clock = TestClock()
 
@@ -75,7 +75,7 @@ private final class TestClock: @unchecked Sendable {
             clock.pass(2 * day)
         }
         #expect(try fixture.ls(files) == ["x.jpg"])
-        // What was dated by the clock before it was set is as old as it is since.
+        // A file dated before the clock was set is as old as the time since.
         try fixture.remount()
         clock.pass(2 * day)
         try fixture.remount()
@@ -183,9 +183,9 @@ private final class TestClock: @unchecked Sendable {
         }
         try fixture.put("albums/plain", noise(1_000_000))
         try fixture.rm("albums/plain")
-        // What was freed is taken first.
+        // Freed room is taken first.
         let free = Int(fixture.space.capacity.available)
-        // What room can be made of counts as free, once the photos are in a commit.
+        // Trash that can be purged counts as free, once the photos are in a commit.
         var shown = fixture.library.statistics()
         #expect(
             eventually {

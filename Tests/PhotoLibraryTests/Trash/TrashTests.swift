@@ -11,7 +11,7 @@ private let trash = ".Trash-0"
 private let files = ".Trash-0/files"
 
 extension Fixture {
-    /// A library whose trash keeps what is removed, with one photo of 2024-05-01 in two albums.
+    /// A library whose trash keeps removed files, with one photo of 2024-05-01 in two albums.
     static func withAlbums(trashDays: Int = 30, clocks: Clocks = Clocks()) throws -> Fixture {
         let fixture = try Fixture(trashDays: trashDays, clocks: clocks)
         for album in ["A", "B"] { try fixture.mkdir("albums/" + album) }
@@ -25,7 +25,7 @@ extension Fixture {
         for path in [trash, files, trash + "/info"] where !exists(path) { try mkdir(path, mode: 0o700) }
     }
 
-    /// What stands in moments, albums and the trash, one by one.
+    /// The files of moments, albums and the trash, one by one.
     func everything() throws -> [String] {
         try moments() + below("albums") + (exists(files) ? below(files) : [])
     }
@@ -38,7 +38,7 @@ extension Fixture {
     }
 }
 
-/// What the trash is to whoever removes and restores.
+/// Removing into the trash, and restoring.
 @Suite("Trash: removed and restored") struct TrashTests {
     static let standing = ["2024-05-01/x.jpg", "albums/A/x.jpg", "albums/B/y.jpg"]
 
@@ -280,7 +280,7 @@ extension Fixture {
         try fixture.rm("moments/2024-05-01/x.jpg")
         try fixture.mv(files + "/x.jpg", "albums/y.jpg")
         #expect(try fixture.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
-        // What says where it came from was left behind, as by mv: another takes another name.
+        // The trashinfo was left behind, as by mv: the next entry takes another name.
         try fixture.rm("moments/2024-05-01/x.jpg")
         try fixture.mv(files + "/x (2).jpg", "moments/2024-05-01/y.jpg")
         #expect(try fixture.moments() == ["2024-05-01/y (2).jpg", "2024-05-01/y.jpg"])
@@ -402,7 +402,7 @@ extension Fixture {
         try fixture.rm("moments/2024-05-01/x.jpg")
         #expect(try fixture.ls("/") == ["albums", "moments"])
         #expect(fixture.usedBytes == 0)
-        // What a file manager puts there is kept.
+        // Files that a file manager puts there are kept.
         try fixture.put("albums/A/x.jpg", jpeg())
         try fixture.makeTrash()
         try fixture.mv("moments/2024-05-01/x.jpg", files + "/x.jpg")

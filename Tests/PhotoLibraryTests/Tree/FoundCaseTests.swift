@@ -11,7 +11,7 @@ import VaultFormat
 
 private let files = ".Trash-0/files"
 
-/// What random work against the model found.
+/// Cases that random work against the model found.
 @Suite("The tree: cases that models found") struct FoundCaseTests {
     /// The day counted one file too few then, could be removed while something lay in it, and took that with it.
     @Test func `a copy moved over its photo's name in a day is counted once`() throws {
@@ -138,7 +138,7 @@ private let files = ".Trash-0/files"
         #expect(!fixture.observer.entries.contains { $0.1 == "o.txt" })
     }
 
-    /// Looked up by its new name it was no longer stale by the old one, and what was written there fell on it.
+    /// Looked up by its new name it was no longer stale by the old one, and writes there reached it.
     @Test func `a file that was looked up anew is stale until the kernel is told`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("moments/2020-01-01")
@@ -160,7 +160,7 @@ private let files = ".Trash-0/files"
             try fixture.library.lookup(day, Name("x (2).jpg"), caller(thread)).attributes.ino
         }
         #expect(try lookUp(1) == moved)
-        // By the name that the kernel believes; told that it is stale, it scan another file there.
+        // By the name that the kernel believes; told that it is stale, it finds another file there.
         for thread: Int32 in [1, 2] { expectError(.stale) { _ = try open(thread) } }
         expectError(.stale) { try cut(3) }
         // By the right one; each time the kernel asks again.
@@ -171,7 +171,7 @@ private let files = ".Trash-0/files"
         }
         #expect(try lookUp(3) == moved)
         try cut(3)
-        // So is whatever else comes by a name; by a descriptor it comes but while the file is open.
+        // So are other requests by a name; requests by a descriptor come only while the file is open.
         let (label, albums) = (Array("user.label".utf8), try fixture.ino("albums"))
         let changes: [(Int32) throws -> Void] = [
             { _ = try fixture.library.setAttributes(moved, AttributeChanges(mode: 0o600), caller($0)) },
@@ -200,7 +200,7 @@ private let files = ".Trash-0/files"
         #expect(try open(3) == moved)
     }
 
-    /// The kernel asks once more for the name of what was stale: twice stale is an error to the program.
+    /// The kernel looks up a stale name once more: twice stale is an error to the program.
     @Test func `a file found by a name that is asked for again is not stale`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("moments/2020-01-01")
@@ -223,7 +223,7 @@ private let files = ".Trash-0/files"
         expectError(.stale) { try open(photos[2], thread) }
         #expect(try lookUp("x.jpg") == photos[0])
         try open(photos[0], thread)
-        // What is gone is stale too.
+        // A removed file is stale too.
         expectError(.stale) { try open(1 << 40, thread) }
         #expect(try lookUp("x (2).jpg") == photos[1])
         try open(photos[1], thread)
@@ -247,7 +247,7 @@ private let files = ".Trash-0/files"
         let handle = try fixture.open("albums/x.jpg")
         let new = try fixture.put("albums/.x", jpeg("2024-05-01", more: 2))
         try fixture.mv("albums/.x", "moments/2024-05-01/x.jpg")
-        // The kernel believes the name in the album to be the old one's. Who has that open may ask for it.
+        // The kernel believes the name in the album to be the old one's. A program that has that open may ask for it.
         #expect(try fixture.library.attributes(old, handle: handle).0.nlink == 0)
         #expect(try fixture.library.attributes(old).0.nlink == 0)
         try fixture.close(handle)
@@ -305,7 +305,7 @@ private let files = ".Trash-0/files"
         #expect(try fixture.moments() == ["2024-05-01/x.jpg"] + own)
     }
 
-    /// It has the content of what was copied from it before, and was filed as a photo of its own.
+    /// It has the content of its former copy, and was filed as a photo of its own.
     @Test func `a backup that is moved away stands for the photo of its bytes`() throws {
         let fixture = try Fixture()
         for name in ["x.jpg", "y.jpg"] { try fixture.put("albums/" + name, jpeg(more: 1)) }
@@ -355,7 +355,7 @@ private let files = ".Trash-0/files"
         fixture.library.forget(reading.ino)
     }
 
-    /// Of two names of one copy, the one in an album comes back with the photo, whatever became of that in the trash.
+    /// Of two names of one copy, the one in an album comes back with the photo, also if that changed in the trash.
     @Test func `a copy's name comes back though another of its names was emptied`() throws {
         let fixture = try Fixture.withAlbums()
         try fixture.put("albums/copy.jpg", jpeg("2024-05-01", more: 1))

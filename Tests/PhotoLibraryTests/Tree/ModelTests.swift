@@ -7,7 +7,7 @@ import VaultFormat
 
 @testable import FileRequests
 
-/// One open file and what it should hold.
+/// One open file and its expected bytes.
 private struct FileWorld {
     let fixture: Fixture
     var random: RandomSource

@@ -20,7 +20,7 @@ import VaultFormat
             self.day = day
             self.albums = albums
         }
-        /// What a program just wrote to put it in another's place.
+        /// A file that a program just wrote to replace another.
         var isNew: Bool { isOfSession && albums.count == 1 && !isPinned }
     }
 
@@ -137,7 +137,7 @@ import VaultFormat
                 try fixture.rm(path)
                 return
             case 1:
-                // What took its names meanwhile keeps them.
+                // Files that took its names meanwhile keep them.
                 guard held == nil else { fallthrough }
                 try fixture.mv(path, target)
                 photo.albums.insert(target)

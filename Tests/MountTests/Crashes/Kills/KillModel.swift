@@ -1,7 +1,7 @@
 import Synchronization
 import TestSupport
 
-/// What a file holds, or that it is a directory.
+/// A file's bytes, or that it is a directory.
 struct Content: Equatable, Sendable {
     let bytes: [UInt8]
     let isDirectory: Bool
@@ -24,11 +24,11 @@ struct Content: Equatable, Sendable {
     }
 }
 
-/// What may be at a path.
+/// The allowed contents of a path.
 struct Held: Sendable {
     /// One of these; nil: nothing.
     var allowed: [Content?]
-    /// Also some of the way from what was there to this, because it is just being written.
+    /// Also a part of the way from the former bytes to these, because the file is being written.
     var writing: Content?
     /// It has not been closed since it was written, so nobody has looked whether it is a photo.
     var isOpen = false
@@ -41,7 +41,7 @@ struct Held: Sendable {
         Held(allowed: [content], moment: moment)
     }
 
-    /// What is being written is old, new, or the beginning of new with what was there behind it.
+    /// A file being written is old, new, or the beginning of new with the old bytes behind it.
     func accepts(_ found: Content?) -> Bool {
         if allowed.contains(found) { return true }
         guard let writing, let found, !found.isDirectory else { return false }
@@ -63,9 +63,9 @@ typealias KillState = [String: Held]
 /// known to be in a root, and not after the step under way.
 final class Journal: Sendable {
     private struct Steps {
-        /// From `first` on, by number, each with what led to it.
+        /// From `first` on, by number, each with its cause.
         var states: [(words: String, state: KillState)]
-        /// What was done last, for the message of a failing test.
+        /// The last operations, for the message of a failing test.
         var history: [String] = []
         var first = 0
         /// The last state that was certainly reached.
@@ -84,7 +84,7 @@ final class Journal: Sendable {
     /// The number of the last step that is done.
     var done: Int { steps.withLock { $0.done } }
 
-    /// Does something that leads to another state. What throws may have led there or not.
+    /// Does something that leads to another state; after an error it may have led there or not.
     func step(_ words: String, to state: KillState, _ body: () throws -> Void = {}) throws {
         steps.withLock { steps in
             steps.states.append((words, state))
@@ -113,7 +113,7 @@ final class Journal: Sendable {
     /// The last steps.
     var history: [String] { steps.withLock { $0.history } }
 
-    /// What was found is where the worker goes on.
+    /// The worker goes on from the state that was found.
     func restart(from state: KillState) {
         steps.withLock { steps in
             steps = Steps(states: [("what was found", state)], history: steps.history + ["what was found"])
@@ -121,17 +121,17 @@ final class Journal: Sendable {
     }
 }
 
-/// What is at a path after a mount.
+/// The contents of a path after a mount.
 struct FoundFile {
     var content: Content
     var inode: UInt64
 }
 
-/// Compares what a mount shows with the states it may show.
+/// Compares a mount's files with the allowed states.
 struct KillJudge {
     let found: [String: FoundFile]
 
-    /// The first state that is what was found, of each path the one content that it has; or, where there is none, what
+    /// The first state that equals the tree found, of each path its one content; or, if there is none, what
     /// is wrong with the most similar.
     func match(_ candidates: [(words: String, state: KillState)]) -> Result<KillState, Mismatch> {
         var least: (number: Int, wrong: [String])?
@@ -170,7 +170,7 @@ struct KillJudge {
         return wrong
     }
 
-    /// What rsync calls a file until it is whole.
+    /// rsync's name for a file until it is whole.
     static func isLeftover(_ path: String) -> Bool {
         let name = path.split(separator: "/").last ?? ""
         let parts = name.split(separator: ".")
@@ -180,7 +180,7 @@ struct KillJudge {
     private func settled(_ state: KillState) -> KillState {
         var settled: KillState = [:]
         for (path, held) in state {
-            // What was being written is taken away by who goes on.
+            // An unfinished file is removed by the next worker.
             guard let here = found[path], !held.isOpen else { continue }
             let known = held.allowed.compactMap { $0 }.first { $0 == here.content }
             let whole = known ?? (held.writing == here.content ? held.writing : nil)

@@ -17,7 +17,7 @@ final class KillRounds {
         case workers
     }
 
-    /// What should not be, in words.
+    /// A violation, in words.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
@@ -188,7 +188,7 @@ final class KillRounds {
         }
     }
 
-    /// What is there of a worker's.
+    /// The files of a worker that are there.
     private func tree(of worker: KillWorker) throws -> [String: FoundFile] {
         var found: [String: FoundFile] = [:]
         let home = "albums/" + worker.name
@@ -220,7 +220,7 @@ final class KillRounds {
         if Set(inodes).count != inodes.count { throw Failure(description: "a photo is twice in moments") }
     }
 
-    /// Takes away what was being written, and what came of it, so that it does not come back.
+    /// Removes unfinished files and photos made of them, so that they do not come back.
     private func clearAway(_ paths: [String]) throws {
         if paths.isEmpty { return }
         // From moments first, and before the directories they are in.
@@ -247,7 +247,7 @@ final class KillRounds {
     }
 }
 
-/// Processes that decode pictures for a daemon; what these have forked is not among them.
+/// Processes that decode pictures for a daemon, without those that they forked.
 private func pictureWorkers(of daemon: pid_t) -> [pid_t] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     return names.compactMap { pid_t($0) }.filter { process in
@@ -259,7 +259,7 @@ private func pictureWorkers(of daemon: pid_t) -> [pid_t] {
     }
 }
 
-/// Sees roots being published, in the vault's files: so it is known, whatever the clock says, what is in one.
+/// Sees roots being published, in the vault's files: so it is known without a clock which changes a root has.
 struct RootWatch: Sendable {
     let vault: String
 
@@ -270,7 +270,7 @@ struct RootWatch: Sendable {
     private static let pageBytes = 4096
     private static let intervalMicroseconds: UInt32 = 5000
 
-    /// While `goesOn`: tells journals what is in a root.
+    /// While `goesOn`: tells journals which changes are in a root.
     func watch(_ journals: [Journal], _ goesOn: () -> Bool) {
         while goesOn() {
             let done = journals.map(\.done)

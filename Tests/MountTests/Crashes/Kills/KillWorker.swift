@@ -39,13 +39,13 @@ final class KillSwitch: Sendable {
     }
 }
 
-/// A program that works in a directory of its own in a mount, one call after the other, and writes down what it must
-/// find again.
+/// A program that works in a directory of its own in a mount, one call after the other, and writes down the files that
+/// it must find again.
 final class KillWorker: @unchecked Sendable {
     /// Its directory in `albums`, and how the names of its photos begin.
     let name: String
     let journal = Journal()
-    /// What went wrong, other than by the kill.
+    /// Errors that the kill does not explain.
     private(set) var failure: (any Error)?
 
     private let place: Place
@@ -58,7 +58,7 @@ final class KillWorker: @unchecked Sendable {
     private static let days = ["2024-05-01", "2024-05-02", "2023-12-31"]
     private static let filesMax = 40
 
-    /// A call that failed, or what it gave that is wrong.
+    /// A call that failed, or gave a wrong result.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
@@ -81,7 +81,7 @@ final class KillWorker: @unchecked Sendable {
             if journal.now[home] == nil { try makeDirectory(home) }
             while !clock.isOver { if isCarrier { try carry() } else { try act() } }
         } catch {
-            // Whatever fails once the daemon is killed fails because of that.
+            // All errors after the daemon was killed come from that.
             if !clock.isOver { failure = error }
         }
     }
@@ -108,7 +108,7 @@ final class KillWorker: @unchecked Sendable {
         }
     }
 
-    // MARK: What there is
+    // MARK: Existing files
 
     private func next() -> Int {
         made += 1
@@ -194,13 +194,13 @@ final class KillWorker: @unchecked Sendable {
         }
     }
 
-    /// What is done by now must be there after any kill.
+    /// Changes made by now must be there after any kill.
     private func fsync(_ file: Int32) throws {
         try call("fsync") { Glibc.fsync(file) }
         journal.noteSafe(journal.done)
     }
 
-    /// Opens, writes, perhaps syncs, and closes: `names` hold what is written then.
+    /// Opens, writes, perhaps syncs, and closes: `names` hold the new bytes then.
     private func write(
         _ content: Content, from start: Int = 0, to names: [String], _ flags: Int32, moment: String? = nil
     ) throws {
@@ -213,8 +213,8 @@ final class KillWorker: @unchecked Sendable {
             closed[name] = .whole(content, moment: moment ?? day)
         }
         if let moment {
-            // What another thread starts closes a copy of the descriptor: that alone may file it. Synced but not
-            // closed, it is filed by the next mount.
+            // A program that another thread starts closes a copy of the descriptor: that alone may classify it. Synced
+            // but not closed, it is filed by the next mount.
             writing[moment] = Held(allowed: [nil], writing: content)
             written[moment] = Held(allowed: [nil, content])
             closed[moment] = .whole(content)
@@ -259,7 +259,7 @@ final class KillWorker: @unchecked Sendable {
         let start = Int.random(in: 0...old.bytes.count, using: &random)
         let part = noise(Int.random(in: 0...100_000, using: &random), seed: seed)
         let bytes = old.bytes[..<start] + part
-        // What is written ends the file, or lies within it.
+        // The write ends the file, or lies within it.
         if bytes.count < old.bytes.count { return try truncate(path) }
         try write(Content(Array(bytes)), from: start, to: [path], O_WRONLY)
     }
@@ -360,7 +360,7 @@ final class KillWorker: @unchecked Sendable {
         }
     }
 
-    /// Asks for a thumbnail, whatever comes of it: workers are killed too.
+    /// Asks for a thumbnail, which may fail: workers are killed too.
     private func lookAt(_ moment: String) throws {
         _ = try? place.bytes(thumbnail(moment))
         clock.count()
@@ -405,7 +405,7 @@ extension KillWorker {
         if ended.status != 0 { throw Failure(description: "\(words): \(ended.errors)") }
     }
 
-    /// Fills a directory outside; what is written there, by path from it.
+    /// Fills a directory outside; returns the bytes by path from it.
     private func makeSource(_ source: String) throws -> [String: (content: Content, moment: String?)] {
         var files: [String: (content: Content, moment: String?)] = [:]
         for _ in 0..<Int.random(in: 3...10, using: &random) {

@@ -14,7 +14,7 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// Rows that say anything: whatever they say, a check and a repair come to their end, what a check calls whole can be
+/// Rows of any values: with all of them a check and a repair come to their end, a space that a check calls whole can be
 /// listed and read, and after a repair nothing is left that could be repaired.
 ///
 /// `OBSCURA_ROW_EDITS` says how many changes are tried, from `OBSCURA_ROW_SEED` on, as `scripts/fuzz rows` sets it;
@@ -42,11 +42,12 @@ import VaultFormat
         50318, 50388, 50390, 51997, 50431, 52021,
         // Names that are no UTF-8.
         51872, 52114,
-        // What is built anew from rows of which some are gone, with counters that nobody can read.
+        // A space rebuilt from rows of which some are gone, with counters that cannot be read.
         50104, 50264, 50366, 50480, 50752, 51848, 52200,
         // A segment that is punched behind its end.
         52245,
-        // Blocks of `retired` that no number has; contents of what is no file; counts of stored bytes that cannot be.
+        // Blocks of `retired` that no number has; contents of entries that are no files; counts of stored bytes that
+        // cannot be.
         52324, 52411, 70082, 52626, 70056, 70152,
         // Files without bytes that have the same content.
         52416, 70671,
@@ -139,7 +140,7 @@ private final class RowRound {
         try SpaceRepair.run(unlocked, report.plan, salvage: salvage)
     }
 
-    /// The check of a space in use goes through all of it, whatever the answer.
+    /// The check of a space in use goes through all of it, with any answer.
     private func checkMounted(_ original: MemoryDisk) throws {
         let disk = MemoryDisk(original.state, isRecording: false)
         guard let user = try? vault.mount(disk) else { return }
@@ -225,7 +226,7 @@ private final class RowRound {
         }
     }
 
-    /// The same rows, built anew from what can be found.
+    /// The same rows, rebuilt from the records.
     private func salvage(_ count: Int, _ random: RandomSource) throws {
         let (disk, _) = try vault.edited(count, random)
         do {

@@ -6,7 +6,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// Changes rows of a space's catalogue at random: numbers, names, whole rows, with their indexes or behind their backs;
-/// and the bits of its sectors. What it did stands in `edits`.
+/// and the bits of its sectors. `edits` has its changes.
 struct RowEditor {
     private let space: Space
     private var random: RandomSource
@@ -46,7 +46,7 @@ struct RowEditor {
         var left = count
         while left > 0 {
             let kind = Int.random(in: 0..<20, using: &random)
-            // What the changes before have made impossible is not done.
+            // A change that earlier ones have made impossible is left out.
             do {
                 switch kind {
                 case 0: editBits()
@@ -75,7 +75,7 @@ struct RowEditor {
         try body(&self, database)
     }
 
-    /// What is changed meanwhile the indexes hear nothing of.
+    /// Changes meanwhile do not reach the indexes.
     private mutating func withoutIndexes(
         _ body: (inout RowEditor, Connection) throws -> Void
     ) throws {
@@ -102,7 +102,7 @@ struct RowEditor {
         }
     }
 
-    /// Changes one row, or many; what SQLite refuses is not done.
+    /// Changes one row, or many, unless SQLite refuses.
     private mutating func editRow(_ database: Connection) throws {
         guard let table = try tableWithRows(database), let row = try randomRow(database, table) else {
             return
@@ -215,7 +215,7 @@ struct RowEditor {
 
     // MARK: Below SQL
 
-    /// Changes bits and counts of a segment that something lies in, or lets a delta give back what is in use.
+    /// Changes bits and counts of a segment that something lies in, or lets a delta give back sectors in use.
     private mutating func editBits() {
         let segment = Int.random(in: 2..<max(3, space.segmentCount), using: &random)
         let first = Int.random(in: 0..<space.sectorsPerSegment - 600, using: &random)
