@@ -191,7 +191,7 @@ final class CommandPlace {
         let header = open(directory + "/V/obscura.vault", O_RDWR | O_CLOEXEC)
         defer { close(header) }
         #expect(eventually { flock(header, LOCK_EX | LOCK_NB) == 0 })
-        let opened = inotify_init1(Int32(IN_CLOEXEC.rawValue | IN_NONBLOCK.rawValue))
+        let opened = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
         defer { close(opened) }
         #expect(inotify_add_watch(opened, directory + "/V/obscura.vault", UInt32(IN_OPEN)) >= 0)
         let mounting = try Child(
