@@ -198,7 +198,7 @@ final class CommandPlace {
             [Program.path, "mount", "V", "D", "--password-stdin"], directory: directory,
             input: .text("one\n"), errors: .collected)
         #expect(eventually { isAnswered })
-        // The mount point is free again. Each try opens the header; a program that did not wait would have ended with 5.
+        // The mount point is free again. Each try opens the header; without patience the program ends with 5.
         var events = 0
         var buffer = [UInt8](repeating: 0, count: 4096)
         try #require(
