@@ -64,6 +64,8 @@ package final class FileState: @unchecked Sendable {
     package var isNotedPending = false
     /// (w) The `changeCount` for which a long comparison is running.
     package var comparedCount: Int?
+    /// (w) Whether the bytes have changed since a writer last closed the file.
+    package var isBeingEdited = false
     /// (w) Whether the bytes changed since the last save.
     package var hasNewBytes = false
     /// (w) The thread that wrote last.
