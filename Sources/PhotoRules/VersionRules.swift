@@ -1,5 +1,6 @@
 import FileRequests
 import Glibc
+package import LinuxIO
 
 /// Versions: the bytes that a photo had before it was edited. The directory `.versions/NAME` beside a photo has one
 /// file for each, named by when it was replaced; the first is `original`.
@@ -62,4 +63,21 @@ package func versionsDirectoryName(of ino: UInt64) -> [UInt8] {
 package func versionedFile(named name: [UInt8]) -> UInt64? {
     guard let ino = UInt64(String(decoding: name, as: UTF8.self), radix: 16) else { return nil }
     return versionsDirectoryName(of: ino) == name ? ino : nil
+}
+
+/// The name of a version in its directory, and when its bytes were replaced, from the name of an exported file. A name
+/// that is no time is kept, and the version counts from the file's own time.
+package func storedVersion(_ shown: [UInt8], modified: Timestamp) -> (name: [UInt8], replaced: Int64) {
+    if shown == originalName { return (shown, modified.seconds) }
+    let dot = shown.lastIndex(of: UInt8(ascii: ".")) ?? shown.count
+    let name = Array(shown[..<(dot == 0 ? shown.count : dot)])
+    let digits = name.prefix(19).split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    let numbers = digits.compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
+    guard numbers.count == 6 else { return (name, modified.seconds) }
+    var parts = tm()
+    (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] &- 1900, numbers[1] &- 1, numbers[2])
+    (parts.tm_hour, parts.tm_min, parts.tm_sec) = (numbers[3], numbers[4], numbers[5])
+    parts.tm_isdst = -1
+    let replaced = Int64(mktime(&parts))
+    return (name, replaced == -1 ? modified.seconds : replaced)
 }

@@ -109,10 +109,16 @@ extension TreeSession {
                 guard DirectoryEntry.visitDots(node.number, ino, after: cookie, visit) else { return }
                 try sql(
                     tree.tables.eachFileWithVersions(in: ino, after: max(cookie, 2)) { row in
-                        visit(
+                        // A file that cannot be read is left out.
+                        guard let file = try? tree.inode(row.ino),
+                            let versions = try? tree.versionsDirectory(shownFor: file)
+                        else { return true }
+                        var shown = tree.attributes(ofVersionsOf: file, in: versions)
+                        shown.ino = VersionNode.of(row.ino).number
+                        return visit(
                             DirectoryEntry(
-                                name: Name(row.name), cookie: row.id, ino: VersionNode.of(row.ino).number,
-                                mode: directoryType))
+                                name: Name(row.name), cookie: row.id, ino: shown.ino, mode: shown.mode,
+                                entry: virtual(shown)))
                     })
             case .of(let ino):
                 let file = try tree.inode(ino)

@@ -60,9 +60,9 @@ extension PhotoTree {
         guard let directory else { return }
         file.row.flags.insert(.version)
         (file.row.accessed, file.row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
+        try addEntry(directory, try freeName(directory, name), file, now: now)
         file.row.nlink = 1
         touch(file)
-        try addEntry(directory, try freeName(directory, name), file, now: now)
     }
 
     /// When the bytes of the newest version in a directory were replaced.

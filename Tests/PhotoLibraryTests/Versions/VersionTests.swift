@@ -2,6 +2,7 @@ import FileRequests
 import Foundation
 import LinuxIO
 import PhotoRules
+import Recovery
 import TestSupport
 import Testing
 import VaultFormat
@@ -31,6 +32,20 @@ import VaultFormat
         }
     }
 
+    /// Functions of their own: who keeps a handle keeps the vault locked.
+    private func write(_ bytes: [UInt8], to path: String, at offset: UInt64, _ fixture: Fixture) throws {
+        let handle = try fixture.open(path)
+        try fixture.write(handle, bytes, at: offset)
+        try fixture.close(handle)
+    }
+
+    /// A program that is killed with the daemon while it writes.
+    private func begin(_ bytes: [UInt8], to path: String, _ fixture: Fixture) throws {
+        let handle = try fixture.open(path, O_RDWR | O_TRUNC)
+        try fixture.write(handle, bytes)
+        fixture.library.release(handle)
+    }
+
     @Test func aWriteInPlaceKeepsTheOriginal() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
@@ -56,9 +71,7 @@ import VaultFormat
         let fixture = try Fixture()
         let bytes = large("2024-05-01", more: 9, size: 400_000)
         try fixture.put("albums/x.jpg", bytes)
-        let handle = try fixture.open("albums/x.jpg")
-        try fixture.write(handle, [1, 2, 3], at: 300_000)
-        try fixture.close(handle)
+        try write([1, 2, 3], to: "albums/x.jpg", at: 300_000, fixture)
         var edited = bytes
         edited.replaceSubrange(300_000..<300_003, with: [1, 2, 3])
         #expect(try fixture.get("albums/x.jpg") == edited)
@@ -247,10 +260,8 @@ import VaultFormat
     @Test func aKillLeavesTheOriginal() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
-        let handle = try fixture.open("albums/x.jpg", O_RDWR | O_TRUNC)
-        try fixture.write(handle, Array(two.prefix(100)))
+        try begin(Array(two.prefix(100)), to: "albums/x.jpg", fixture)
         try fixture.kill()
-        _ = handle
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
         try fixture.put("albums/x.jpg", two)
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
@@ -304,9 +315,7 @@ import VaultFormat
         let fixture = try Fixture(bytes: 64 << 20)
         let bytes = large("2024-05-01", more: 1, size: 18_000_000)
         try fixture.put("albums/x.jpg", bytes)
-        let handle = try fixture.open("albums/x.jpg")
-        try fixture.write(handle, [7], at: 17_000_000)
-        try fixture.close(handle)
+        try write([7], to: "albums/x.jpg", at: 17_000_000, fixture)
         var edited = bytes
         edited[17_000_000] = 7
         #expect(try fixture.get("albums/x.jpg") == edited)
