@@ -66,7 +66,8 @@ extension Library {
             let trashed = try sql(tree.tables.trashedPhotoCount())
             return (
                 photos: try sql(tree.tables.photoCount()) - trashed, trashed: trashed,
-                thumbnails: try sql(tree.tables.thumbnailCount()), versions: try sql(tree.tables.versionTotals())
+                thumbnails: try sql(tree.tables.thumbnailCount()),
+                versions: try sql(tree.tables.versionTotals())
             )
         }
         let unsaved = session.context.unsavedFiles.count

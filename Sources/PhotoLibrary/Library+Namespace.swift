@@ -140,7 +140,9 @@ extension Library {
             // is notified.
             let inode = try session.resolve(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
-            guard !inode.isDirectory, !inode.isVersion, mayMake(.hardLink, named: newName.bytes, in: directory.area) else {
+            guard !inode.isDirectory, !inode.isVersion,
+                mayMake(.hardLink, named: newName.bytes, in: directory.area)
+            else {
                 throw .notPermitted
             }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }

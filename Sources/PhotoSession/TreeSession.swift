@@ -40,7 +40,9 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         clock = SessionClock(options.clocks)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try PhotoTree(tables, options.tree, trashDays: options.trashDays, versions: options.versions, options.clocks)
+            let tree = try PhotoTree(
+                tables, options.tree, trashDays: options.trashDays, versions: options.versions, options.clocks
+            )
             if try sql(tables.inode(WellKnownInode.root)) == nil {
                 // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()

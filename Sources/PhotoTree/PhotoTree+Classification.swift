@@ -146,8 +146,7 @@ extension PhotoTree {
         let isGiven = old.row.flags.contains(.namedInMoments)
         let isSame =
             seen?.equals.contains { $0.ino == old.ino && $0.version == old.row.version } ?? false
-        try moveVersions(of: old.ino, to: new.ino, now: now)
-        if !isSame { _ = try keepVersion(of: old, for: new.ino, now: now) }
+        try handOverVersions(of: old, to: new, isSame: isSame, now: now)
         var link: [UInt8]?
         for entry in try names(of: old) {
             if staying.contains(entry.id) {

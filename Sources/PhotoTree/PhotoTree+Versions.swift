@@ -19,14 +19,18 @@ extension PhotoTree {
         let present = try versionsDirectory(of: ino)
         let replaced = clocks.wall()
         var last: Int64?
-        if let present { last = try lastReplaced(in: present) }
-        guard needsVersion(lastReplaced: last, now: replaced), photo.state?.share() ?? true else { return false }
+        // The oldest is always kept.
+        if let present, try has(present, originalName) { last = try lastReplaced(in: present) }
+        guard needsVersion(lastReplaced: last, now: replaced), photo.state?.share() ?? true else {
+            return false
+        }
+        let name = last == nil ? originalName : versionName(replaced: replaced)
         if let present {
-            let name = try freeName(present, versionName(replaced: replaced))
-            try addVersion(of: photo, named: name, to: present, replaced: replaced, now: now)
+            let free = try freeName(present, name)
+            try addVersion(of: photo, named: free, to: present, replaced: replaced, now: now)
         } else {
             let made = try makeVersionsDirectory(of: ino, like: photo, now: now)
-            try addVersion(of: photo, named: originalName, to: made, replaced: replaced, now: now)
+            try addVersion(of: photo, named: name, to: made, replaced: replaced, now: now)
         }
         return true
     }
@@ -123,11 +127,11 @@ extension PhotoTree {
         guard old != new, let directory = try versionsDirectory(of: old) else { return }
         let root = try versionsRoot()
         if let other = try versionsDirectory(of: new) {
+            try renameOriginal(in: other, now: now)
             for row in try rows(of: other) {
                 let file = try inode(row.ino)
-                let name = row.name == originalName ? versionName(replaced: file.row.changed.seconds) : row.name
                 try removeEntry(other, row.id, file, now: now)
-                try addEntry(directory, try freeName(directory, name), file, now: now)
+                try addEntry(directory, try freeName(directory, row.name), file, now: now)
             }
             try removeDirectory(other, now: now)
         }
@@ -135,6 +139,27 @@ extension PhotoTree {
             try removeEntry(root, row.id, directory, now: now)
         }
         try addEntry(root, versionsDirectoryName(of: new), directory, now: now)
+    }
+
+    /// Keeps the bytes of a photo that another file replaces, and makes its versions those of the other. The original of
+    /// both is that of the photo.
+    ///
+    /// - Parameter isSame: whether both have the same bytes.
+    func handOverVersions(of old: Inode, to new: Inode, isSame: Bool, now: Timestamp) throws(FileError) {
+        if try versionsDirectory(of: old.ino) != nil {
+            try moveVersions(of: old.ino, to: new.ino, now: now)
+        } else if let own = try versionsDirectory(of: new.ino) {
+            try renameOriginal(in: own, now: now)
+        }
+        if !isSame { _ = try keepVersion(of: old, for: new.ino, now: now) }
+    }
+
+    /// Names the oldest of several versions after its time, because there is an older one.
+    private func renameOriginal(in directory: Inode, now: Timestamp) throws(FileError) {
+        guard let (id, file, _) = try find(directory, originalName) else { return }
+        let name = try freeName(directory, versionName(replaced: file.row.changed.seconds))
+        try removeEntry(directory, id, file, now: now)
+        try addEntry(directory, name, file, now: now)
     }
 
     /// Removes an empty directory of versions.
@@ -170,7 +195,8 @@ extension PhotoTree {
     /// The photo that a version is of.
     package func file(ofVersion version: Inode) throws(FileError) -> Inode? {
         guard let name = try names(of: version).first,
-            let directory = try sql(tables.dentries(of: name.parent)).first, let ino = versionedFile(named: directory.name)
+            let directory = try sql(tables.dentries(of: name.parent)).first,
+            let ino = versionedFile(named: directory.name)
         else { return nil }
         return try existing(ino)
     }

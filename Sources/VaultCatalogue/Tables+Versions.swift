@@ -27,7 +27,8 @@ struct VersionStatements {
         let isOriginal = "(v.name = x'6f726967696e616c')"
         oldest = try connection.prepare(
             "SELECT v.parent, v.id, v.name, v.ino, i.ctime, \(isOriginal) \(versions) "
-                + "AND (\(isOriginal), i.ctime, i.ino) > (?,?,?) ORDER BY \(isOriginal), i.ctime, i.ino LIMIT ?")
+                + "AND (\(isOriginal), i.ctime, i.ino) > (?,?,?) ORDER BY \(isOriginal), i.ctime, i.ino LIMIT ?"
+        )
         totals = try connection.prepare(
             "SELECT count(*), sum(CASE WHEN i.content IN (SELECT content FROM share) THEN 0 "
                 + "ELSE min(max(i.allocated, 0), 1 << 40) END) \(versions)")
@@ -45,7 +46,8 @@ extension Tables {
         versions.files.bind(2, cookie)
         try versions.files.each { row in
             visit(
-                DentryRow(parent: parent, id: row.count(0, above: cookie), name: row.name(1), ino: row.count(2)))
+                DentryRow(
+                    parent: parent, id: row.count(0, above: cookie), name: row.name(1), ino: row.count(2)))
         }
     }
 

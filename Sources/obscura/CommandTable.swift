@@ -78,7 +78,8 @@ enum Option: String, CaseIterable {
         case .webdav: "a second door for apps: WebDAV, with a password for this session"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
-        case .versions: "export what photos were before they were edited too: .versions/NAME beside each in moments"
+        case .versions:
+            "export what photos were before they were edited too: .versions/NAME beside each in moments"
         case .takeout: "PATH is an export of Google Photos or iCloud Photos: its folder, or its zip files"
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back and compared"

@@ -57,7 +57,8 @@ final class ExportRun {
     private var unreadable: Set<UInt64> = []
 
     init(
-        _ library: Library, to target: ExportTarget, _ form: AlbumForm, special: Bool = false, versions: Bool = false,
+        _ library: Library, to target: ExportTarget, _ form: AlbumForm, special: Bool = false,
+        versions: Bool = false,
         limits: Limits = .ofProcess, quiet: Bool
     ) {
         self.library = library

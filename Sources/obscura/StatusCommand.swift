@@ -46,7 +46,8 @@ private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> St
 func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     var members = [("mounted_at", JSON.path(directory))]
     let numbers = [
-        "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes", "unsaved",
+        "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes",
+        "unsaved",
     ]
     for key in numbers {
         members.append((key, .number(values[key].flatMap { UInt64($0) } ?? 0)))

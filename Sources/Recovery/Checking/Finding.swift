@@ -227,7 +227,8 @@ package struct PathFinder {
 
     /// The path of a version: beside its photo.
     private func version(_ parts: [[UInt8]], of directory: [UInt8]) throws(CatalogueError) -> [UInt8]? {
-        guard let ino = versionedFile(named: directory), let (parent, name) = try tables.rawNames(of: ino, limit: 1).first,
+        guard let ino = versionedFile(named: directory),
+            let (parent, name) = try tables.rawNames(of: ino, limit: 1).first,
             parent != WellKnownInode.versions, let photo = try path(parent, name)
         else { return nil }
         let above = photo.lastIndex(of: UInt8(ascii: "/")).map { photo[...$0] } ?? []

@@ -403,7 +403,9 @@ struct SalvagedTree {
     private mutating func settleVersions() throws(FileError) {
         guard let root = try tree.existing(WellKnownInode.versions) else { return }
         for row in try tree.rows(of: root) {
-            if let file = versionedFile(named: row.name), try tree.existing(file)?.isRegular == true { continue }
+            if let file = versionedFile(named: row.name), try tree.existing(file)?.isRegular == true {
+                continue
+            }
             let (directory, album) = (try tree.inode(row.ino), try recoveredAlbum())
             try tree.removeEntry(root, row.id, directory, now: now)
             try tree.addEntry(album, try tree.freeName(album, row.name), directory, now: now)

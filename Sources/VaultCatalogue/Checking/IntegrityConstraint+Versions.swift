@@ -27,7 +27,8 @@ extension IntegrityConstraint {
                     UNION SELECT ino FROM dentry WHERE ino = 4
                 """),
         IntegrityConstraint(
-            "version of a missing photo", .inode, .mender(.versions), query: "SELECT ino FROM (\(strayVersions))"),
+            "version of a missing photo", .inode, .mender(.versions),
+            query: "SELECT ino FROM (\(strayVersions))"),
         IntegrityConstraint(
             "version flag does not match its directory",
             mending: [

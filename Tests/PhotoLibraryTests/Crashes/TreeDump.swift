@@ -42,6 +42,13 @@ extension LibraryUser {
             entries.append($0)
             return true
         }
+        // Not listed, but part of the tree.
+        if let versions = try? library.lookup(directory, Name(".versions"), caller), directory >> 60 == 0 {
+            entries.append(
+                DirectoryEntry(
+                    name: Name(".versions"), cookie: 0, ino: versions.attributes.ino,
+                    mode: versions.attributes.mode, entry: versions))
+        }
         for entry in entries where entry.name != "." && entry.name != ".." {
             let found =
                 try entry.entry?.attributes ?? library.lookup(directory, entry.name, caller).attributes

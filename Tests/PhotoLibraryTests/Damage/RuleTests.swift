@@ -242,6 +242,15 @@ import VaultFormat
         Break(
             "in the trash and under a day at once", .mended,
             "INSERT INTO trash SELECT min(ino), 0, 0, NULL, x'41' FROM photo"),
+        Break("the directory of versions is invalid", .mended, "UPDATE inode SET flags = 0 WHERE ino = 4"),
+        Break(
+            "version of a missing photo", .moved,
+            "UPDATE dentry SET name = CAST('00000000000fffff' AS BLOB) WHERE parent = 4"),
+        Break(
+            "version flag does not match its directory", .mended, "UPDATE inode SET flags = flags & ~256"),
+        Break(
+            "version flag does not match its directory", .mended,
+            "UPDATE inode SET flags = flags | 256 WHERE ino = \(long)"),
     ]
 
     private static let ofCounts = [

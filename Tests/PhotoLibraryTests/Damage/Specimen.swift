@@ -41,6 +41,7 @@ final class Specimen {
         _ = try fixture.thumbnails.thumbnail(of: fixture.ino("albums/Trip/2.jpg"), .standard)
         try fixture.remount()
         try fixture.put("albums/late.jpg", jpeg("2022-01-01", more: 78, size: 5000))
+        try fixture.put("albums/late.jpg", jpeg("2022-01-01", more: 79, size: 5000))
         files = try Self.read(fixture)
         vault = fixture.vault
         try fixture.close()
@@ -55,7 +56,8 @@ final class Specimen {
     private static func read(_ fixture: Fixture) throws -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
         for path in try fixture.moments() { files["moments/\(path)"] = try fixture.get("moments/\(path)") }
-        for path in ["albums/long.bin", "albums/Trip/notes.txt", "albums/copy.jpg"] {
+        let version = "moments/2022-01-01/.versions/late.jpg/original"
+        for path in ["albums/long.bin", "albums/Trip/notes.txt", "albums/copy.jpg", version] {
             files[path] = try fixture.get(path)
         }
         return files

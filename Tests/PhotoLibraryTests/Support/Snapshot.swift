@@ -36,7 +36,13 @@ extension Fixture {
     }
 
     private func look(below path: String, _ seen: inout [String: Seen]) throws {
-        for entry in try list(path) {
+        var entries = try list(path)
+        // Not listed, but part of the tree.
+        if let versions = try? stat(path + "/.versions"), versions.ino >> 60 != 0 {
+            entries.append(
+                DirectoryEntry(name: Name(".versions"), cookie: 0, ino: versions.ino, mode: versions.mode))
+        }
+        for entry in entries {
             let below = (path.isEmpty ? "" : path + "/") + entry.name.description
             var found = Seen(attributes: try stat(below), bytes: [], target: [], captured: "", extended: [:])
             // Times of reading, and of the three directories that every space has.

@@ -1,5 +1,6 @@
 import Foundation
 import LinuxIO
+import PhotoRules
 import TestSupport
 import Testing
 import VaultCatalogue
@@ -37,7 +38,7 @@ import VaultCatalogue
     }
 
     @Test func `a photo edited in place has another picture`() throws {
-        let (fixture, _) = try Fixture.withStandIn()
+        let (fixture, _) = try Fixture.withStandIn { $0.versions = .off }
         try fixture.put("albums/a.jpg", jpeg(more: 1))
         try expectOthers(fixture) {
             let handle = try fixture.open("albums/a.jpg")
@@ -48,7 +49,7 @@ import VaultCatalogue
 
     /// As editors and rsync save.
     @Test func `a photo replaced by a new file has another picture`() throws {
-        let (fixture, _) = try Fixture.withStandIn()
+        let (fixture, _) = try Fixture.withStandIn { $0.versions = .off }
         try fixture.put("albums/a.jpg", jpeg(more: 1))
         try expectOthers(fixture) {
             let old = try fixture.ino("albums/a.jpg")

@@ -15,10 +15,16 @@ import VaultFormat
         var isPinned = false
         var albums: Set<String>
         var isOfSession = true
+        /// What it was before its first edit.
+        var original: [UInt8]?
         init(_ content: [UInt8], _ day: String, _ albums: Set<String>) {
             self.content = content
             self.day = day
             self.albums = albums
+        }
+        func edit(_ bytes: [UInt8]) {
+            original = original ?? content
+            content = bytes
         }
         /// A file that a program just wrote to replace another.
         var isNew: Bool { isOfSession && albums.count == 1 && !isPinned }
@@ -170,7 +176,7 @@ import VaultFormat
             let (bytes, day) = picture()
             try fixture.put(target, bytes)
             if let held {
-                held.content = bytes
+                held.edit(bytes)
                 if !held.isPinned { held.day = day }
             } else {
                 photos.append(Photo(bytes, day, [target]))
@@ -186,7 +192,7 @@ import VaultFormat
                 photos.append(Photo(bytes, day, [target]))
                 return
             }
-            held.content = bytes
+            held.edit(bytes)
             held.isOfSession = true
             if !held.isPinned { held.day = day }
         }
@@ -202,6 +208,7 @@ import VaultFormat
             guard let held else { return }
             if isNew {
                 moved.albums.formUnion(held.albums)
+                moved.original = held.original ?? held.content
                 moved.isPinned = held.isPinned
                 if held.isPinned { moved.day = held.day }
                 photos.removeAll { $0 === held }
@@ -232,7 +239,9 @@ import VaultFormat
                         continue
                     }
                     #expect(try fixture.get(path) == photo.content, comment)
-                    #expect(try fixture.stat(path).nlink == UInt32(photo.albums.count + 1), comment)
+                    let original = "albums/\(album)/.versions/\(name)/original"
+                    let kept = fixture.exists(original) ? try fixture.get(original) : nil
+                    #expect(kept == photo.original, comment)
                 }
             }
             #expect(names == photos.reduce(0) { $0 + $1.albums.count }, comment)
