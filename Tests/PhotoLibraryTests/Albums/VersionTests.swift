@@ -11,7 +11,7 @@ import VaultFormat
 @testable import PhotoTree
 
 /// Versions: the bytes that a photo had before it was edited.
-@Suite struct VersionTests {
+@Suite("Albums: versions of edited photos") struct VersionTests {
     let one = jpeg("2024-05-01", more: 1)
     let two = jpeg("2024-05-01", more: 2)
     let three = jpeg("2024-05-01", more: 3)
@@ -32,7 +32,7 @@ import VaultFormat
         }
     }
 
-    /// Functions of their own: who keeps a handle keeps the vault locked.
+    /// Functions of their own: a handle keeps the vault locked.
     private func write(_ bytes: [UInt8], to path: String, at offset: UInt64, _ fixture: Fixture) throws {
         let handle = try fixture.open(path)
         try fixture.write(handle, bytes, at: offset)
@@ -46,7 +46,7 @@ import VaultFormat
         fixture.library.release(handle)
     }
 
-    @Test func aWriteInPlaceKeepsTheOriginal() throws {
+    @Test func `a write in place keeps the original`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.utimes("albums/x.jpg", modified: 1_600_000_000)
@@ -67,7 +67,7 @@ import VaultFormat
         #expect(try fixture.stat("albums/.versions/x.jpg").mode == 0o040555)
     }
 
-    @Test func anEditOfAPartKeepsTheRest() throws {
+    @Test func `an edit of a part keeps the rest`() throws {
         let fixture = try Fixture()
         let bytes = large("2024-05-01", more: 9, size: 400_000)
         try fixture.put("albums/x.jpg", bytes)
@@ -81,7 +81,9 @@ import VaultFormat
         #expect(try fixture.get("albums/.versions/x.jpg/original") == bytes)
     }
 
-    @Test(arguments: [".x.jpg.Ab12", "x.jpg_new"]) func aFileRenamedOverAPhotoKeepsIt(name: String) throws {
+    @Test(arguments: [".x.jpg.Ab12", "x.jpg_new"]) func `a file renamed over a photo keeps its former bytes`(
+        name: String
+    ) throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
@@ -94,7 +96,7 @@ import VaultFormat
         try fixture.expectNothingLeft()
     }
 
-    @Test func aBackupKeepsTheOriginalToo() throws {
+    @Test func `a backup keeps the original too`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.mv("albums/x.jpg", "albums/x.jpg~")
@@ -104,7 +106,7 @@ import VaultFormat
         #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
     }
 
-    @Test func thereIsOneVersionAMinuteAtMost() throws {
+    @Test func `there is at most one version a minute`() throws {
         let wall = Wall()
         let fixture = try Fixture(clocks: wall.clocks)
         try fixture.put("albums/x.jpg", one)
@@ -126,7 +128,7 @@ import VaultFormat
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
     }
 
-    @Test func theOriginalIsBroughtBackByCopyingIt() throws {
+    @Test func `the original is brought back by copying it`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.put("albums/x.jpg", two)
@@ -135,7 +137,7 @@ import VaultFormat
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
     }
 
-    @Test func nothingChangesAVersion() throws {
+    @Test func `nothing changes a version`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.put("albums/x.jpg", two)
@@ -157,7 +159,7 @@ import VaultFormat
         #expect(try fixture.get(path) == one)
     }
 
-    @Test func aRealDirectoryOfThatNameComesFirst() throws {
+    @Test func `a real directory named .versions comes first`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.put("albums/x.jpg", two)
@@ -167,7 +169,7 @@ import VaultFormat
         #expect(try fixture.get("moments/2024-05-01/.versions/x.jpg/original") == one)
     }
 
-    @Test func versionsFollowTheirPhoto() throws {
+    @Test func `versions follow their photo`() throws {
         let fixture = try Fixture(trashDays: 30)
         try fixture.mkdir("albums/A")
         try fixture.put("albums/A/x.jpg", one)
@@ -190,7 +192,7 @@ import VaultFormat
     }
 
     /// The copy has the old bytes, and the photo the new ones and the version.
-    @Test func copiesAndVersionsShareTheirBytes() throws {
+    @Test func `copies and versions share their bytes`() throws {
         let fixture = try Fixture()
         let bytes = large("2024-05-01", more: 9, size: 400_000)
         try fixture.put("albums/x.jpg", bytes)
@@ -205,7 +207,7 @@ import VaultFormat
         try fixture.expectNothingLeft()
     }
 
-    @Test func offKeepsNone() throws {
+    @Test func `versions=off keeps none`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try fixture.close()
@@ -214,7 +216,7 @@ import VaultFormat
         #expect(!fixture.exists("albums/.versions"))
     }
 
-    @Test func oldVersionsEndAndTheOriginalStays() throws {
+    @Test func `old versions end and the original stays`() throws {
         let wall = Wall()
         let fixture = try Fixture(clocks: wall.clocks)
         try fixture.put("albums/x.jpg", one)
@@ -239,7 +241,7 @@ import VaultFormat
     }
 
     /// One that was wrong for a while.
-    @Test func aClockInTheFutureEndsNone() throws {
+    @Test func `a clock in the future ends none`() throws {
         let wall = Wall()
         let fixture = try Fixture(clocks: wall.clocks)
         try fixture.put("albums/x.jpg", one)
@@ -257,7 +259,7 @@ import VaultFormat
         #expect(try fixture.ls("albums/.versions/x.jpg").count == 2)
     }
 
-    @Test func aKillLeavesTheOriginal() throws {
+    @Test func `a kill leaves the original`() throws {
         let fixture = try Fixture()
         try fixture.put("albums/x.jpg", one)
         try begin(Array(two.prefix(100)), to: "albums/x.jpg", fixture)
@@ -267,7 +269,7 @@ import VaultFormat
         #expect(try fixture.get("albums/.versions/x.jpg/original") == one)
     }
 
-    @Test func aSalvageFindsVersions() throws {
+    @Test func `a salvage finds versions`() throws {
         let wall = Wall()
         let fixture = try Fixture(clocks: wall.clocks)
         try fixture.put("albums/x.jpg", one)
@@ -288,7 +290,7 @@ import VaultFormat
     }
 
     /// Versions make room for photos, the oldest first.
-    @Test func aFullSpaceGivesVersionsUp() throws {
+    @Test func `a full space gives versions up`() throws {
         let wall = Wall()
         let fixture = try Fixture(bytes: 64 << 20, clocks: wall.clocks)
         try fixture.put("albums/x.jpg", large("2024-05-01", more: 1, size: 8_000_000))
@@ -311,7 +313,7 @@ import VaultFormat
     }
 
     /// A photo that fills most of the space can still be edited in place: without a version.
-    @Test func anEditWithoutRoomForAVersionGoesOn() throws {
+    @Test func `an edit without room for a version goes on`() throws {
         let fixture = try Fixture(bytes: 64 << 20)
         let bytes = large("2024-05-01", more: 1, size: 18_000_000)
         try fixture.put("albums/x.jpg", bytes)

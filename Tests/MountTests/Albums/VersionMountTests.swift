@@ -4,7 +4,8 @@ import TestThreads
 import Testing
 
 /// `.versions` of the contract, as programs see it.
-@Suite(.serialized, .waiting) struct VersionMountTests {
+@Suite("Albums: versions of edited photos, through a mount", .serialized, .waiting)
+struct VersionMountTests {
     private let place: Place
     private let (one, two) = (Photo(seed: 1).bytes, Photo(seed: 2).bytes)
 
