@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import TestThreads
 import Testing
 
@@ -7,7 +8,8 @@ import Testing
 @Suite("Albums: versions of edited photos, through a mount", .serialized, .waiting)
 struct VersionMountTests {
     private let place: Place
-    private let (one, two) = (Photo(seed: 1).bytes, Photo(seed: 2).bytes)
+    private let one = Photo(seed: 1).bytes
+    private let two = Photo(seed: 2).bytes
 
     /// Mounted, with one photo in the album T.
     init() throws {
