@@ -141,8 +141,8 @@ extension PhotoTree {
         try addEntry(root, versionsDirectoryName(of: new), directory, now: now)
     }
 
-    /// Keeps the bytes of a photo that another file replaces, and makes its versions those of the other. The original of
-    /// both is that of the photo.
+    /// Keeps the bytes of a photo that another file replaces, and makes its versions those of the other. The original
+    /// of both is that of the photo.
     ///
     /// - Parameter isSame: whether both have the same bytes.
     func handOverVersions(of old: Inode, to new: Inode, isSame: Bool, now: Timestamp) throws(FileError) {

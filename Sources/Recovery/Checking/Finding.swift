@@ -211,30 +211,41 @@ package struct PathFinder {
         return paths.filter { $0.starts(with: moments) } + paths.filter { !$0.starts(with: moments) }
     }
 
-    private func path(_ parent: UInt64, _ name: [UInt8]) throws(CatalogueError) -> [UInt8]? {
+    /// - Parameter isVersioned: whether this is the path of a file with versions, which is no version itself.
+    private func path(
+        _ parent: UInt64, _ name: [UInt8], isVersioned: Bool = false
+    ) throws(CatalogueError) -> [UInt8]? {
         var parts = [name]
         var directory = parent
         while directory != WellKnownInode.root {
             guard parts.count < Self.depthMax,
                 let above = try tables.rawNames(of: directory, limit: 1).first
             else { return nil }
-            if above.parent == WellKnownInode.versions { return try version(parts, of: above.name) }
+            if above.parent == WellKnownInode.versions {
+                return isVersioned ? nil : try version(parts, of: above.name)
+            }
             parts.append(above.name)
             directory = above.parent
         }
         return Array(parts.reversed().map(Self.printable).joined(separator: [UInt8(ascii: "/")]))
     }
 
-    /// The path of a version: beside its photo.
+    /// The path of a version: beside its photo, in moments if the photo is there.
     private func version(_ parts: [[UInt8]], of directory: [UInt8]) throws(CatalogueError) -> [UInt8]? {
-        guard let ino = versionedFile(named: directory),
-            let (parent, name) = try tables.rawNames(of: ino, limit: 1).first,
-            parent != WellKnownInode.versions, let photo = try path(parent, name)
-        else { return nil }
-        let above = photo.lastIndex(of: UInt8(ascii: "/")).map { photo[...$0] } ?? []
-        let shown = shownVersionName(parts[0], of: name)
+        guard let ino = versionedFile(named: directory) else { return nil }
+        var photos: [(path: [UInt8], name: [UInt8])] = []
+        for (parent, name) in try tables.rawNames(of: ino, limit: Self.pathsMax)
+        where parent != WellKnownInode.versions {
+            if let path = try path(parent, name, isVersioned: true) { photos.append((path, name)) }
+        }
+        let moments = Array("moments/".utf8)
+        guard let photo = photos.first(where: { $0.path.starts(with: moments) }) ?? photos.first else {
+            return nil
+        }
+        let above = photo.path.lastIndex(of: UInt8(ascii: "/")).map { photo.path[...$0] } ?? []
+        let shown = shownVersionName(parts[0], of: photo.name)
         return Array(
-            ([above + versionsName, Self.printable(name)[...], Self.printable(shown)[...]])
+            ([above + versionsName, Self.printable(photo.name)[...], Self.printable(shown)[...]])
                 .joined(separator: [UInt8(ascii: "/")]))
     }
 

@@ -167,7 +167,8 @@ extension IntegrityConstraint {
     /// Directories that are not below the root.
     static let unreachable = """
         WITH RECURSIVE entry(parent, ino) AS MATERIALIZED (SELECT parent, ino FROM (\(directoryEntries))),
-            reached(ino) AS (SELECT 1 UNION SELECT 4 UNION SELECT entry.ino FROM reached JOIN entry ON entry.parent = reached.ino)
+            reached(ino) AS (SELECT 1 UNION SELECT 4
+                UNION SELECT entry.ino FROM reached JOIN entry ON entry.parent = reached.ino)
             SELECT ino FROM entry WHERE ino NOT IN (SELECT ino FROM reached)
         """
 

@@ -14,7 +14,7 @@ import VaultFormat
         let specimen = try Specimen()
         let report = try specimen.check()
         #expect(report.findings == [] && report.plan.lines.isEmpty)
-        #expect(report.fileCount == 12)
+        #expect(report.fileCount == 13)
         #expect(try specimen.unreadable().isEmpty)
     }
 
