@@ -6,6 +6,10 @@ package struct ReceiveLimits: Sendable, Hashable {
     package var connections = 64
     /// Memory of a connection for its headers and what it has sent, in bytes; libmicrohttpd's.
     package var connectionBytes = 48 << 10
+    /// Bytes that the kernel may hold of a connection that the server does not read at once.
+    package var strangerBufferBytes: Int32 = 64 << 10
+    /// The same while a file comes.
+    package var uploadBufferBytes: Int32 = 256 << 10
     /// Seconds without a byte after which a connection is closed.
     package var idleSeconds: UInt32 = 60
     /// Seconds within which a connection must show a cookie or a password.

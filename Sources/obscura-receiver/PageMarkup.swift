@@ -24,7 +24,7 @@ let pageMarkup = #"""
     </section>
     <section id="code" hidden aria-labelledby="code-title">
     <h2 id="code-title" data-t="codeTitle">Code</h2>
-    <p id="code-text" data-t="codeText"></p>
+    <p id="code-text" role="alert" data-t="codeText"></p>
     <form id="code-form"><label><span data-t="codeLabel">Code</span>
     <input id="code-input" autocomplete="off" autocapitalize="none" spellcheck="false" dir="ltr"></label>
     <button data-t="codeButton">Connect</button></form>
@@ -37,9 +37,10 @@ let pageMarkup = #"""
     <label class="button"><input id="originals" type="file" multiple>
     <b data-t="originals">Originals</b><small data-t="originalsText"></small></label>
     </div>
+    <p id="spoken" class="hidden" role="status"></p>
     <div id="progress" hidden>
     <progress id="bar" max="1000" value="0" aria-labelledby="status"></progress>
-    <p id="status" role="status" aria-live="polite"></p>
+    <p id="status"></p>
     </div>
     <section id="results" hidden aria-labelledby="results-title">
     <h2 id="results-title" data-t="resultsTitle">What came</h2>

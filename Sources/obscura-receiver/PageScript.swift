@@ -2,7 +2,8 @@
 let pageScript = #"""
     const $ = (id) => document.getElementById(id);
     const pieceBytes = 8 << 20, parallel = 2;
-    let language = "en", queue = [], active = 0, sentBytes = 0, rates = [], wakeLock = null, skipped = [], wake = [];
+    let language = "en", queue = [], active = 0, sentBytes = 0, rates = [], spoken = {};
+    let wakeLock = null, skipped = [], wake = [];
     const t = (key, ...values) => {
       let result = texts[language][key] ?? texts.en[key] ?? key;
       values.forEach((value, index) => { result = result.replace("$" + (index + 1), value); });
@@ -20,10 +21,10 @@ let pageScript = #"""
       document.documentElement.lang = language;
       document.documentElement.dir = language === "ar" ? "rtl" : "ltr";
       document.querySelectorAll("[data-t]").forEach((element) => { element.textContent = t(element.dataset.t); });
-      if (album) $("target").textContent = t("target", album);
+      if (state) showRecent();
       showFiles(); showSummary(); showProgress();
     };
-    let album = "", files = [];
+    let state = null, files = [];
 
     // Requests. XMLHttpRequest tells how much was sent.
     const request = (method, path, body, headers, onProgress) => new Promise((resolve, reject) => {
@@ -57,11 +58,17 @@ let pageScript = #"""
     const showState = async () => {
       const answer = await request("GET", "/state");
       if (answer.status !== 200) return false;
-      const state = JSON.parse(answer.responseText);
-      album = state.album;
-      $("target").textContent = t("target", album);
-      $("code").hidden = true;
-      $("send").hidden = false;
+      state = JSON.parse(answer.responseText);
+      if ($("send").hidden) {
+        $("code").hidden = true;
+        $("send").hidden = false;
+        $("photos").focus({preventScroll: true});
+      }
+      showRecent();
+      return true;
+    };
+    const showRecent = () => {
+      $("target").textContent = t("target", state.album);
       const days = new Map();
       for (const photo of state.recent) days.set(photo.day, [...(days.get(photo.day) || []), photo]);
       $("recent").hidden = !days.size;
@@ -81,9 +88,9 @@ let pageScript = #"""
         group.append(title, grid);
         return group;
       }));
-      return true;
     };
 
+    const colours = {done: "good", away: "warn", failed: "bad", noRoom: "bad", refused: "bad"};
     // What is shown. Each file has a row; only the last hundred are in the page.
     const showFiles = () => {
       $("results").hidden = !files.length;
@@ -97,16 +104,16 @@ let pageScript = #"""
           small.className = kind || "";
           row.append(small);
         };
-        line(item.state, {done: "good", failed: "bad", noRoom: "bad"}[item.state]);
+        line(item.state, colours[item.state]);
         for (const loss of item.losses || []) line(loss, "warn");
         return row;
       }));
     };
     const showSummary = () => {
       const lines = [], count = (test) => files.filter(test).length;
-      for (const state of ["done", "known", "failed", "noRoom"]) {
+      for (const state of ["done", "known", "failed", "noRoom", "refused"]) {
         const number = count((item) => item.state === state);
-        if (number) lines.push([t(state + "Count", number), {done: "good", failed: "bad", noRoom: "bad"}[state] || ""]);
+        if (number) lines.push([t(state + "Count", number), colours[state] || ""]);
       }
       for (const loss of ["lostHeic", "lostPlace", "lostLive", "lostVideo"]) {
         const number = count((item) => item.state === "done" && (item.losses || []).includes(loss));
@@ -121,7 +128,7 @@ let pageScript = #"""
       $("again").hidden = !skipped.length;
     };
     const showProgress = () => {
-      const waiting = files.filter((item) => ["waiting", "sending", "retrying"].includes(item.state));
+      const waiting = files.filter((item) => ["waiting", "sending", "retrying", "away"].includes(item.state));
       const ours = files.filter((item) => item.state !== "known");
       const total = ours.reduce((sum, item) => sum + item.file.size, 0);
       const sent = ours.reduce((sum, item) => sum + (item.state === "done" ? item.file.size : item.sent), 0);
@@ -131,13 +138,21 @@ let pageScript = #"""
       rates = [...rates, [now, sentBytes]].filter(([time]) => now - time < 10000);
       const [time, bytes] = rates[0], rate = now > time ? (sentBytes - bytes) * 1000 / (now - time) : 0;
       let words = t("progress", ours.length - waiting.length, ours.length, format(sent), format(total));
-      if (waiting.some((item) => item.state === "retrying")) words += " · " + t("retrying");
+      const isAway = waiting.some((item) => item.state === "away");
+      if (isAway) words += " · " + t("away");
+      else if (waiting.some((item) => item.state === "retrying")) words += " · " + t("retrying");
       else if (waiting.length && rate > 0) {
         const seconds = Math.ceil((total - sent) / rate);
         words += " · " + format(rate) + "/s · ";
         words += seconds < 120 ? t("seconds", seconds) : t("minutes", Math.ceil(seconds / 60));
       } else if (!waiting.length) words = t("finished");
       if ($("status").textContent !== words) $("status").textContent = words;
+      // Screen readers say the progress now and then, and the end and a failure at once.
+      const kind = !ours.length ? "" : isAway ? "away" : waiting.length ? "sending" : "finished";
+      if (kind && (kind !== spoken.kind || now - spoken.at > 20000)) {
+        spoken = {kind, at: now};
+        $("spoken").textContent = words;
+      }
       document.title = waiting.length ? Math.floor(total ? 100 * sent / total : 0) + " % · Obscura" : "Obscura";
     };
 
@@ -157,7 +172,9 @@ let pageScript = #"""
       const path = "/photo/" + encodeURIComponent(file.name) + query;
       const there = await request("HEAD", path);
       if (there.status === 404) throw new Error("gone");
-      let offset = Math.min(Number(there.getResponseHeader("Upload-Offset")) || 0, file.size);
+      // Only whole pieces were compared. Of a file that has all its bytes and no name yet the last piece goes again.
+      let offset = Math.min(Number(there.getResponseHeader("Upload-Offset")) || 0, Math.max(0, file.size - 1));
+      offset -= offset % pieceBytes;
       do {
         const end = Math.min(offset + pieceBytes, file.size), start = offset;
         const bytes = await file.slice(start, end).arrayBuffer();
@@ -168,29 +185,33 @@ let pageScript = #"""
         const answer = await request("PUT", path, bytes, headers, (sent) => {
           sentBytes += sent - before;
           before = sent;
+          item.state = "sending";
           item.sent = start + sent;
         });
         if (answer.status === 200 || answer.status === 201) return "done";
         if (answer.status === 507) return "noRoom";
         if (answer.status === 404) throw new Error("gone");
+        if (answer.status === 500) throw new Error("refused");
         if (answer.status !== 204) throw new Error("again");
         offset = end;
+        item.tries = 0;
       } while (offset < file.size);
       return "done";
     };
     const send = async (item) => {
-      for (let attempt = 0; ; attempt++) {
+      for (item.tries = 0; ; item.tries++) {
         try {
-          item.state = "sending";
+          if (item.state !== "away") item.state = "sending";
           showFiles();
           return await put(item);
         } catch (error) {
           // A file that cannot be read any more, and a session that has ended, do not come back.
           if (/^Not(Readable|Found)Error$/.test(error.name) || error.message === "gone") return "failed";
+          if (error.message === "refused" && item.tries >= 3) return "refused";
           item.sent = 0;
-          item.state = "retrying";
+          item.state = error.message === "network" && item.tries >= 4 ? "away" : "retrying";
           showFiles();
-          await pause(Math.min(30, 2 ** attempt));
+          await pause(Math.min(30, 2 ** item.tries));
         }
       }
     };

@@ -35,7 +35,11 @@ struct Response {
     static func joined(_ secret: [UInt8]) -> Response {
         var response = Response(Answer(HTTPStatus.noContent))
         let value = "\(Devices.cookieName)=\(SecretText.text(secret))"
-        response.headers = [("Set-Cookie", "\(value); Path=/; Secure; HttpOnly; SameSite=Strict")]
+        // Kept for a day: a phone that ends its browser in the background goes on without another code. The server
+        // forgets it earlier.
+        response.headers = [
+            ("Set-Cookie", "\(value); Path=/; Max-Age=86400; Secure; HttpOnly; SameSite=Strict")
+        ]
         return response
     }
 

@@ -7,6 +7,8 @@ final class Server {
     private static let listener: Int32 = 4
     /// Connections that libmicrohttpd has not closed yet, beside those in use.
     private static let closingMax = 32
+    /// TLS 1.2 and 1.3 only: every phone of the last ten years knows one of them.
+    private static let priorities = Array("SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2".utf8CString)
     private static let drainBytesMax: UInt64 = 16 << 20
 
     private let limits: ReceiveLimits
@@ -62,30 +64,24 @@ final class Server {
             return server.handle(
                 connection, String(cString: method), String(cString: url), data, count, request)
         }
-        daemon = certificate.key.withUnsafeBytes { key in
-            certificate.certificate.withUnsafeBytes { chain in
-                var options = [
-                    option(
-                        .NOTIFY_COMPLETED, unsafeBitCast(completed, to: Int.self), context),
-                    option(
-                        .NOTIFY_CONNECTION, unsafeBitCast(connected, to: Int.self), context),
-                    option(.UNESCAPE_CALLBACK, unsafeBitCast(unescape, to: Int.self), context),
-                    option(
-                        .HTTPS_MEM_KEY, 0, UnsafeMutableRawPointer(mutating: key.baseAddress)),
-                    option(
-                        .HTTPS_MEM_CERT, 0, UnsafeMutableRawPointer(mutating: chain.baseAddress)),
-                    option(.CONNECTION_LIMIT, limits.connections + Self.closingMax),
-                    option(.CONNECTION_MEMORY_LIMIT, limits.connectionBytes),
-                    option(.CONNECTION_TIMEOUT, Int(limits.idleSeconds)),
-                    option(.STRICT_FOR_CLIENT, 1),
-                    option(.SIGPIPE_HANDLED_BY_APP, 1),
-                    option(.END),
-                ]
-                let flags =
-                    MHD_USE_TLS.rawValue | MHD_USE_EPOLL.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
-                    | MHD_ALLOW_SUSPEND_RESUME.rawValue
-                return shim_start_daemon(UInt32(flags), handler, context, &options)
-            }
+        daemon = withPointers([certificate.key, certificate.certificate, Self.priorities]) { texts in
+            var options = [
+                option(.NOTIFY_COMPLETED, unsafeBitCast(completed, to: Int.self), context),
+                option(.NOTIFY_CONNECTION, unsafeBitCast(connected, to: Int.self), context),
+                option(.UNESCAPE_CALLBACK, unsafeBitCast(unescape, to: Int.self), context),
+                option(.HTTPS_MEM_KEY, 0, texts[0]), option(.HTTPS_MEM_CERT, 0, texts[1]),
+                option(.HTTPS_PRIORITIES, 0, texts[2]),
+                option(.CONNECTION_LIMIT, limits.connections + Self.closingMax),
+                option(.CONNECTION_MEMORY_LIMIT, limits.connectionBytes),
+                option(.CONNECTION_TIMEOUT, Int(limits.idleSeconds)),
+                option(.STRICT_FOR_CLIENT, 1),
+                option(.SIGPIPE_HANDLED_BY_APP, 1),
+                option(.END),
+            ]
+            let flags =
+                MHD_USE_TLS.rawValue | MHD_USE_EPOLL.rawValue | MHD_USE_NO_LISTEN_SOCKET.rawValue
+                | MHD_ALLOW_SUSPEND_RESUME.rawValue
+            return shim_start_daemon(UInt32(flags), handler, context, &options)
         }
         return daemon != nil
     }
@@ -178,6 +174,11 @@ final class Server {
             exchange.isUpload = false
             exchange.state = .answered(answer)
         case .waiting: exchange.state = .answered(answer)
+        case .receiving:
+            // The parent takes no more of it. libmicrohttpd answers only after the body, which is dropped.
+            exchange.isUpload = false
+            exchange.state = .draining(answer)
+            return
         default: return
         }
         MHD_resume_connection(exchange.connection)
@@ -196,12 +197,20 @@ final class Server {
         connections.trust(shim_connection_descriptor(connection), owner)
     }
 
+    /// What the kernel may hold of a connection that is not read; it takes twice as much memory for it.
+    private func setReceiveBuffer(_ connection: OpaquePointer, _ bytes: Int32) {
+        var bytes = bytes
+        let descriptor = shim_connection_descriptor(connection)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+    }
+
     private func close(_ connection: OpaquePointer) {
         connections.forget(shim_connection_descriptor(connection))
     }
 
     private func complete(_ exchange: Exchange) {
         exchanges[exchange.id] = nil
+        setReceiveBuffer(exchange.connection, limits.strangerBufferBytes)
         if exchange.isUpload { channel.send(.end(exchange.id, isComplete: false)) }
     }
 
@@ -268,6 +277,7 @@ final class Server {
                 return respond(exchange, Answer(HTTPStatus.busy))
             }
             exchange.isUpload = true
+            setReceiveBuffer(connection, limits.uploadBufferBytes)
             exchange.owner = head.device
             exchange.state = .starting
             channel.send(.begin(exchange.id, head))
@@ -338,6 +348,13 @@ final class Server {
         exchange.state = .done
         return response.queue(on: exchange.connection)
     }
+}
+
+/// Calls `body` with pointers to C strings, which libmicrohttpd reads while it starts.
+private func withPointers<R>(_ texts: [[CChar]], _ body: ([UnsafeMutableRawPointer?]) -> R) -> R {
+    let pointers = texts.map { strdup($0) }
+    defer { for pointer in pointers { free(pointer) } }
+    return body(pointers.map { UnsafeMutableRawPointer($0) })
 }
 
 /// Makes the server, confines it and runs it. Returns the exit status: 0 after the parent has gone.

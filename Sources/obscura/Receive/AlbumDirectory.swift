@@ -20,8 +20,23 @@ struct ReceivingMount: Sendable {
         }
     }
 
-    /// Whether the space is still mounted, and answers.
+    /// For tests and fuzzing, which have no mount.
+    init(directory: String, device: UInt64) { (self.directory, self.device) = (directory, device) }
+
+    /// Whether the space is still mounted here. The kernel may say so after the mount's process has died.
     var isThere: Bool { (try? HostPath(directory).status().identity.device) == device }
+
+    /// Asks the mount's process, and so takes as long as that does: false if it has died.
+    var answers: Bool {
+        var room = statvfs()
+        if HostPath(directory).withCString({ statvfs($0, &room) }) == 0 { return true }
+        return ![ENOTCONN, ECONNABORTED, ENOENT].contains(errno)
+    }
+
+    var isReadOnly: Bool {
+        var room = statvfs()
+        return HostPath(directory).withCString { statvfs($0, &room) } == 0 && room.f_flag & UInt(ST_RDONLY) != 0
+    }
 
     /// Opens a directory below the root.
     ///

@@ -16,6 +16,8 @@ final class Inbox: @unchecked Sendable {
     private let send: @Sendable (ParentMessage) -> Void
     private let finisher = JobQueue()
     private let questions = JobQueue()
+    /// Searches read much: the questions of other devices do not wait for them.
+    private let searches = JobQueue()
 
     /// Uploads in progress. Only `take` uses it.
     private var uploads: [RequestID: Upload] = [:]
@@ -58,6 +60,11 @@ final class Inbox: @unchecked Sendable {
         if let upload = uploads[id] {
             upload.append(bytes)
             record.addBytes(bytes.count)
+            if let failure = upload.failure {
+                // The server drops what comes after, and then answers.
+                uploads[id] = nil
+                fail(id, upload.head, Refusal(failure))
+            }
         }
         return true
     }
@@ -70,7 +77,8 @@ final class Inbox: @unchecked Sendable {
         case .begin(let id, let head): begin(id, head)
         case .end(let id, let isComplete): end(id, isComplete)
         case .ask(let id, let question):
-            questions.add { [self] in answer(id, answer(to: question)) }
+            let queue = if case .known = question { searches } else { questions }
+            queue.add { [self] in answer(id, answer(to: question)) }
         }
     }
 
@@ -80,9 +88,15 @@ final class Inbox: @unchecked Sendable {
         uploads = [:]
         finisher.close()
         questions.close()
+        searches.close()
     }
 
     private func answer(_ id: RequestID, _ answer: Answer) { send(.answer(id, answer)) }
+
+    private func fail(_ id: RequestID, _ head: UploadHead, _ refusal: Refusal) {
+        if let reason = refusal.reason { record.fail(head, reason) }
+        answer(id, refusal.answer)
+    }
 
     // MARK: Uploads
 
@@ -91,7 +105,7 @@ final class Inbox: @unchecked Sendable {
             uploads[id] = try upload(head)
             record.begin(head)
             answer(id, Answer(ReceiveStatus.done))
-        } catch { answer(id, error.answer) }
+        } catch { fail(id, head, error) }
     }
 
     private func upload(_ head: UploadHead) throws(Refusal) -> Upload {
@@ -115,7 +129,7 @@ final class Inbox: @unchecked Sendable {
         if let length = head.length, fstatvfs(directory.descriptor, &room) == 0,
             length > UInt64(room.f_bavail) * UInt64(room.f_frsize)
         {
-            throw Refusal(status: ReceiveStatus.noRoom)
+            throw Refusal.noRoom(length)
         }
         return try Upload(head, in: directory, limits)
     }
@@ -126,7 +140,7 @@ final class Inbox: @unchecked Sendable {
             return
         }
         let isWhole = upload.endBody(isComplete: isComplete)
-        if let failure = upload.failure { return answer(id, Refusal(failure).answer) }
+        if let failure = upload.failure { return fail(id, upload.head, Refusal(failure)) }
         guard isComplete else { return }
         guard isWhole else {
             return answer(id, Answer(ReceiveStatus.unprocessable, offset: upload.position))
@@ -166,10 +180,7 @@ final class Inbox: @unchecked Sendable {
                 return answer(id, Answer(webdav.add(upload.head.path, size: file.bytes)))
             }
             answer(id, Answer(file.isKnown ? ReceiveStatus.done : ReceiveStatus.created, offset: file.bytes))
-        } catch {
-            record.fail()
-            answer(id, error.answer)
-        }
+        } catch { fail(id, upload.head, error) }
     }
 
     // MARK: Questions

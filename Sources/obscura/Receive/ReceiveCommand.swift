@@ -8,6 +8,11 @@ import VaultCrypto
 func runReceive(_ arguments: Arguments) throws(Failure) {
     var settings = try ReceiveSettings(arguments)
     let mount = try ReceivingMount(settings.directory)
+    if mount.isReadOnly {
+        throw Failure(
+            .failed, settings.directory,
+            "it is mounted read-only, so nothing can be received: mount it without ro; obscura status says more")
+    }
     do throws(Errno) { _ = try mount.open(["albums"] + settings.album, makes: true) } catch {
         let album = settings.album.map(\.description).joined(separator: "/")
         throw Failure("--album \(album)", "making it", error)
@@ -98,8 +103,9 @@ private final class ReceiveSession {
 
     /// Waits for an end: an interruption, the mount's, idleness, or the server's, which is a failure.
     private func wait() -> Failure? {
-        let begun = MonotonicClock.milliseconds
-        var checkedAt = begun
+        var checkedAt = MonotonicClock.milliseconds
+        var idleMilliseconds: Int64 = 0
+        let watch = MountWatch(mount)
         var typed: [UInt8] = []
         let isTerminal = isatty(STDIN_FILENO) == 1
         var isReading = true
@@ -116,20 +122,28 @@ private final class ReceiveSession {
                 typed += buffer.prefix(max(got, 0))
                 do throws(Failure) { try obey(&typed) } catch { return error }
             }
+            for line in record.takeProblems() {
+                progress.end()
+                note(line)
+            }
             progress.show()
             let now = MonotonicClock.milliseconds
-            guard now - checkedAt >= 1000 else { continue }
+            let passed = now - checkedAt
+            guard passed >= 1000 else { continue }
             checkedAt = now
+            // While this process is stopped (^Z), nothing can come: that time does not count.
+            idleMilliseconds += min(passed, 2000)
+            if record.takeActivity() { idleMilliseconds = 0 }
             if !server.isRunning {
                 return Failure(.failed, "obscura-receiver", "it ended: run the same command again")
             }
-            if !mount.isThere {
+            if !mount.isThere || !watch.answers {
+                progress.end()
                 note("\(settings.directory): the space is not mounted any more")
                 return nil
             }
-            if let seconds = settings.idleSeconds,
-                now - max(begun, record.lastActivity) >= Int64(seconds) * 1000
-            {
+            if let seconds = settings.idleSeconds, idleMilliseconds >= Int64(seconds) * 1000 {
+                progress.end()
                 note("nothing came for \(seconds) s: ending (--idle)")
                 return nil
             }
@@ -156,6 +170,32 @@ private final class ReceiveSession {
         if counts.known > 0 { text += "; \(counts.known) were there already" }
         if counts.failures > 0 { text += "; \(counts.failures) failed" }
         say(text)
+    }
+}
+
+/// Asks a mount again and again whether it answers, on a thread of its own: a mount that hangs holds up only that.
+private final class MountWatch: @unchecked Sendable {
+    private let mount: ReceivingMount
+    private let jobs = JobQueue()
+    private let lock = Lock()
+    private var isAsking = false
+    private var answered = true
+
+    init(_ mount: ReceivingMount) { self.mount = mount }
+
+    /// The last answer. Asks for the next one.
+    var answers: Bool {
+        let begins = lock.withLock {
+            defer { isAsking = true }
+            return !isAsking
+        }
+        if begins {
+            jobs.add { [self] in
+                let answers = mount.answers
+                lock.withLock { (answered, isAsking) = (answers, false) }
+            }
+        }
+        return lock.withLock { answered }
     }
 }
 

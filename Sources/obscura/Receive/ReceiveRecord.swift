@@ -31,25 +31,52 @@ final class ReceiveRecord: @unchecked Sendable {
     private var current = Counts()
     private var entries: [Entry] = []
     private var nextNumber: UInt32 = 1
-    private var activeAt = MonotonicClock.milliseconds
+    private var isActive = false
+    /// Lines for the terminal that were not shown yet, and those that were: a device that tries again fails again.
+    private var problems: [String] = []
+    private var knownProblems: Set<String> = []
+
+    private static let knownProblemsMax = 100
 
     init(_ limits: ReceiveLimits) { self.limits = limits }
 
     var counts: Counts { lock.withLock { current } }
 
-    /// Milliseconds of the monotonic clock when something came last.
-    var lastActivity: Int64 { lock.withLock { activeAt } }
+    /// Whether something came since the last call.
+    func takeActivity() -> Bool {
+        lock.withLock {
+            defer { isActive = false }
+            return isActive
+        }
+    }
+
+    /// What went wrong since the last call: a line each.
+    func takeProblems() -> [String] {
+        lock.withLock {
+            defer { problems = [] }
+            return problems
+        }
+    }
 
     private func change(_ body: (inout Counts) -> Void) {
         lock.withLock {
             body(&current)
-            activeAt = MonotonicClock.milliseconds
+            isActive = true
         }
     }
 
     func noteDevice() { change { $0.devices += 1 } }
     func addBytes(_ count: Int) { change { $0.bytes += UInt64(count) } }
-    func fail() { change { $0.failures += 1 } }
+
+    /// Notes that a file was not stored, and why.
+    func fail(_ head: UploadHead, _ reason: String) {
+        change { $0.failures += 1 }
+        let line = "\(String(decoding: head.path[head.path.count - 1], as: UTF8.self)): not stored: \(reason)"
+        lock.withLock {
+            guard knownProblems.count < Self.knownProblemsMax, knownProblems.insert(line).inserted else { return }
+            problems.append(line)
+        }
+    }
 
     func begin(_ head: UploadHead) {
         change {

@@ -2,6 +2,7 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoLibrary
+import ReceiveProtocol
 
 /// The settings of `obscura receive`.
 struct ReceiveSettings {
@@ -103,6 +104,9 @@ struct ListeningAddress: Equatable {
         if descriptor < 0 { throw .last }
         var one: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        // Connections inherit it: the kernel is to hold no megabytes for every stranger.
+        var held = ReceiveLimits.ofProcess.strangerBufferBytes
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &held, socklen_t(MemoryLayout<Int32>.size))
         guard Glibc.bind(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0,
             Glibc.listen(descriptor, 64) == 0
         else {

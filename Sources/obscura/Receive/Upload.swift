@@ -150,10 +150,20 @@ enum ReceiveStatus {
 /// Why a request is not served.
 struct Refusal: Error {
     var answer: Answer
+    /// For the terminal: nil where the client is told all that there is to tell.
+    var reason: String?
 
     init(status: UInt16, offset: UInt64? = nil) { answer = Answer(status, offset: offset) }
 
+    /// For a file that the space has no room for.
+    static func noRoom(_ bytes: UInt64) -> Refusal {
+        var refusal = Refusal(status: ReceiveStatus.noRoom)
+        refusal.reason = "the space has no room for its \(sizeText(bytes))"
+        return refusal
+    }
+
     init(_ error: Errno) {
+        reason = error.meansNoRoom ? "the space is full" : "\(error)"
         answer = Answer(error.meansNoRoom ? ReceiveStatus.noRoom : ReceiveStatus.failed)
         answer.kind = .text
         answer.body = Array("\(error)".utf8)

@@ -3,6 +3,7 @@ let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "header": { fuzzHeader($0) },
     "structure": { fuzzStructure($0) },
     "catalogue": { fuzzCatalogue($0) },
+    "receive": { fuzzReceive($0) },
     "records": { fuzzRecords($0) },
     "words": { fuzzWords($0) },
     "takeout": { fuzzTakeout($0) },
