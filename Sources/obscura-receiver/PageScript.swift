@@ -59,8 +59,8 @@ let pageScript = #"""
       const answer = await request("GET", "/state");
       if (answer.status !== 200) return false;
       state = JSON.parse(answer.responseText);
+      $("code").hidden = true;
       if ($("send").hidden) {
-        $("code").hidden = true;
         $("send").hidden = false;
         $("photos").focus({preventScroll: true});
       }
@@ -91,6 +91,10 @@ let pageScript = #"""
     };
 
     const colours = {done: "good", away: "warn", failed: "bad", noRoom: "bad", refused: "bad"};
+    const askForCode = (key) => {
+      $("code").hidden = false;
+      $("code-text").textContent = t(key);
+    };
     // What is shown. Each file has a row; only the last hundred are in the page.
     const showFiles = () => {
       $("results").hidden = !files.length;
@@ -205,8 +209,9 @@ let pageScript = #"""
           showFiles();
           return await put(item);
         } catch (error) {
-          // A file that cannot be read any more, and a session that has ended, do not come back.
-          if (/^Not(Readable|Found)Error$/.test(error.name) || error.message === "gone") return "failed";
+          // A file that cannot be read any more does not come back; for a new session another code is needed.
+          if (/^Not(Readable|Found)Error$/.test(error.name)) return "failed";
+          if (error.message === "gone") askForCode("codeText");
           if (error.message === "refused" && item.tries >= 3) return "refused";
           item.sent = 0;
           item.state = error.message === "network" && item.tries >= 4 ? "away" : "retrying";
@@ -280,7 +285,8 @@ let pageScript = #"""
     $("code-form").addEventListener("submit", async (event) => {
       event.preventDefault();
       const code = $("code-input").value.replace(/^.*#/, "").trim();
-      if (!(await join(code).catch(() => false)) || !(await showState())) $("code-text").textContent = t("codeWrong");
+      if (!(await join(code).catch(() => false)) || !(await showState())) askForCode("codeWrong");
+      else wakeUp();
     });
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState !== "visible") return;
@@ -294,14 +300,20 @@ let pageScript = #"""
     setLanguage((navigator.languages || ["en"]).map((name) => name.slice(0, 2)).find((name) => texts[name]) || "en");
     $("language").value = language;
     setInterval(() => { if (active) showProgress(); }, 500);
-    (async () => {
+    const enter = async () => {
       const code = location.hash.slice(1);
+      try {
+        if (code) await join(code);
+      } catch {
+        // A new session has another certificate, which the browser only asks about when the page is loaded.
+        if (state) return location.reload();
+      }
       // The code is not kept in the history, and not sent again by a reload.
       if (code) history.replaceState(null, "", "/");
-      if (code) await join(code).catch(() => {});
-      if (!(await showState().catch(() => false))) {
-        $("code").hidden = false;
-        $("code-text").textContent = t(code ? "codeWrong" : "codeText");
-      }
-    })();
+      if (await showState().catch(() => false)) wakeUp();
+      else askForCode(code ? "codeWrong" : "codeText");
+    };
+    // The camera may open the next code in the same tab.
+    addEventListener("hashchange", () => { if (location.hash.length > 1) enter(); });
+    enter();
     """#

@@ -10,6 +10,8 @@ final class Server {
     /// TLS 1.2 and 1.3 only: every phone of the last ten years knows one of them.
     private static let priorities = Array("SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2".utf8CString)
     private static let drainBytesMax: UInt64 = 16 << 20
+    private static let emptyRoundsMax = 32
+    private static let emptyRoundMilliseconds: UInt64 = 10
 
     private let limits: ReceiveLimits
     private let certificate: Certificate
@@ -27,6 +29,9 @@ final class Server {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(
         byteCount: PacketLimits.packetBytes, alignment: 16)
     private var sweptAt = 0
+    /// Rounds of the loop in which nothing happened, and whether something did in this one.
+    private var emptyRounds = 0
+    private var isRoundEmpty = true
 
     init(_ certificate: Certificate, _ limits: ReceiveLimits) {
         (self.certificate, self.limits) = (certificate, limits)
@@ -108,7 +113,11 @@ final class Server {
             ]
             var wait: UInt64 = 1000
             if MHD_get_timeout(daemon, &wait) != .YES { wait = 1000 }
-            poll(&entries, 3, Int32(min(wait, 1000)))
+            // libmicrohttpd (0.9.75) asks to be run again at once for as long as a client stops in the middle of a TLS
+            // record of the handshake: a stranger with three bytes would occupy a processor.
+            emptyRounds = isRoundEmpty ? emptyRounds + 1 : 0
+            if emptyRounds > Self.emptyRoundsMax { wait = max(wait, Self.emptyRoundMilliseconds) }
+            isRoundEmpty = poll(&entries, 3, Int32(min(wait, 1000))) <= 0
             if entries[0].revents & Int16(POLLIN | POLLHUP) != 0 { receive() }
             if isFull, entries[0].revents & Int16(POLLOUT) != 0 { unblock() }
             if entries[1].revents != 0 { accept(daemon) }
@@ -220,6 +229,7 @@ final class Server {
         _ connection: OpaquePointer, _ method: String, _ url: String, _ data: UnsafePointer<CChar>?,
         _ count: UnsafeMutablePointer<Int>, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
+        isRoundEmpty = false
         guard let known = request.pointee else {
             let exchange = Exchange(nextID, connection)
             nextID &+= 1

@@ -63,6 +63,7 @@ final class Inbox: @unchecked Sendable {
             if let failure = upload.failure {
                 // The server drops what comes after, and then answers.
                 uploads[id] = nil
+                upload.giveUpIfFull()
                 fail(id, upload.head, Refusal(failure))
             }
         }
@@ -125,11 +126,11 @@ final class Inbox: @unchecked Sendable {
         do throws(Errno) { directory = try mount.open(albumPath + path, makes: true) } catch {
             throw Refusal(error)
         }
+        // Of all that is to come, and not of this piece alone: the space would be full before the last one.
+        let rest = max(head.length ?? 0, head.total.map { $0 - min($0, head.offset) } ?? 0)
         var room = statvfs()
-        if let length = head.length, fstatvfs(directory.descriptor, &room) == 0,
-            length > UInt64(room.f_bavail) * UInt64(room.f_frsize)
-        {
-            throw Refusal.noRoom(length)
+        if fstatvfs(directory.descriptor, &room) == 0, rest > UInt64(room.f_bavail) * UInt64(room.f_frsize) {
+            throw Refusal.noRoom(rest)
         }
         return try Upload(head, in: directory, limits)
     }
@@ -140,6 +141,7 @@ final class Inbox: @unchecked Sendable {
             return
         }
         let isWhole = upload.endBody(isComplete: isComplete)
+        upload.giveUpIfFull()
         if let failure = upload.failure { return fail(id, upload.head, Refusal(failure)) }
         guard isComplete else { return }
         guard isWhole else {

@@ -15,6 +15,9 @@ func runReceive(_ arguments: Arguments) throws(Failure) {
     }
     do throws(Errno) { _ = try mount.open(["albums"] + settings.album, makes: true) } catch {
         let album = settings.album.map(\.description).joined(separator: "/")
+        if [EEXIST, ELOOP, ENOTDIR].contains(error.rawValue) {
+            throw Failure(.failed, "--album \(album)", "a file or a link has this name: choose another")
+        }
         throw Failure("--album \(album)", "making it", error)
     }
     let listener = try settings.address.listen()

@@ -116,6 +116,11 @@ final class Upload {
         return false
     }
 
+    /// Removes what came of a file for which there is no room: it would keep out smaller ones.
+    func giveUpIfFull() {
+        if failure?.meansNoRoom == true { directory.remove(workingName) }
+    }
+
     /// SHA-256 of the whole file, read back; nil if it cannot be read.
     func readBack() -> [UInt8]? {
         let digest = SHA256()

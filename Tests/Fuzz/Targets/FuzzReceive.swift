@@ -84,7 +84,8 @@ private final class InboxPlayground {
         switch kind & 7 {
         case 0, 1: inbox.take(.begin(id, head(&input)))
         case 2, 3:
-            let packet = ServerMessage.data(id, input.take(Int(input.number(UInt8.self)))).bytes
+            let count = Int(input.number(UInt8.self))
+            let packet = ServerMessage.data(id, input.take(count)).bytes
             packet.withUnsafeBytes { _ = inbox.takeData($0) }
         case 4: inbox.take(.end(id, isComplete: input.number(UInt8.self) & 3 != 0))
         case 5: inbox.take(.ask(id, question(&input)))
@@ -135,7 +136,9 @@ private final class InboxPlayground {
     }
 
     func remove() {
-        for name in ["albums/Phone/directory", "albums/Phone", "albums", "moments/2024-05-01", "moments", "outside", ""] {
+        for name in [
+            "albums/Phone/directory", "albums/Phone", "albums", "moments/2024-05-01", "moments", "outside", "",
+        ] {
             clear(root + "/" + name)
         }
     }

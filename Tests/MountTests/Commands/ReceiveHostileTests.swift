@@ -49,6 +49,21 @@ import Testing
         #expect(try receiving.status("") == "200")
     }
 
+    @Test func `strangers in the middle of a handshake occupy no processor`() throws {
+        let held = try connect(8)
+        defer { for descriptor in held { close(descriptor) } }
+        let server = try #require(receiving.server)
+        func ticks() throws -> Int {
+            let fields = String(decoding: contents(ofFile: "/proc/\(server)/stat") ?? [], as: UTF8.self)
+                .split(separator: " ")
+            return try #require(Int(fields[13])) + #require(Int(fields[14]))
+        }
+        let before = try ticks()
+        sleep(2)
+        // Hundredths of a second.
+        #expect(try ticks() - before < 30)
+    }
+
     @Test func `a client that promises more than it sends leaves no photo`() throws {
         let total = Photo().bytes.count
         let range = "Content-Range: bytes 0-\(total + 99)/\(total + 100)"

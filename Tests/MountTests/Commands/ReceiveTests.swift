@@ -116,13 +116,86 @@ import Testing
         #expect(try place.files(place.mountPoint).isEmpty)
     }
 
+    @Test func `it ends when the mount's process dies, which the kernel does not say`() throws {
+        _ = try receiving.join()
+        kill(try #require(place.daemon), SIGKILL)
+        let ended = try receiving.finish()
+        #expect(ended.status == 0)
+        #expect(ended.errors.contains("not mounted any more"))
+    }
+
+    @Test func `it ends when nothing has come for a while`() throws {
+        try receiving.restart(["--idle", "1s"])
+        let ended = try receiving.finish()
+        #expect(ended.status == 0)
+        #expect(ended.errors.contains("nothing came for 1 s"))
+    }
+
+    @Test func `the page is one small file that needs nothing from elsewhere`() throws {
+        let page = try receiving.curl("-i", receiving.address)
+        #expect(page.utf8.count < 40_000)
+        #expect(page.contains("Content-Security-Policy: default-src 'none'; script-src 'nonce-"))
+        for outside in ["http://", "https://", "src=\"", "@import", "url("] {
+            #expect(!page.contains(outside), "\(outside)")
+        }
+    }
+
+    @Test func `only new versions of TLS are spoken, and the cookie is for this server alone`() throws {
+        let address = receiving.address.dropFirst(8).dropLast()
+        for (version, result) in [("tls1", false), ("tls1_1", false), ("tls1_2", true), ("tls1_3", true)] {
+            let ended = try place.run(
+                ["openssl", "s_client", "-\(version)", "-cipher", "ALL:@SECLEVEL=0", "-connect", "\(address)"])
+            #expect((ended.status == 0) == result, "\(version): \(ended.output)")
+        }
+        let joined = try receiving.curl("-i", "--data-binary", receiving.code, receiving.address + "join")
+        #expect(joined.contains("; Path=/; Max-Age=86400; Secure; HttpOnly; SameSite=Strict\r"), "\(joined)")
+    }
+
+    @Test func `a file that could not be stored is told on the terminal`() throws {
+        _ = try receiving.join()
+        try place.source("a.jpg", Photo().bytes)
+        // The piece has room, the file has not.
+        let range = "Content-Range: bytes 0-\(Photo().bytes.count - 1)/\(UInt64(1) << 50)"
+        #expect(try receiving.status("photo/a.jpg", "-b", "jar", "-T", "source/a.jpg", "-H", range) == "507")
+        #expect(try place.files(receiving.received).isEmpty)
+        let ended = try receiving.end()
+        #expect(ended.errors.contains("a.jpg: not stored: the space has no room"), "\(ended.errors)")
+    }
+
+    @Test func `a space that becomes full while a file comes keeps nothing of it`() throws {
+        let receiving = try ReceivingPlace(spaces: 2)
+        let place = receiving.place
+        _ = try receiving.join()
+        try place.source("a.jpg", Photo().bytes)
+        try place.shell("head -c 64M /dev/urandom >large")
+        // Its length is not told.
+        let chunked = "Transfer-Encoding: chunked"
+        #expect(
+            try receiving.status(
+                "photo/large", "-b", "jar", "-H", chunked, "-H", "Expect:", "-T", "large") == "507")
+        #expect(try place.files(receiving.received).isEmpty)
+        #expect(try receiving.status("photo/a.jpg", "-b", "jar", "-T", "source/a.jpg") == "201")
+        #expect(try receiving.end().errors.contains("large: not stored: the space is full"))
+    }
+
+    @Test func `a space that is mounted read-only is refused`() throws {
+        _ = try receiving.end()
+        try place.unmount()
+        try place.mount(options: "ro")
+        let ended = try place.run([obscura, "receive", place.mountPoint, "--album", "Phone"])
+        #expect(ended.status == 1 && ended.errors.contains("mounted read-only"), "\(ended.errors)")
+    }
+
     @Test func `wrong words and places are refused`() throws {
+        try place.shell("ln -s /tmp D/albums/Link; touch D/albums/file")
         for (words, status, why) in [
             (["receive", place.mountPoint], 2, "--album: missing"),
             (["receive", place.mountPoint, "--album", ".."], 2, "cannot be part"),
             (["receive", place.mountPoint, "--album", "A", "--idle", "x"], 2, "not a time"),
             (["receive", place.mountPoint, "--album", "A", "--listen", "::1:99999"], 1, "address"),
             (["receive", place.mountPoint, "--album", "A", "--listen", "127.0.0.1:x"], 2, "not an address"),
+            (["receive", place.mountPoint, "--album", "Link"], 1, "a file or a link has this name"),
+            (["receive", place.mountPoint, "--album", "file/A"], 1, "a file or a link has this name"),
             (["receive", place.root, "--album", "A"], 1, "no space is mounted here"),
         ] {
             let ended = try place.run([obscura] + words)

@@ -18,8 +18,9 @@ final class ReceivingPlace {
 
     private static let secondsMax = 60
 
-    init(isLeast: Bool = false, options: [String] = []) throws {
-        place = try Place(isLeast: isLeast)
+    /// - Parameter spaces: of the vault; with two of them each has 48 MiB.
+    init(spaces: Int = 1, isLeast: Bool = false, options: [String] = []) throws {
+        place = try Place(spaces: spaces, isLeast: isLeast)
         try place.mount()
         receiver = try Self.start(place, options)
         try readGreeting()
