@@ -240,7 +240,11 @@ let pageScript = #"""
     // Asks what is there already, before anything of it is sent; in batches, so that sending begins soon.
     const choose = async (chosen) => {
       const names = new Set([...chosen].filter((file) => isVideo(file.name)).map((file) => stem(file.name) + "/video"));
-      const items = [...chosen].map((file) => ({file, state: "looking", sent: 0}));
+      // Chosen twice, sent once.
+      const key = ({name, size, lastModified}) => [name, size, lastModified].join("/");
+      const ended = ["done", "known", "failed", "noRoom", "refused"];
+      const pending = new Set(files.filter((item) => !ended.includes(item.state)).map((item) => key(item.file)));
+      const items = [...chosen].filter((file) => !pending.has(key(file))).map((file) => ({file, state: "looking", sent: 0}));
       files = [...files.filter((item) => item.state !== "known"), ...items];
       skipped = [];
       showFiles();

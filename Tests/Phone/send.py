@@ -117,7 +117,8 @@ class Trial:
             self.place.start()
             self.proxy.target = self.place.port
             self.proxy.cut()
-            # The certificate and the code are others: a person scans again.
+            # The certificate and the code are others: a person scans again, which opens another tab.
+            self.browser.open("about:blank")
             self.browser.open(self.link())
             self.choose()
 

@@ -79,6 +79,7 @@ private final class ReceiveSession {
         server.end()
         done.close()
         progress.end()
+        for line in record.takeProblems() { note(line) }
         report()
         if let end { throw end }
     }
