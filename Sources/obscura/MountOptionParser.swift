@@ -34,7 +34,7 @@ struct MountOptionParser: Equatable {
     /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=off|on, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=on|off, noexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
@@ -170,8 +170,7 @@ struct MountOptionParser: Equatable {
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
-        // The default may depend on the environment, which the daemon does not have.
-        if usesRings || Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
+        if usesRings != Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }

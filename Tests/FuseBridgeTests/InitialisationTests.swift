@@ -6,7 +6,7 @@ import Testing
 @testable import FuseBridge
 
 /// What the kernel was told at the beginning, and that it holds.
-@Suite struct InitialisationTests {
+@Suite(.bothTransports) struct InitialisationTests {
     /// Bits of linux/fuse.h.
     private enum Flag: UInt64, CaseIterable {
         case asyncRead = 0

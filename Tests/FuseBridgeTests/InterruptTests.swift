@@ -9,7 +9,7 @@ import Testing
 @testable import Thumbnails
 
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
-@Suite(.serialized, .waiting) struct InterruptTests {
+@Suite(.serialized, .waiting, .bothTransports) struct InterruptTests {
     @Test func aProcessThatIsKilledNeedNotWait() throws {
         try withEndlessMaker { mounted, maker in
             for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {

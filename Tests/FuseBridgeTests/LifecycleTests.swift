@@ -6,7 +6,7 @@ import TestThreads
 import Testing
 
 /// Tests that mount. One after the other: signals and working directories belong to the whole process.
-@Suite(.serialized, .waiting) struct RealMounts {}
+@Suite(.serialized, .waiting, .bothTransports) struct RealMounts {}
 
 extension RealMounts {
     @Suite struct LifecycleTests {

@@ -14,7 +14,7 @@ import VaultFormat
 @testable import PhotoTree
 
 /// Photos that are compared at length, while programs use the mount.
-@Suite(.serialized, .waiting) struct LongComparisonTests {
+@Suite(.serialized, .waiting, .bothTransports) struct LongComparisonTests {
     private static let chunkRead = 128 << 10
     /// Reads, of the 68 that are left to a comparison that was held after 60, in whose time the kernel tells of a kill.
     private static let patience = 30
