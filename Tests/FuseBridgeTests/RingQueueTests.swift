@@ -26,6 +26,26 @@ import Testing
         }
     }
 
+    @Test func `one leader after another may be held up`() {
+        let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        withQueue { index in
+            guard index < 5 else { return _ = usleep(50_000) }
+            begun.signal()
+            goOn.wait()
+        } _: { kernel in
+            // Afterwards there are threads enough, of which one watches the leader.
+            kernel.send([5, 6, 7].map { ($0, Self.slow) })
+            #expect(kernel.awaitCommits(3))
+            usleep(150_000)
+            for index in 0..<5 {
+                kernel.send([(index, Self.quick)])
+                #expect(begun.wait(timeout: .now() + 10) == .success, "\(index)")
+            }
+            for _ in 0..<5 { goOn.signal() }
+            #expect(kernel.awaitCommits(8))
+        }
+    }
+
     @Test func `a thread that owns entries serves nothing that may wait for a disk`() {
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let quick = Mutex<pthread_t?>(nil)

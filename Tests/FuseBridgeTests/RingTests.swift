@@ -160,7 +160,7 @@ import Testing
 
     @Test func `a kernel that takes no entries is noticed`() throws {
         // No connection at all: the kernel refuses each REGISTER.
-        let file = open("/dev/null", O_RDWR | O_CLOEXEC)
+        let file = open("/dev/zero", O_RDWR | O_CLOEXEC)
         defer { close(file) }
         let plan = try #require(RingPlan(processors: 2, bytesMax: 24 << 20))
         let refused = DispatchSemaphore(value: 0)

@@ -139,11 +139,13 @@ final class RingQueue: @unchecked Sendable {
                 terms += 1
                 leader = terms
                 let term = terms
+                passWatch()
                 lock.unlock()
                 lead(term, thread)
                 lock.lock()
             } else if !handed.isEmpty && thread.ownedEntries == 0 {
                 let entry = entries[handed.removeFirst()]
+                passWatch()
                 lock.unlock()
                 serve(entry)
                 lock.lock()
@@ -155,6 +157,9 @@ final class RingQueue: @unchecked Sendable {
         }
         lock.unlock()
     }
+
+    /// If this thread was the one that watched, has another do so. Under `lock`.
+    private func passWatch() { if !hasWatcher && !idle.isEmpty { change.signalAll() } }
 
     /// Waits a while, and ends the term of a leader that is held up. Under `lock`.
     private func watch() {
