@@ -186,7 +186,8 @@ private func daemonEnvironment() -> [String] {
         "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS",
     ]
     #if DEBUG
-        names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS", "OBSCURA_IO_URING"]
+        names += [inspectionVariable, "OBSCURA_CLAIM_TIMES", "OBSCURA_NO_LOCKS", "OBSCURA_LIMITS"]
+        names += ["OBSCURA_IO_URING"]
     #endif
     let kept = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
     return [backtracerOff] + kept

@@ -29,9 +29,12 @@ import Testing
     @Test func `one leader after another may be held up`() {
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         withQueue { index in
-            guard index < 5 else { return _ = usleep(50_000) }
-            begun.signal()
-            goOn.wait()
+            if index < 5 {
+                begun.signal()
+                goOn.wait()
+            } else {
+                usleep(50_000)
+            }
         } _: { kernel in
             // Afterwards there are threads enough, of which one watches the leader.
             kernel.send([5, 6, 7].map { ($0, Self.slow) })
@@ -79,21 +82,22 @@ import Testing
     @Test func `a queue that the kernel refuses says so`() {
         let answers = Mutex<[Bool]>([])
         let kernel = PlayedKernel(refuses: true)
-        withQueue(kernel, didRegister: { isAccepted in answers.withLock { $0.append(isAccepted) } }) { _ in
-        } _: { kernel in
-            #expect(kernel.awaitRegistrations())
-        }
+        let queue = RingQueue(
+            kernel, kernel.entries, didRegister: { isAccepted in answers.withLock { $0.append(isAccepted) } },
+            process: { _, _ in })
+        #expect(throws: Never.self) { try queue.start() }
+        #expect(kernel.awaitRegistrations())
+        queue.stop()
         #expect(answers.withLock { $0 } == [false])
     }
 
     /// Runs `body` with a started queue of eight entries, and stops it.
     private func withQueue(
-        _ kernel: PlayedKernel = PlayedKernel(), didRegister: @escaping @Sendable (Bool) -> Void = { _ in },
         serve: @escaping @Sendable (_ entry: Int) -> Void, _ body: (PlayedKernel) -> Void
     ) {
-        let queue = RingQueue(kernel, kernel.entries, didRegister: didRegister) { entry, _ in
-            serve(entry.index)
-        }
+        let kernel = PlayedKernel()
+        let queue = RingQueue(
+            kernel, kernel.entries, didRegister: { _ in }, process: { entry, _ in serve(entry.index) })
         #expect(throws: Never.self) { try queue.start() }
         body(kernel)
         queue.stop()
