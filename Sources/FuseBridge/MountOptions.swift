@@ -33,7 +33,7 @@ public struct MountOptions: Sendable {
         #if DEBUG
             if let word = getenv("OBSCURA_IO_URING") { return String(cString: word) == "on" }
         #endif
-        return true
+        return false
     }()
 
     /// The sizes of the rings; nil for a mount by /dev/fuse.

@@ -34,7 +34,7 @@ struct MountOptionParser: Equatable {
     /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=on|off, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=off|on, noexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [

@@ -35,9 +35,8 @@ class Measurement:
         self.work, self.photos, self.small = work, work + "/photos", work + "/small"
         photos.make_library(self.photos, count, progress)
         photos.make_small(self.small, small, progress)
-        stored = sum(os.path.getsize(f"{at}/{name}") for top in [self.photos, self.small]
-                     for at, _, names in os.walk(top) for name in names)
-        self.systems = systems.systems(stored)
+        stored = sum(os.path.getsize(f"{at}/{name}") for at, _, names in os.walk(self.photos) for name in names)
+        self.systems = systems.systems(stored + small * 8192)
         self.names = list(self.systems)
         self.title = (f"{count} photos of {stored // count / 1e6:.1f} MB and {small} of 4 KB; time relative to"
                       f" gocryptfs, less is better.")
