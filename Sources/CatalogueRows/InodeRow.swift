@@ -80,4 +80,6 @@ public struct InodeFlags: OptionSet, Sendable {
     public static let trashed = InodeFlags(rawValue: 64)
     /// A photo whose name in moments was given there: it does not follow the names in albums.
     public static let namedInMoments = InodeFlags(rawValue: 128)
+    /// A version of a photo: a file in one of the directories of versions.
+    public static let version = InodeFlags(rawValue: 256)
 }

@@ -22,9 +22,9 @@ package protocol CommitSource: AnyObject, Sendable {
     func endTransaction()
     /// Notes that the newest commit is durable.
     func noteDurable()
-    /// Destroys what may be given up for that many bytes of room. Returns false if there is nothing.
+    /// Destroys trash for that many bytes of room. Returns false if there is nothing.
     func makeRoom(bytes: UInt64) -> Bool
-    /// Destroys what has expired, until that time of the monotonic clock. Returns true if some is left.
+    /// Destroys expired trash, until that time of the monotonic clock. Returns true if some is left.
     func expire(until time: Int64) -> Bool
 }
 
@@ -36,7 +36,7 @@ package enum CommitPace: Sendable {
     /// so that memory suffices, in a durable one 30 s after a change. A page that changes often is then written seldom.
     case seldom
 
-    /// Delay of a durable commit after the first change. The kernel writes what is older than 30 s to the disk anyway.
+    /// Delay of a durable commit after the first change. The kernel writes pages older than 30 s to the disk anyway.
     fileprivate var durableMilliseconds: Int64 { self == .prompt ? 5000 : 30_000 }
 }
 

@@ -9,6 +9,10 @@ extension FileState {
     /// `keeping` are sealed anew as a content of the file's own.
     func beginChange(keeping kept: UInt64) throws(FileError) {
         noteUnsaved()
+        if !isBeingEdited {
+            isBeingEdited = true
+            try context.keepVersion(self)
+        }
         // Test and mark in one step, so that no other inode begins to share a content that is about to change.
         let isShared = view.withLock {
             if !self.isShared { isNewer = true }
@@ -24,7 +28,8 @@ extension FileState {
             try copyPieces(before: kept, into: &own)
         } catch {
             context.space.abandon(own.pieces.map(\.run))
-            throw error
+            guard error == .noRoom, try context.giveUpVersion(self) else { throw error }
+            return
         }
         view.lock()
         defer { view.unlock() }

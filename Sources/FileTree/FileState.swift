@@ -6,7 +6,7 @@ import VaultCatalogue
 package import VaultFormat
 import VaultStore
 
-/// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, whatever the buffer holds.
+/// A chunk of a file that is not sealed yet. Bytes from `valid` on are zeros, not those of the buffer.
 package final class DirtyChunk {
     package let buffer: UnsafeMutableRawBufferPointer
     package var valid: UInt64
@@ -64,6 +64,8 @@ package final class FileState: @unchecked Sendable {
     package var isNotedPending = false
     /// (w) The `changeCount` for which a long comparison is running.
     package var comparedCount: Int?
+    /// (w) Whether the bytes have changed since a writer last closed the file.
+    package var isBeingEdited = false
     /// (w) Whether the bytes changed since the last save.
     package var hasNewBytes = false
     /// (w) The thread that wrote last.

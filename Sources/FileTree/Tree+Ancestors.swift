@@ -56,6 +56,6 @@ extension Tree {
         while way.current.row.parent != WellKnownInode.root {
             guard try way.rise() else { return false }
         }
-        return ![WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(way.current.ino)
+        return way.current.ino > WellKnownInode.versions
     }
 }

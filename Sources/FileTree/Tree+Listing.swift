@@ -1,8 +1,19 @@
-import CatalogueRows
+package import CatalogueRows
 package import FileRequests
 import VaultCatalogue
 
 extension Tree {
+    /// All entries of a directory.
+    package func rows(of directory: Inode) throws(FileError) -> [DentryRow] {
+        var rows: [DentryRow] = []
+        try sql(
+            tables.eachDentry(in: directory.ino, after: 0) {
+                rows.append($0)
+                return true
+            })
+        return rows
+    }
+
     /// Lists the entries with cookies above `cookie`, by one query.
     package func list(
         _ directory: Inode, after cookie: UInt64, plus: Bool, _ visit: (DirectoryEntry) -> Bool

@@ -1,7 +1,7 @@
 package import VaultFormat
 import VaultStore
 
-/// How a mount shows owners and permissions, and the limits of what is kept in memory.
+/// How a mount shows owners and permissions, and the limits of its memory.
 package struct TreeOptions: Sendable {
     /// The mounting user: owner of everything without an owner of its own.
     package var owner: (uid: UInt32, gid: UInt32)

@@ -34,7 +34,7 @@ final class Initialisation: @unchecked Sendable {
     /// The capacity of libfuse's buffers, and the kernel's own limit.
     static let transferBytesLimit: UInt32 = 1 << 20
 
-    /// Looks at the INIT request for what libfuse 3.14 does not pass on.
+    /// Looks at the INIT request for flags that libfuse 3.14 does not pass on.
     func noteIfFirst(_ request: fuse_buf) {
         guard !isLive.load(ordering: .relaxed), let bytes = request.mem else {
             return
@@ -70,9 +70,9 @@ final class Initialisation: @unchecked Sendable {
         return sendFirst(descriptor, pieces!, count)
     }
 
-    /// Adds what libfuse 3.14 does not pass on. With FUSE_HANDLE_KILLPRIV_V2 the kernel leaves clearing the set-user-id
-    /// bits to the library, and no longer asks for security.capability before every write; with FUSE_PARALLEL_DIROPS
-    /// lookups and listings of one directory do not wait for each other.
+    /// Adds flags that libfuse 3.14 does not pass on. With FUSE_HANDLE_KILLPRIV_V2 the kernel leaves clearing the
+    /// set-user-id bits to the library, and no longer asks for security.capability before every write; with
+    /// FUSE_PARALLEL_DIROPS lookups and listings of one directory do not wait for each other.
     private func sendFirst(_ descriptor: Int32, _ pieces: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int
     {
         let isAnswer = count == 2 && pieces[1].iov_len >= InitAnswer.bytesMin

@@ -1,6 +1,6 @@
 public import LinuxIO
 
-/// Why a library could not be mounted. The description says what to do about it.
+/// Why a library could not be mounted. The description gives advice.
 public enum MountError: Error, Sendable, Equatable, CustomStringConvertible {
     /// /dev/fuse does not exist.
     case noDevice
@@ -15,6 +15,8 @@ public enum MountError: Error, Sendable, Equatable, CustomStringConvertible {
     case notADirectory(String)
     /// An Obscura mount is there already.
     case alreadyMounted(String)
+    /// Files are in the directory, which the mount would hide.
+    case notEmpty(String)
     /// The mount of a process that has died is there and could not be cleared away.
     case deadMount(String)
     /// The user may not mount there.
@@ -36,6 +38,7 @@ public enum MountError: Error, Sendable, Equatable, CustomStringConvertible {
         case .noMountPoint(let directory): "\(directory): no such directory: make it first"
         case .notADirectory(let directory): "\(directory): not a directory: mount on a directory"
         case .alreadyMounted(let directory): "\(directory): already mounted: unmount it first"
+        case .notEmpty(let directory): "\(directory): not empty: the mount would hide its files"
         case .deadMount(let directory):
             "\(directory): a mount whose process has died is there: run fusermount3 -u -z \(directory)"
         case .mountPointRefused(let directory):

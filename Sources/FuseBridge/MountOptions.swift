@@ -6,6 +6,8 @@ public struct MountOptions: Sendable {
     /// Lets users other than the mounting one use the mount. Unless root mounts, this needs `user_allow_other` in
     /// /etc/fuse.conf.
     public var allowOther = false
+    /// Mounts on a directory that has files, which it hides.
+    public var allowsNonEmpty = false
     public var noExec = false
     /// Device nodes work. Only for root; ignored otherwise.
     public var allowDev = false
@@ -26,6 +28,9 @@ public struct MountOptions: Sendable {
 
     /// Most bytes of the buffers of rings.
     public var ringBytesMax = 24 << 20
+
+    /// How long open files are still served after a lazy unmount. Then they fail with ENOTCONN.
+    var graceMilliseconds: Int32 = 3000
 
     public init() {}
 

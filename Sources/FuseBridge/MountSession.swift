@@ -33,9 +33,7 @@ public final class MountSession: @unchecked Sendable {
     /// written after the mount has ended, and no signal may end the process before that.
     private var signals: SignalWatch?
 
-    /// How long open files are still served after a lazy unmount. Then they fail with ENOTCONN.
-    private static let graceMilliseconds: Int32 = 3000
-    /// The same before the machine sleeps, which does not wait long (logind: 5 s).
+    /// `graceMilliseconds` before the machine sleeps, which does not wait long (logind: 5 s).
     private static let sleepGraceMilliseconds: Int32 = 500
     /// The kernel's default of 128 KiB is one chunk. With more, the next chunks are decrypted while a program processes
     /// this one.
@@ -134,19 +132,19 @@ public final class MountSession: @unchecked Sendable {
                 onLive()
             case .ended: return .unmounted
             case .unmountRequested:
-                takeDown(within: Self.graceMilliseconds)
+                takeDown(within: options.graceMilliseconds)
                 return .requested
             case .signal(let number):
                 // First of all: a request that waits for the disk also holds up everything that waits for that request.
                 if number == SIGUSR1 { library.giveUp() }
                 let isShort = number == SIGPWR || number == SIGUSR1
-                takeDown(within: isShort ? Self.sleepGraceMilliseconds : Self.graceMilliseconds)
+                takeDown(within: isShort ? Self.sleepGraceMilliseconds : options.graceMilliseconds)
                 return .signal(number)
             case nil:
                 guard idle.isOver(uses: bridge.useCount, open: bridge.openCount), !library.holdsUnwritten
                 else { continue }
                 guard mountPoint.unmount(lazily: false) else { continue }
-                waitForEnd(Self.graceMilliseconds)
+                waitForEnd(options.graceMilliseconds)
                 return .idle
             }
         }

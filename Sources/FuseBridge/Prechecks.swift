@@ -2,7 +2,7 @@ internal import CFuse3
 internal import Glibc
 internal import LinuxIO
 
-/// Checks for every common obstacle to a mount, so that the error can say what to do. Returns the directory's resolved
+/// Checks for every common obstacle to a mount, so that the error can give advice. Returns the directory's resolved
 /// path.
 public func checkMountable(_ directory: String, options: MountOptions) throws(MountError) -> String {
     try checkDevice()
@@ -16,7 +16,19 @@ public func checkMountable(_ directory: String, options: MountOptions) throws(Mo
     let path = String(cString: resolved)
     guard MountPoint(at: path, subtype: options.subtype) == nil else { throw .alreadyMounted(directory) }
     guard geteuid() == 0 || access(path, W_OK) == 0 else { throw .mountPointRefused(directory) }
+    guard options.allowsNonEmpty || !hasFiles(path) else { throw .notEmpty(directory) }
     return path
+}
+
+/// Whether the directory has entries. One that cannot be read counts as empty.
+private func hasFiles(_ path: String) -> Bool {
+    guard let directory = opendir(path) else { return false }
+    defer { closedir(directory) }
+    while let entry = readdir(directory) {
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+        if name != Array(".".utf8) && name != Array("..".utf8) { return true }
+    }
+    return false
 }
 
 private func checkDevice() throws(MountError) {

@@ -1,8 +1,8 @@
 /// The listings of directories that the kernel keeps in its page cache (FOPEN_CACHE_DIR), and whether they are current.
 ///
 /// The kernel notices only changes by its own requests for the directory. So every OPENDIR is told to keep the pages
-/// (FOPEN_KEEP_CACHE) only if no name of the directory has changed since the pages were dropped, by whatever request.
-/// A handle from before a change may still fill pages with what it read before: until it is closed, nothing is kept.
+/// (FOPEN_KEEP_CACHE) only if no name of the directory has changed since the pages were dropped, by any request.
+/// A handle from before a change may still fill pages with its former entries: until it is closed, nothing is kept.
 ///
 /// Guarded by the lock of the tree that owns it.
 public struct KeptListings: Sendable {

@@ -1,5 +1,5 @@
 /// The state that follows from the names (dentries) the kernel caches: which inodes it may reach by an outdated name,
-/// which threads received ESTALE, which thread looked up what, and the notices that it must get. See the article.
+/// which threads received ESTALE, which thread looked up which name, and the notices that it must get. See the article.
 ///
 /// Guarded by the lock of the tree that owns it. Inodes are numbers here; threads are numbered as by gettid(2).
 public struct KernelNames: Sendable {
@@ -31,7 +31,7 @@ public struct KernelNames: Sendable {
         case found(UInt64)
     }
 
-    /// A message that makes the kernel drop what it caches.
+    /// A message that makes the kernel drop its cached copies.
     public enum Notice: Sendable, Equatable {
         /// The name may resolve to another inode: the kernel looks it up again when it is next used.
         case entry(parent: UInt64, name: [UInt8])
@@ -137,7 +137,7 @@ public struct KernelNames: Sendable {
     /// Notes changed bytes.
     public mutating func noteNewBytes(of ino: UInt64) { notices.append(.inode(ino)) }
 
-    /// Notes a name that was added to a directory, removed from it or given to another inode, by whatever request.
+    /// Notes a name that was added to a directory, removed from it or given to another inode, by any request.
     public mutating func noteNames(of directory: UInt64) {
         if listings.change(directory) { notices.append(.inode(directory)) }
     }

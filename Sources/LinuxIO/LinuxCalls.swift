@@ -83,12 +83,10 @@ public final class LinuxCalls: FileSystemCalls {
             timespec(tv_sec: 0, tv_nsec: obscura_time_omit), timespec(tv_sec: 0, tv_nsec: obscura_time_now),
         ]
         for done in 1...max(1, count) {
-            // That moment is exact if the file was stat'ed since its last change, else (since Linux 6.13) that of the
-            // last tick, some milliseconds ago. Writes have either.
-            if Bool.random() {
-                var status = stat()
-                _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
-            }
+            // Since Linux 6.13 that moment is the last tick, some milliseconds ago, unless the file was stat'ed since
+            // its last change. Whether a session stats its files must not show.
+            var status = stat()
+            _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
             _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
             if done % 64 == 0 && MonotonicClock.milliseconds > end { break }
         }

@@ -68,7 +68,7 @@ public enum BootClock {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// Returns after that much of this clock has passed, whatever signals come.
+    /// Returns after that much of this clock has passed, also if signals come.
     public static func wait(milliseconds: Int64) {
         let end = Self.milliseconds + milliseconds
         var time = timespec(tv_sec: Int(end / 1000), tv_nsec: Int(end % 1000) * 1_000_000)
@@ -88,5 +88,14 @@ public enum MonotonicClock {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Blocks the thread until a moment, in nanoseconds; not at all if it has passed.
+    public static func sleep(until nanoseconds: Int64) {
+        while true {
+            let wait = nanoseconds - self.nanoseconds
+            guard wait > 0 else { return }
+            usleep(UInt32(min(wait / 1000 + 1, 100_000)))
+        }
     }
 }

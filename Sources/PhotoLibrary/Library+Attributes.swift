@@ -21,7 +21,8 @@ extension Library {
                 try truncate(file, to: size, caller)
             } else {
                 // Without a handle a new size comes by a name; all other changes may come by a descriptor too.
-                _ = try session.locked { tree throws(FileError) in try session.resolve(ino, tree, by: caller)
+                try session.locked { tree throws(FileError) in
+                    if try session.resolve(ino, tree, by: caller).isVersion { throw .readOnly }
                 }
                 try session.withState(of: ino) { file throws(FileError) in
                     try truncate(file, to: size, caller)
@@ -39,6 +40,7 @@ extension Library {
                 } else {
                     try tree.inode(ino)
                 }
+            if inode.isVersion { throw .readOnly }
             try tree.set(changes, on: inode, now: .now())
             if changes.modified != nil { isUndated = try tree.followTime(inode) }
             return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
@@ -65,7 +67,7 @@ extension Library {
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }
         if classification.isUndecided { classifier.deferClassification(file) }
-        if !hasWriter { file.needsClassification = false }
+        if !hasWriter { (file.needsClassification, file.isBeingEdited) = (false, false) }
     }
 
     // MARK: Extended attributes
@@ -104,6 +106,7 @@ extension Library {
         try session.changing { tree throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
+            if inode.isVersion { throw .readOnly }
             let isThere = try sql(tree.tables.extendedAttribute(ino, name)) != nil
             switch policy {
             case .any: break
@@ -134,6 +137,7 @@ extension Library {
         try session.changing { tree throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
+            if inode.isVersion { throw .readOnly }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)
         }

@@ -66,14 +66,16 @@ extension Library {
             let trashed = try sql(tree.tables.trashedPhotoCount())
             return (
                 photos: try sql(tree.tables.photoCount()) - trashed, trashed: trashed,
-                thumbnails: try sql(tree.tables.thumbnailCount())
+                thumbnails: try sql(tree.tables.thumbnailCount()),
+                versions: try sql(tree.tables.versionTotals())
             )
         }
         let unsaved = session.context.unsavedFiles.count
         return [
             ("total", "\(use.total)"), ("free", "\(use.free)"), ("available", "\(use.available)"),
             ("photos", "\(counts.photos)"), ("trashed", "\(counts.trashed)"),
-            ("thumbnails", "\(counts.thumbnails)"), ("unsaved", "\(unsaved)"),
+            ("thumbnails", "\(counts.thumbnails)"), ("versions", "\(counts.versions.count)"),
+            ("version_bytes", "\(counts.versions.bytes)"), ("unsaved", "\(unsaved)"),
             ("committed", isCommitted ? "yes" : "no"),
             ("durable", options.readOnly || session.space.isClean && unsaved == 0 ? "yes" : "no"),
             ("readonly", isReadOnly ? "yes" : "no"), ("unwritten", session.hasUnwritten ? "yes" : "no"),

@@ -33,6 +33,10 @@ public final class DirectoryHandle: @unchecked Sendable {
 
 extension Library {
     public func openDirectory(_ ino: UInt64) throws(FileError) -> DirectoryHandle {
+        if let node = VersionNode(ino) {
+            _ = try session.attributes(of: node)
+            return DirectoryHandle(ino, end: .max)
+        }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
             try virtual.openDirectory(ino)
@@ -68,6 +72,7 @@ extension Library {
     public func readDirectory(
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
+        if let node = VersionNode(handle.ino) { return try session.list(node, after: cookie, visit) }
         if VirtualInode.isVirtual(handle.ino) {
             guard let virtual else { throw .stale }
             return try virtual.list(handle.ino, after: cookie, plus: plus, visit)

@@ -61,6 +61,7 @@ extension Library {
     public func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> FileHandle {
+        if VersionNode(ino) != nil { throw .isDirectory }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
             let bytes = try virtual.open(ino, flags: flags, caller, unless: cancellation)
@@ -73,6 +74,7 @@ extension Library {
             let inode = try session.resolve(ino, tree, by: caller)
             guard !inode.isDirectory else { throw .isDirectory }
             guard inode.isRegular else { throw .noSuchDeviceOrAddress }
+            if inode.isVersion, isWriting || flags & O_TRUNC != 0 { throw .readOnly }
             return try openedHandle(inode, tree, flags: flags)
         }
         if flags & O_TRUNC != 0, let file = handle.state {

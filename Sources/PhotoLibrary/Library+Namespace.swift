@@ -20,6 +20,7 @@ extension Library {
         _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> Entry {
         try check(name)
+        if let found = try session.lookupVersions(parent, name.bytes, caller) { return found }
         if let virtual {
             let found = try virtual.lookup(parent, name, caller, unless: cancellation)
             if let found { return found }
@@ -57,12 +58,14 @@ extension Library {
         _ ino: UInt64, handle: FileHandle? = nil, _ caller: Caller? = nil,
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
+        if let node = VersionNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
             return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.none)
         }
         return try session.locked { tree throws(FileError) in
             let inode = try session.shown(ino, handle?.state, tree)
+            if inode.isVersion { return (try tree.versionAttributes(inode), KernelTimeout.none) }
             return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
         }
     }
@@ -137,7 +140,9 @@ extension Library {
             // is notified.
             let inode = try session.resolve(ino, tree, by: caller)
             let directory = try tree.directory(newParent)
-            guard !inode.isDirectory, mayMake(.hardLink, named: newName.bytes, in: directory.area) else {
+            guard !inode.isDirectory, !inode.isVersion,
+                mayMake(.hardLink, named: newName.bytes, in: directory.area)
+            else {
                 throw .notPermitted
             }
             guard directory.row.nlink > 0, inode.row.nlink > 0 else { throw .noEntry }

@@ -23,6 +23,7 @@ public final class Library: @unchecked Sendable {
     let search: PhotoSearch
     let classifier: Classifier
     let trash: TrashExpiry
+    let versions: VersionExpiry
     let deferredWork: DeferredWork
     /// Nil without `.thumbs`.
     let virtual: VirtualTree?
@@ -57,7 +58,8 @@ public final class Library: @unchecked Sendable {
         deferredWork = DeferredWork(options.limits)
         classifier = Classifier(session, search, deferredWork)
         trash = TrashExpiry(session)
-        commits = SessionCommits(session, trash)
+        versions = VersionExpiry(session)
+        commits = SessionCommits(session, trash, versions)
         virtual =
             options.thumbnails == .off
             ? nil : VirtualTree(PhotoThumbnails(session, options.thumbnailSettings))
@@ -108,7 +110,7 @@ public final class Library: @unchecked Sendable {
     public func didGoLive() {
         guard !isReadOnly else { return }
         unlocked?.blurBeginning()
-        // No answer depends on this work: what fails or is called off is retried by the next mount.
+        // No answer depends on this work: failed and cancelled work is retried by the next mount.
         func attempt(_ body: () throws(FileError) -> Void) {
             if !deferredWork.isCancelled { try? body() }
         }
@@ -116,7 +118,7 @@ public final class Library: @unchecked Sendable {
         attempt { () throws(FileError) in try session.dropEmptyDays() }
         attempt { () throws(FileError) in try classifier.classifyPendingFiles() }
         if deferredWork.isCancelled { return }
-        if trash.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
+        if commits.expire(until: MonotonicClock.milliseconds + 200) { session.committer.noteTrash() }
         if let virtual, (try? virtual.thumbnails.hasBackgroundThumbnails()) == true {
             virtual.service.background.noteNew()
         }
@@ -148,8 +150,7 @@ public final class Library: @unchecked Sendable {
             unlocked?.forget()
             return
         }
-        let syncsBefore = unlocked?.cover?.syncCount ?? 0
-        defer { unlocked?.cover?.stop() }
+        let syncsBefore = unlocked?.cover?.beginEnd() ?? 0
         if isPatient { session.settleForTheLastTime() }
         if isReadOnly { return try closeStopped() }
         var failed: FileError?
@@ -237,9 +238,12 @@ public final class Library: @unchecked Sendable {
         let blockBytes: UInt64 = 4096
         // Inodes are rows: as many as there is room for, at some 512 bytes each.
         let made = (try? session.locked { tree throws(FileError) in tree.counters.ino }) ?? 0
-        // Trash is purged on demand, so it counts as free.
+        // Trash and versions are purged on demand, so they count as free.
         let trashed = trashedBytes.value { [self] in
-            (try? session.locked { tree throws(FileError) in try sql(tree.tables.trashedPhotoBytes()) }) ?? 0
+            let found = try? session.locked { tree throws(FileError) in
+                try sql(tree.tables.trashedPhotoBytes()) + sql(tree.tables.versionTotals()).bytes
+            }
+            return found ?? 0
         }
         return FilesystemStatistics(
             blockBytes: blockBytes, blocks: use.total / blockBytes,
@@ -249,7 +253,7 @@ public final class Library: @unchecked Sendable {
             nameBytesMax: UInt64(nameBytesMax))
     }
 
-    /// Whether all changes so far survive the end of this process, for whatever reason it ends.
+    /// Whether all changes so far survive any end of this process.
     public var isCommitted: Bool { session.context.unsavedFiles.isEmpty && session.committer.isCommitted }
 
     /// Number of photos in the space, for `status`, without those in the trash.

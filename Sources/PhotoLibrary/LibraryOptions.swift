@@ -1,4 +1,5 @@
 public import FileTree
+public import PhotoRules
 import PhotoSession
 public import PhotoTree
 import Thumbnails
@@ -48,6 +49,8 @@ public struct LibraryOptions: Sendable {
     var commitsByHand = false
     /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
     public var trashDays = 30
+    /// How long versions of edited photos are kept.
+    public var versions = VersionPolicy.standard
     /// For the age of trash entries and for retries.
     public var clocks = Clocks()
     /// The limits with which `Library.open` opens the space.
@@ -69,7 +72,7 @@ extension LibraryOptions {
 
     var sessionOptions: SessionOptions {
         var session = SessionOptions(tree: treeOptions)
-        (session.readOnly, session.trashDays) = (readOnly, trashDays)
+        (session.readOnly, session.trashDays, session.versions) = (readOnly, trashDays, versions)
         (session.commitRetries, session.clocks) = (commitRetries, clocks)
         return session
     }

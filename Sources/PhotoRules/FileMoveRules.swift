@@ -66,7 +66,7 @@ package struct FileMove: Sendable {
     package var finally: [FileMoveStep] = []
 }
 
-/// The table of what renames do to files; nil if a file of that kind cannot be renamed so: EPERM.
+/// The table of the effects of renames on files; nil if a file of that kind cannot be renamed so: EPERM.
 package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     switch (effect, file) {
     case (.moveInAlbums, .plain): FileMove(maySave: true, after: [.classify])
@@ -118,7 +118,7 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     }
 }
 
-/// What happens to the file that has the new name of a renamed one.
+/// The effect on the file that has the new name of a renamed one.
 package enum ReplacedFile: Sendable {
     /// It loses this name, as by rename(2).
     case unlinked
@@ -128,7 +128,7 @@ package enum ReplacedFile: Sendable {
     case kept
 }
 
-/// What happens to the file that has the new name, unless the renamed file is its new version. A photo from elsewhere
+/// The effect on the file that has the new name, unless the renamed file is its new version. A photo from elsewhere
 /// never replaces a photo of a day.
 ///
 /// - Parameters:

@@ -21,7 +21,7 @@ package struct RenameFacts: Sendable {
     }
 }
 
-/// The effect of a rename(2) on photos, besides its effect on names by POSIX. `fileMove` says what each is for files of
+/// The effect of a rename(2) on photos, besides its effect on names by POSIX. `fileMove` has the effect on files of
 /// each kind.
 package enum RenameEffect: Sendable, CaseIterable {
     /// Nothing: a directory moves with all that is in it.

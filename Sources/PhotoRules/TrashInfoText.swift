@@ -94,7 +94,7 @@ package func trashInfoText(path: [UInt8], deleted: Int64) -> [UInt8] {
 }
 
 /// `YYYY-MM-DDThh:mm:ss` in the mount's time zone.
-private func civilTime(_ seconds: Int64) -> String {
+func civilTime(_ seconds: Int64, clockSeparator: String = ":") -> String {
     var seconds = time_t(seconds)
     var parts = tm()
     localtime_r(&seconds, &parts)
@@ -104,5 +104,5 @@ private func civilTime(_ seconds: Int64) -> String {
     }
     let day = [digits(parts.tm_year + 1900, 4), digits(parts.tm_mon + 1, 2), digits(parts.tm_mday, 2)]
     let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { digits($0, 2) }
-    return day.joined(separator: "-") + "T" + clock.joined(separator: ":")
+    return day.joined(separator: "-") + "T" + clock.joined(separator: clockSeparator)
 }

@@ -5,13 +5,14 @@ import Recovery
 import VaultCatalogue
 package import VaultStore
 
-/// The changes of a session that the committer publishes, and the trash that it destroys for room.
+/// The changes of a session that the committer publishes, and the versions and the trash that it destroys for room.
 package final class SessionCommits: CommitSource, @unchecked Sendable {
     private let session: TreeSession
     private let trash: TrashExpiry
+    private let versions: VersionExpiry
 
-    package init(_ session: TreeSession, _ trash: TrashExpiry) {
-        (self.session, self.trash) = (session, trash)
+    package init(_ session: TreeSession, _ trash: TrashExpiry, _ versions: VersionExpiry) {
+        (self.session, self.trash, self.versions) = (session, trash, versions)
     }
 
     package var space: Space { session.space }
@@ -49,7 +50,12 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
         try? session.locked { tree throws(FileError) in tree.unwritten.noteDurable() }
     }
 
-    package func makeRoom(bytes: UInt64) -> Bool { trash.destroyOldest(bytes: bytes) }
+    package func makeRoom(bytes: UInt64) -> Bool {
+        versions.giveUpOldest(bytes: bytes) || trash.destroyOldest(bytes: bytes)
+    }
 
-    package func expire(until time: Int64) -> Bool { trash.expire(until: time) }
+    package func expire(until time: Int64) -> Bool {
+        let hasMore = trash.expire(until: time)
+        return versions.expire(until: time) || hasMore
+    }
 }

@@ -1,4 +1,5 @@
 package import FileTree
+package import PhotoRules
 package import PhotoTree
 
 /// Options for opening a space.
@@ -7,6 +8,8 @@ package struct SessionOptions: Sendable {
     package var readOnly = false
     /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
     package var trashDays = 30
+    /// How long versions of edited photos are kept.
+    package var versions = VersionPolicy.standard
     /// Limits of retries of failed commits.
     package var commitRetries = RetryBounds()
     package var clocks = Clocks()

@@ -25,18 +25,20 @@ extension TreeSession {
 
     private func destroySome(_ inode: Inode, _ tree: PhotoTree) throws(FileError) -> Bool {
         let content = inode.row.content
+        let overwrites = inode.isPhoto || inode.isCopy || inode.isVersion
         if content != 0 && (inode.row.allocated > 0 || inode.row.flags.contains(.shared)),
             try !tree.leaveContent(of: inode)
         {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: space.limits.reapedRows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-                space.free(runs, overwriting: inode.isPhoto || inode.isCopy)
+                space.free(runs, overwriting: overwrites)
             }
             if runs.count == space.limits.reapedRows { return false }
             tree.newlyRetired.add(content: content)
         }
-        try tree.retire(inode, space, overwriting: inode.isPhoto || inode.isCopy)
+        try tree.retire(inode, space, overwriting: overwrites)
+        if inode.isRegular { try tree.removeVersions(of: inode.ino, now: .now()) }
         if inode.isPhoto { try tree.deletePhoto(inode, space) }
         if inode.isCopy { try tree.forgetCopy(inode) }
         if inode.row.flags.contains(.hasAttributes) {

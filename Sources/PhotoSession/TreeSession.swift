@@ -40,7 +40,9 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         clock = SessionClock(options.clocks)
         context = FileContext(space)
         tree = try catalogue.locked { [options] tables throws(FileError) in
-            let tree = try PhotoTree(tables, options.tree, trashDays: options.trashDays, options.clocks)
+            let tree = try PhotoTree(
+                tables, options.tree, trashDays: options.trashDays, versions: options.versions, options.clocks
+            )
             if try sql(tables.inode(WellKnownInode.root)) == nil {
                 // Read-only, they stay in memory: the empty space is shown without being changed.
                 try tree.makeRootDirectories()
@@ -56,6 +58,8 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
         context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
+        context.keepVersion = { [unowned self] file throws(FileError) in try keepVersion(of: file) }
+        context.giveUpVersion = { [unowned self] file throws(FileError) in try giveUpVersion(of: file) }
         context.noteUnsaved = { [committer] in committer.noteUnsaved() }
     }
 

@@ -7,4 +7,6 @@ extension Inode {
     package var isTrashed: Bool { row.flags.contains(.trashed) }
     /// A copy of a photo, which is another inode.
     package var isCopy: Bool { row.flags.contains(.copy) }
+    /// A former state of a photo: nothing changes it any more.
+    package var isVersion: Bool { row.flags.contains(.version) }
 }

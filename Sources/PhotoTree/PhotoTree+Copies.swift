@@ -135,6 +135,7 @@ extension PhotoTree {
         row.former = nil
         try removeMoment(photo, now: now)
         try handOver(photo, to: copy)
+        try moveVersions(of: photo.ino, to: copy.ino, now: now)
         try deletePhoto(photo, space)
         try storePhoto(copy, row)
         if photo.row.nlink > 0 {

@@ -40,7 +40,7 @@ package struct RenameRequest {
 
 /// Effects of rename(2). Everything is read before anything is changed.
 extension PhotoTree {
-    /// Reads what a rename is about, and refuses renames that are never allowed; nil if there is nothing to do.
+    /// Reads the entries of a rename, and refuses renames that are never allowed; nil if there is nothing to do.
     package func prepareRename(
         _ parent: UInt64, _ name: [UInt8], _ newParent: UInt64, _ newName: [UInt8], _ flags: RenameFlags,
         _ caller: Caller

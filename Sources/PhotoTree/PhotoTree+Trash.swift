@@ -121,6 +121,7 @@ extension PhotoTree {
         var row = try self.photo(photo)
         row.ino = successor.ino
         try handOver(photo, to: successor)
+        try moveVersions(of: photo.ino, to: successor.ino, now: .now())
         try storePhoto(successor, row)
         nameInMoments(successor, isGiven: isGiven)
         try sql(tables.store(TrashRow(ino: successor.ino, id: 0, since: kept.since, name: kept.name)))

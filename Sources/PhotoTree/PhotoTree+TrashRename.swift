@@ -30,7 +30,7 @@ extension PhotoTree {
     func trashDay(_ request: RenameRequest) throws(FileError) {
         let (day, now) = (request.source, request.now)
         try replaceDirectory(request)
-        let rows = try entries(of: day)
+        let rows = try rows(of: day)
         try removeEntry(request.from, request.sourceID, day, now: now)
         day.row.day = 0
         day.row.flags.remove(.madeByHand)
@@ -54,7 +54,7 @@ extension PhotoTree {
     func restoreDay(_ request: RenameRequest, _ space: Space) throws(FileError) {
         let (source, now) = (request.source, request.now)
         guard source.isDirectory, let number = dayNumber(named: request.newName) else { throw .notPermitted }
-        let rows = try entries(of: source)
+        let rows = try rows(of: source)
         for row in rows {
             guard try inode(row.ino).isRegular else { throw .notPermitted }
         }
@@ -96,15 +96,5 @@ extension PhotoTree {
         guard row.day != day else { return }
         row.pin(to: day)
         try storePhoto(inode, row)
-    }
-
-    private func entries(of directory: Inode) throws(FileError) -> [DentryRow] {
-        var rows: [DentryRow] = []
-        try sql(
-            tables.eachDentry(in: directory.ino, after: 0) {
-                rows.append($0)
-                return true
-            })
-        return rows
     }
 }

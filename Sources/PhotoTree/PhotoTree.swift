@@ -1,13 +1,15 @@
 package import CatalogueRows
 package import FileRequests
 package import FileTree
+package import PhotoRules
 package import VaultCatalogue
 
-/// The tree with its photos: what the rules for photos have to remember from one request to the next. Only under the
+/// The tree with its photos: the state of the rules for photos from one request to the next. Only under the
 /// catalogue's lock.
 package final class PhotoTree: Tree {
     /// How many days removed entries stay in the trash; 0: a photo removed from moments is destroyed at once.
     let trashDays: Int
+    let versions: VersionPolicy
     let clocks: Clocks
     /// Whether a photo has new bytes, so that it needs a thumbnail.
     package var hasNewPhoto = false
@@ -20,9 +22,10 @@ package final class PhotoTree: Tree {
     var lateThumbnailPending: [UInt64] = []
 
     package init(
-        _ tables: Tables, _ options: TreeOptions, trashDays: Int, _ clocks: Clocks
+        _ tables: Tables, _ options: TreeOptions, trashDays: Int, versions: VersionPolicy,
+        _ clocks: Clocks
     ) throws(FileError) {
-        (self.trashDays, self.clocks) = (trashDays, clocks)
+        (self.trashDays, self.versions, self.clocks) = (trashDays, versions, clocks)
         try super.init(tables, options)
     }
 

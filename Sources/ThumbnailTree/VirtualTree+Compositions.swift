@@ -13,7 +13,7 @@ extension VirtualTree {
     /// The photos taken last are searched among this many newest names of a directory.
     private static let namesMax = 4000
 
-    /// For a caller who may not read all photos of a directory, this many times as many are examined.
+    /// For a caller that may not read all photos of a directory, this many times as many are examined.
     private static let hiddenFactor = 4
 
     /// The tiles of a composition, and the newest change of the directory or one of the photos.

@@ -66,7 +66,8 @@ package enum VirtualInode {
     private static let pictureBit: UInt64 = 1 << 63
     private static let bits = directoryBit | pictureBit
 
-    package static func isVirtual(_ ino: UInt64) -> Bool { ino & bits != 0 }
+    /// Whether no table has the inode: one of these, or a directory of versions.
+    package static func isVirtual(_ ino: UInt64) -> Bool { ino >> 60 != 0 }
 
     /// The number that encodes a node; nil if its number is counted.
     package static func number(telling node: VirtualNode) -> UInt64? {

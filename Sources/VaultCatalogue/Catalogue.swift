@@ -104,6 +104,7 @@ public final class Tables {
     let thumbnails: ThumbnailStatements
     let thumbnailPending: ThumbnailPendingStatements
     let identities: IdentityStatements
+    let versions: VersionStatements
     let connection: Connection
     /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
     public var trustsSectorIndexes = true
@@ -120,6 +121,7 @@ public final class Tables {
         thumbnails = try ThumbnailStatements(connection)
         thumbnailPending = try ThumbnailPendingStatements(connection)
         identities = try IdentityStatements(connection)
+        versions = try VersionStatements(connection)
     }
 
     /// Count of row changes since the connection was opened, which shows whether a call changed anything.

@@ -125,7 +125,7 @@ enum Schema {
         return missing.map { $0.joined(separator: " ") }.sorted()
     }
 
-    /// A statement's words, whatever its layout. Splits bytes: splitting characters was a fifth of a small check.
+    /// A statement's words, without its layout. Splits bytes: splitting characters was a fifth of a small check.
     private static func words(_ statement: some Collection<UInt8>) -> [String] {
         statement.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
             .map { String(decoding: $0, as: UTF8.self) }

@@ -3,8 +3,8 @@ public import CatalogueRows
 /// A row of table `trash`; see `Schema`.
 public struct TrashRow: Sendable, Equatable {
     public var ino: UInt64
-    /// The ID of the entry that was moved to the trash; or 0 for a photo that was removed from moments, whatever its
-    /// names in the trash are.
+    /// The ID of the entry that was moved to the trash; or 0 for a photo that was removed from moments, with any
+    /// names in the trash.
     public var id: UInt64
     /// Time of the removal, by the wall clock: seconds since 1970.
     public var since: Int64

@@ -53,3 +53,21 @@ struct CoverSchedule {
         range.lowerBound + randomNumber(below: UInt32(range.count))
     }
 }
+
+/// The times of the syncs while a session ends: at random intervals, which do not depend on the work between two of
+/// them as long as that takes at most `pause.lowerBound`. Times are nanoseconds of a monotonic clock.
+struct ClosingSchedule {
+    /// Between the beginnings of two syncs.
+    static let pause: Range<UInt32> = 10_000_000..<30_000_000
+
+    private var last: Int64
+
+    init(start: Int64) { last = start }
+
+    /// Returns when the next sync is to begin: now, if its work took longer than planned.
+    mutating func turn(at now: Int64) -> Int64 {
+        let planned = last + Int64(Self.pause.lowerBound + randomNumber(below: UInt32(Self.pause.count)))
+        last = max(planned, now)
+        return last
+    }
+}

@@ -12,6 +12,9 @@ import VaultFormat
 /// and syncs: see `CoverSchedule`. Each sync of the session itself is preceded by a change as well, because on XFS
 /// fdatasync(2) writes an inode to the log after utimensat(2), but not after a write. Without use the thread waits, and
 /// nothing wakes it.
+///
+/// While a session ends, all syncs, its own too, keep random intervals that are longer than its work between two of
+/// them, so that the times in the log do not show that work.
 public final class CoverTraffic: Sendable {
     private enum Phase {
         case idle, running, ending, ended
@@ -28,11 +31,14 @@ public final class CoverTraffic: Sendable {
     private let lock = Lock()
     private let change = Condition()
     private let phase = Mutex(Phase.idle)
+    private let isClosing = Atomic(false)
+    private let closing = Mutex(ClosingSchedule(start: 0))
 
     /// Syncs at the end of a session that wrote: at most two durable commits, the erasure of soft roots, and that of
     /// the claim's two copies.
     static let closingSyncs: UInt64 = 7
-    private static let closingPauseMicroseconds: UInt32 = 8000
+    /// Changes of times before each of them, at most. The session's own writes are a few more.
+    private static let closingChangesMax: UInt32 = 32
 
     /// - Parameter isRunning: hide writes and syncs without `start`, and so without the thread: in a command.
     init(_ vault: VaultDirectory, isRunning: Bool = false) {
@@ -62,7 +68,7 @@ public final class CoverTraffic: Sendable {
     /// would show a write between them.
     func didWrite() {
         noteUse()
-        guard isRunning.load(ordering: .relaxed) else { return }
+        guard isRunning.load(ordering: .relaxed), !isClosing.load(ordering: .relaxed) else { return }
         var now = timespec()
         clock_gettime(CLOCK_REALTIME_COARSE, &now)
         let tick = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
@@ -70,29 +76,43 @@ public final class CoverTraffic: Sendable {
         Vault.touch(vault, SegmentLayout.sharedName, count: 1)
     }
 
-    /// Called before each sync of the session itself.
+    /// Called before each sync of the session itself. While the session ends it waits for the sync's turn.
     func willSync() {
         guard isRunning.load(ordering: .relaxed) else { return }
         syncs.wrappingAdd(1, ordering: .relaxed)
-        Vault.touch(vault, SegmentLayout.sharedName, count: 1)
+        guard isClosing.load(ordering: .relaxed) else {
+            return Vault.touch(vault, SegmentLayout.sharedName, count: 1)
+        }
+        closing.withLock { schedule in
+            MonotonicClock.sleep(until: schedule.turn(at: MonotonicClock.nanoseconds))
+        }
+        let changes = 1 + Int(randomNumber(below: Self.closingChangesMax))
+        Vault.touch(vault, SegmentLayout.sharedName, count: changes)
     }
 
-    /// Number of syncs of the session so far.
-    public var syncCount: UInt64 { syncs.load(ordering: .relaxed) }
-
-    /// Ends the thread, waiting for it, and syncs as often as the end of a session that wrote does.
+    /// Ends the thread and waits for it. Call before the session's last writes, and `end` after them.
     ///
-    /// - Parameter syncsBefore: `syncCount` before the session began to end.
+    /// - Returns: the number of syncs until then, for `end`.
+    public func beginEnd() -> UInt64 {
+        if stop() {
+            closing.withLock { $0 = ClosingSchedule(start: MonotonicClock.nanoseconds) }
+            isClosing.store(true, ordering: .relaxed)
+        }
+        return syncs.load(ordering: .relaxed)
+    }
+
+    /// Syncs as often as the end of a session that wrote does.
+    ///
+    /// - Parameter syncsBefore: the result of `beginEnd`.
     public func end(syncsBefore: UInt64) {
-        guard stop() else { return }
-        while syncCount - syncsBefore < Self.closingSyncs {
-            usleep(randomNumber(below: Self.closingPauseMicroseconds))
+        guard isRunning.load(ordering: .relaxed) else { return }
+        while syncs.load(ordering: .relaxed) - syncsBefore < Self.closingSyncs {
             guard sync() else { break }
         }
         isRunning.store(false, ordering: .relaxed)
     }
 
-    /// Ends the thread and waits for it. Returns false if `start` was not called, or `end` was before.
+    /// Ends the thread and waits for it. Returns false if `start` was not called, or the session has ended.
     @discardableResult
     public func stop() -> Bool {
         cancel()

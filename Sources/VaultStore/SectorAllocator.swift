@@ -141,7 +141,7 @@ final class SectorAllocator {
         return loaded
     }
 
-    /// Makes room for one more segment. Bits that the disk does not have yet stay, whatever their number.
+    /// Makes room for one more segment. All bits that the disk does not have yet stay.
     private func evict() {
         guard bits.count >= loadedMax else { return }
         var spare = bits.count - loadedMax / 2

@@ -1,4 +1,4 @@
-/// A row of bits, set for what is in use; finds free runs.
+/// A row of bits, set for sectors in use; finds free runs.
 struct BitRow {
     /// Bit i of the row is bit i % 64 of word i / 64.
     private(set) var words: [UInt64]

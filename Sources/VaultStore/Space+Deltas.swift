@@ -78,7 +78,8 @@ extension Space {
     func openEverything(since base: RootRecord, photos: Bool) throws(StoreError) {
         var inUse: [Range<UInt64>] = []
         var freed = RangeSet<UInt64>()
-        // The newest comes first: what it freed may have any bytes by now, and may be in another segment's file.
+        // The newest comes first: sectors that it freed may have any bytes by now, and may be in another segment's
+        // file.
         try forEachDelta(after: base.generation) { _, _, entries in
             freed.formUnion(RangeSet(entries.compactMap { $0.sectors(ifOf: DeltaLayout.kindSectorsFreed) }))
             let written = RangeSet(entries.compactMap { $0.sectors(ifOf: DeltaLayout.kindExtentsWritten) })

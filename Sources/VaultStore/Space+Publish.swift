@@ -232,7 +232,7 @@ extension Space {
     /// Whether fewer slots are free than `count`, and than a third of all. Under `lock`.
     func isShortOfSlots(for count: Int) -> Bool { slots.freeSlots < min(count, slots.backedSlots / 3) }
 
-    /// Whether so few slots are free that nothing is kept any more for those who read older states. Under `lock`.
+    /// Whether so few slots are free that nothing is kept any more for readers of older states. Under `lock`.
     var isShortOfSlots: Bool { isShortOfSlots(for: enoughSlots) }
 
     private var enoughSlots: Int { min(16 * limits.slotsPerStep, slotsPerPair / 2) }

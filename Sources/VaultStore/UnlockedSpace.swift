@@ -143,7 +143,6 @@ public final class UnlockedSpace: Sendable {
     public func destroy() throws(VaultError) {
         var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
         header.clearSlot(index)
-        Vault.imitateFormatting(vault, layout)
         try Vault.change(header, of: vault)
     }
 

@@ -112,7 +112,6 @@ public enum Vault {
         let stretched = try header.stretched(new, by: stretcher)
         guard header.openSlots(stretched) == nil else { throw .passwordTaken }
         header.setSlot(space, key: key, stretched: stretched)
-        imitateFormatting(vault, header.layout)
         try change(header, of: vault)
     }
 
@@ -143,9 +142,10 @@ public enum Vault {
         guard !free.isEmpty else { throw .noUnusedSpace }
         let space = free.sorted()[Int(randomNumber(below: UInt32(free.count)))]
         let key = SecretBytes.random(count: Geometry.keyBytes)
-        try formatSpace(vault, header, space, key)
         header.setSlot(space, key: key, stretched: stretched)
-        try change(header, of: vault)
+        try change(header, of: vault) { () throws(VaultError) in
+            try formatSpace(vault, header, space, key)
+        }
     }
 
     /// Destroys the space that `password` opens: see `UnlockedSpace.destroy`.
@@ -197,17 +197,29 @@ public enum Vault {
     // MARK: Traces
 
     /// Leaves the traces of `formatSpace` on the host, for a change of the header that formats none. Best effort.
-    static func imitateFormatting(_ vault: VaultDirectory, _ layout: SegmentLayout) {
+    private static func imitateFormatting(_ vault: VaultDirectory, _ layout: SegmentLayout) {
         guard layout.isShared else { return }
         _ = CoverTraffic(vault, isRunning: true).sync()
         try? vault.calls.sync(vault.directory)
     }
 
+    /// Between the beginning of `formatSpace`, or of its imitation, and what follows, in microseconds: longer than
+    /// either takes, so that the times in the host's journal do not show which it was.
+    private static let formattingPause: Range<UInt32> = 50_000..<100_000
+
     /// Writes a changed header. The traces are the same whether a space was added, removed or given another password.
-    static func change(_ header: Header, of vault: VaultDirectory) throws(VaultError) {
+    ///
+    /// - Parameter format: formats the space that is added; nil if none is.
+    static func change(
+        _ header: Header, of vault: VaultDirectory, format: (() throws(VaultError) -> Void)? = nil
+    ) throws(VaultError) {
+        let start = MonotonicClock.nanoseconds
+        if let format { try format() } else { imitateFormatting(vault, header.layout) }
         // Adding a space writes to the spaces, and the host's journal records their state with the header's. The same
         // is done here for every change.
         if header.layout.isShared {
+            let pause = formattingPause.lowerBound + randomNumber(below: UInt32(formattingPause.count))
+            MonotonicClock.sleep(until: start + Int64(pause) * 1000)
             touch(vault, SegmentLayout.sharedName, powers: 3..<9)
             touch(vault, VaultDirectory.headerName, powers: 3..<9)
         }

@@ -9,7 +9,7 @@ private enum Limit {
     static let processorSecondsMax: rlim_t = 10
 }
 
-/// Confines the worker and what it forks: see `confine`. Returns whether all of it succeeded.
+/// Confines the worker and its forks: see `confine`. Returns whether all of it succeeded.
 func confineWorker() -> Bool {
     // Raises the limit of locked memory to the hard limit; the soft limit is often lower. Root removes the limit while
     // it still has its capabilities, which are dropped below.

@@ -86,7 +86,7 @@ struct CheckOutput {
         if !isJSON, !paths.isEmpty { note(strayLine(paths, place)) }
     }
 
-    /// Lists what a repair is going to do.
+    /// Lists the planned steps of a repair.
     ///
     /// - Parameter isAsked: whether the user is asked, and so has to see the list also where standard output is JSON.
     mutating func add(repairs steps: [String], keepsDamagedFiles: Bool, isAsked: Bool) {

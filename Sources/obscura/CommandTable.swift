@@ -17,6 +17,7 @@ enum Option: String, CaseIterable {
     case album
     case albums
     case special
+    case versions
     case takeout
     case listen
     case qr
@@ -51,7 +52,7 @@ enum Option: String, CaseIterable {
         case .idle: "TIME|off"
         case .albums: "link|copy|none"
         case .create, .passwordStdin, .foreground, .help, .takeout, .dryRun, .move, .quiet, .repair, .discard,
-            .yes, .json, .special, .webdav:
+            .yes, .json, .special, .versions, .webdav:
             nil
         }
     }
@@ -77,6 +78,8 @@ enum Option: String, CaseIterable {
         case .webdav: "a second door for apps: WebDAV, with a password for this session"
         case .albums: "photos in albums: links to moments (default), copies, or left out with all of albums"
         case .special: "make device nodes, as root, and keep set-user-ID and set-group-ID"
+        case .versions:
+            "export what photos were before they were edited too: .versions/NAME beside each in moments"
         case .takeout: "PATH is an export of Google Photos or iCloud Photos: its folder, or its zip files"
         case .dryRun: "only say what would be done; the vault is not changed"
         case .move: "remove each source once its bytes are on the disk and were read back and compared"
@@ -97,7 +100,7 @@ enum Option: String, CaseIterable {
     static let createOptions: [Option] = [.spaces, .size, .kdfMemory, .kdfPasses]
 }
 
-/// The commands; the raw value is what the user types.
+/// The commands; the raw value is the typed word.
 enum Command: String, CaseIterable {
     case create
     case mount
@@ -156,7 +159,7 @@ enum Command: String, CaseIterable {
         case .spaceRemove: [.yes] + Option.passwordOptions + [.help]
         case .private: Option.passwordOptions + [.help]
         case .import: [.album, .takeout, .move, .dryRun, .quiet, .json] + Option.passwordOptions + [.help]
-        case .export: [.albums, .special, .quiet, .json] + Option.passwordOptions + [.help]
+        case .export: [.albums, .versions, .special, .quiet, .json] + Option.passwordOptions + [.help]
         case .receive: [.album, .listen, .qr, .idle, .webdav, .help]
         case .backup: [.quiet, .json, .help]
         case .check: [.repair, .json] + Option.passwordOptions + [.help]

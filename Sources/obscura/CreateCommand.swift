@@ -90,8 +90,8 @@ private func warn(_ vault: String) {
     guard let store = Vault.storeKeepsVersions(at: vault) else { return }
     note(
         """
-        obscura: \(vault): warning: \(store) may keep old versions of files: whoever compares them learns which \
-        spaces are in use, and an old password may still open an old copy
+        obscura: \(vault): warning: \(store) may keep old versions of files: comparing them shows which spaces are \
+        in use, and an old password may still open an old copy
         """)
 }
 

@@ -2,7 +2,7 @@ import CShims
 import Glibc
 import LinuxIO
 
-/// How long a mount may write what it can before the rest is given up.
+/// How long a mount may go on writing before the rest is given up.
 let discardMilliseconds: Int32 = 30_000
 
 /// A process that is told to give up ends within this time, unless its disk holds it up.

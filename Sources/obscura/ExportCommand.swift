@@ -32,7 +32,8 @@ func runExport(_ arguments: Arguments) throws(Failure) {
     let library = try openLibrary(vault, arguments, readOnly: true)
     let target = try ExportTarget(root, named: directory)
     let run = ExportRun(
-        library, to: target, form, special: arguments.has(.special), quiet: arguments.isQuiet)
+        library, to: target, form, special: arguments.has(.special), versions: arguments.has(.versions),
+        quiet: arguments.isQuiet)
     var end: Failure?
     notingInterruption {
         do throws(Failure) { try run.run() } catch { end = error }

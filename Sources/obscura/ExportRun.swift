@@ -36,6 +36,8 @@ final class ExportRun {
     private let form: AlbumForm
     /// Whether device nodes are made and set-id bits kept.
     private let keepsSpecial: Bool
+    /// Whether versions of photos are exported.
+    private let hasVersions: Bool
     private let limits: Limits
     private let caller = Caller(uid: geteuid(), gid: getegid())
     /// Shown on standard error.
@@ -56,10 +58,11 @@ final class ExportRun {
 
     init(
         _ library: Library, to target: ExportTarget, _ form: AlbumForm, special: Bool = false,
+        versions: Bool = false,
         limits: Limits = .ofProcess, quiet: Bool
     ) {
         self.library = library
-        keepsSpecial = special
+        (keepsSpecial, hasVersions) = (special, versions)
         self.target = target
         self.form = form
         self.limits = limits
@@ -123,7 +126,7 @@ final class ExportRun {
         var waiting = chosen.map(\.ino)
         while let directory = waiting.popLast() {
             guard seen.insert(directory).inserted else { continue }
-            for entry in (try? library.entries(of: directory)) ?? [] {
+            for entry in (try? allEntries(of: directory)) ?? [] {
                 guard let attributes = entry.entry?.attributes else { continue }
                 if attributes.isDirectory { waiting.append(entry.ino) }
                 guard attributes.isRegular,
@@ -137,10 +140,16 @@ final class ExportRun {
     }
 
     private func entries(of ino: UInt64, _ path: HostPath) -> [DirectoryEntry] {
-        do throws(FileError) { return try library.entries(of: ino) } catch {
+        do throws(FileError) { return try allEntries(of: ino) } catch {
             report.addDamaged(path)
             return []
         }
+    }
+
+    private func allEntries(of ino: UInt64) throws(FileError) -> [DirectoryEntry] {
+        let entries = try library.entries(of: ino)
+        guard hasVersions, let versions = try library.versionsToExport(of: ino) else { return entries }
+        return entries + [versions]
     }
 
     /// Runs `body`, and reports its error. Throws if the disk is full.
@@ -471,7 +480,9 @@ final class ExportRun {
 
     /// The permission bits that the target gets.
     private func permissions(_ attributes: Attributes, _ shown: HostPath) -> mode_t {
-        let all = mode_t(attributes.mode & 0o7777)
+        // Directories of versions are read-only in the mount, but whoever exports them may remove them.
+        let own: mode_t = Library.isOfVersions(attributes.ino) ? S_IWUSR : 0
+        let all = mode_t(attributes.mode & 0o7777) | own
         let dropped = all & (S_ISUID | S_ISGID)
         guard dropped != 0, !keepsSpecial else { return all }
         let names = [(S_ISUID, "set-user-ID"), (S_ISGID, "set-group-ID")].filter { dropped & $0.0 != 0 }.map(

@@ -130,7 +130,7 @@ final class ExportTarget {
     }
 }
 
-/// Whether `found` is what a disk made of `time` that keeps times less exactly: ext3, FAT, exFAT, NTFS.
+/// Whether `found` is `time` as a disk keeps it that is less exact: ext3, FAT, exFAT, NTFS.
 func isKept(_ time: Timestamp, as found: Timestamp) -> Bool {
     if found == time { return true }
     // FAT keeps even seconds.

@@ -29,7 +29,7 @@ struct Failure: Error, Equatable {
         self.why = why
     }
 
-    /// A failed system call: `doing` says what was tried, in the form "opening it".
+    /// A failed system call: `doing` names the attempt, in the form "opening it".
     init(_ what: String, _ doing: String, _ error: Errno) {
         self.init(error.meansNoRoom ? .noRoom : .failed, what, "\(doing): \(error)")
     }
@@ -139,6 +139,9 @@ func failure(_ error: MountError, directory: String) -> Failure {
         Failure(.failed, directory, "not a directory: name a directory to mount on")
     case .alreadyMounted:
         Failure(.failed, directory, "another space is mounted here: unmount it first")
+    case .notEmpty:
+        Failure(
+            .failed, directory, "not empty: -o nonempty mounts on it, and its files are hidden meanwhile")
     case .deadMount:
         Failure(
             .failed, directory, "a dead mount is here: unmount it with fusermount3 -u -z, then try again")

@@ -1,6 +1,6 @@
 import LinuxIO
 
-/// A path, and what is to be said of it.
+/// A path, and the message about it.
 struct PathNote: Equatable {
     var path: HostPath
     /// Printed after the path and a colon.

@@ -13,7 +13,7 @@ protocol ImportTask: AnyObject {
     func run() throws(FileError)
 }
 
-/// The import of files and folders, and of what `obscura export` wrote.
+/// The import of files and folders, and of trees that `obscura export` wrote.
 final class ImportRun: ImportTask {
     /// Maximum number of files opened ahead, so that the disk works while the processor encrypts.
     private static let aheadMax = 4

@@ -1,6 +1,7 @@
 import FuseBridge
 import Glibc
 import PhotoLibrary
+import PhotoRules
 
 /// The parsed mount options of `-o`.
 struct MountOptionParser: Equatable {
@@ -20,10 +21,13 @@ struct MountOptionParser: Equatable {
     var endsBeforeSleep = true
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
+    var versions = VersionPolicy.standard
     /// Remove the traces that desktop programs keep of the mount outside of it.
     var sweeps = true
     /// Take the space over from another mount that has claimed it.
     var takesOver = false
+    /// Mount on a directory that has files.
+    var allowsNonEmpty = false
     /// FUSE over io_uring, where the kernel offers it.
     var usesRings = MountOptions().usesRings
     var subtype = "obscura"
@@ -34,12 +38,14 @@ struct MountOptionParser: Equatable {
     /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, sweep=on|off, takeover, io_uring=off|on, noexec, subtype="
+        + "thumbs=on|listed|off, trash=30, versions=30|off|forever, sweep=on|off, takeover,\nnonempty, "
+        + "io_uring=off|on, noexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "sweep=", "takeover", "io_uring=", "subtype=", "exec", "noexec",
+        "keyfile=", "thumbs=", "trash=", "versions=", "sweep=", "takeover", "nonempty", "io_uring=",
+        "subtype=", "exec", "noexec",
         "dev",
         "nodev", "suid", "nosuid",
     ]
@@ -84,6 +90,7 @@ struct MountOptionParser: Equatable {
         case "suid": allowSuid = true
         case "nosuid": allowSuid = false
         case "takeover": takesOver = true
+        case "nonempty": allowsNonEmpty = true
         default: return false
         }
         return true
@@ -118,6 +125,12 @@ struct MountOptionParser: Equatable {
                 throw bad("a number of days up to \(durationDaysMax)")
             }
             trashDays = Int(days)
+        case "versions":
+            let days = parseNumber(value, in: 1...durationDaysMax)
+            guard let policy = VersionPolicy(value, days: days.map { Int($0) }) else {
+                throw bad("a number of days up to \(durationDaysMax), off or forever")
+            }
+            versions = policy
         case "sweep":
             guard ["on", "off"].contains(value) else { throw bad("on or off") }
             sweeps = value == "on"
@@ -168,8 +181,10 @@ struct MountOptionParser: Equatable {
         if !endsBeforeSleep { words.append("suspend=keep") }
         if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
+        if versions != Self().versions { words.append("versions=" + versions.text) }
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
+        if allowsNonEmpty { words.append("nonempty") }
         if usesRings != Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
@@ -182,6 +197,7 @@ struct MountOptionParser: Equatable {
         options.readOnly = readOnly
         options.allowOther = allowOther
         options.noExec = noExec
+        options.allowsNonEmpty = allowsNonEmpty
         options.allowDev = allowDev && byRoot
         options.allowSuid = allowSuid && byRoot
         options.subtype = subtype
@@ -202,8 +218,28 @@ struct MountOptionParser: Equatable {
         options.umask = umask
         options.thumbnails = thumbnails
         options.trashDays = trashDays
+        options.versions = versions
         options.workerPath = workerPath
         return options
+    }
+}
+
+extension VersionPolicy {
+    fileprivate init?(_ word: String, days: Int?) {
+        switch (word, days) {
+        case ("off", _): self = .off
+        case ("forever", _): self = .forever
+        case (_, let days?): self = .days(days)
+        default: return nil
+        }
+    }
+
+    fileprivate var text: String {
+        switch self {
+        case .off: "off"
+        case .forever: "forever"
+        case .days(let days): "\(days)"
+        }
     }
 }
 

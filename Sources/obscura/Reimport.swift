@@ -56,7 +56,8 @@ final class Reimport {
     private func restoreDay(_ day: Name, in moments: UInt64) throws(FileError) {
         let directory = root.appending("moments").appending(day)
         guard let place = ImportPlace(day: day) else { return }
-        let all = names(in: directory)
+        let found = names(in: directory)
+        let all = found.filter { $0 != Importer.versionsDirectory }
         var plain: [SourceFile] = []
         for name in all where !wasInterrupted {
             guard let source = open(directory.appending(name)) else { continue }
@@ -72,7 +73,27 @@ final class Reimport {
         if !all.isEmpty, plain.isEmpty, try find(nil, in: day) == nil { return }
         let ino = try makeDirectory(day, in: moments)
         for source in plain where !wasInterrupted { try restorePlain(source, in: ino) }
+        if all.count < found.count { try restoreVersions(of: day, in: directory) }
         note(directory, ino)
+    }
+
+    /// Restores what the photos of a day were before they were edited.
+    private func restoreVersions(of day: Name, in directory: HostPath) throws(FileError) {
+        let all = directory.appending(Importer.versionsDirectory)
+        for name in names(in: all) where !wasInterrupted {
+            guard let ino = try find(name, in: day), restored.contains(ino) else { continue }
+            for version in names(in: all.appending(name)).sorted(by: isEarlier) where !wasInterrupted {
+                guard let source = open(all.appending(name).appending(version)) else { continue }
+                let isAdded = try library.importer.add(
+                    version: source.importFile, of: ino, proceed: session.noteBytes)
+                if !isAdded { session.failToAdd([source]) }
+            }
+        }
+    }
+
+    /// The original comes first, then by time.
+    private func isEarlier(_ one: Name, _ other: Name) -> Bool {
+        (one == "original" ? 0 : 1, one.description) < (other == "original" ? 0 : 1, other.description)
     }
 
     /// Restores a photo. Returns false if the file is not a photo.

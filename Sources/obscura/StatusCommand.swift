@@ -45,7 +45,11 @@ private func statusText(_ directory: String, isJSON: Bool) throws(Failure) -> St
 /// The output of `obscura status --json` for one mount: an object on one line.
 func statusJSON(_ directory: String, _ values: [String: String]) -> String {
     var members = [("mounted_at", JSON.path(directory))]
-    for key in ["total", "free", "available", "photos", "trashed", "thumbnails", "unsaved"] {
+    let numbers = [
+        "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes",
+        "unsaved",
+    ]
+    for key in numbers {
         members.append((key, .number(values[key].flatMap { UInt64($0) } ?? 0)))
     }
     for (key, name) in [
@@ -84,6 +88,7 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
             : values["durable"] == "yes"
                 ? "none, everything is safe on disk" : "written, not yet synced to the disk"
     let trashed = number("trashed") > 0 ? ", \(number("trashed")) more in the trash" : ""
+    let versionBytes = number("versions") > 0 ? ", \(sizeText(number("version_bytes"))) of their own" : ""
     var rows = [
         ("Mounted at", directory + (values["readonly"] == "yes" ? " (read-only)" : "")),
         (
@@ -92,6 +97,7 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         ),
         ("Photos", "\(number("photos"))\(trashed)"),
         ("Thumbnails", "\(number("thumbnails"))"),
+        ("Versions", "\(number("versions"))\(versionBytes)"),
         ("Pending writes", pending),
     ]
     if let transport = values["transport"] {

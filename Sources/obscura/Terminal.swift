@@ -2,7 +2,7 @@ import Glibc
 import LinuxIO
 import VaultCrypto
 
-/// The terminal from which the program was started, whatever its standard streams are.
+/// The terminal from which the program was started, with any standard streams.
 final class Terminal {
     private let descriptor: Int32
 

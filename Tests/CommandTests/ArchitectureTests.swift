@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 /// The architecture page names types and functions; readers follow them into the code.
-@Suite struct ArchitectureTests {
+@Suite("Documents: the architecture page") struct ArchitectureTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// What a file declares: types with extensions and functions, and members.
+    /// The declarations of a file: types with extensions and functions, and members.
     private struct Declarations {
         var types: Set<Substring> = []
         var members: Set<Substring> = []
@@ -39,6 +39,23 @@ import Testing
         let walks = try #require(
             try String(contentsOf: page, encoding: .utf8).components(separatedBy: "# Six walks").last)
         return walks.matches(of: /`([A-Za-z]+(\.[A-Za-z]+)?)`/).map { String($0.1) }
+    }
+
+    @Test func `every file that the page sends a reader to exists`() throws {
+        let page = Self.root.appendingPathComponent("Sources/obscura/obscura.docc/Architecture.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let table = try #require(text.firstRange(of: "| question | file |"))
+        let walks = try #require(text.firstRange(of: "# Six walks"))
+        var room = ""
+        let files = text[table.upperBound..<walks.lowerBound].matches(
+            of: /`([A-Za-z\/]+\/)?([A-Za-z+]+\.swift)`/)
+        #expect(files.count > 6)
+        for file in files {
+            // A file without a room is in that of the one before.
+            room = file.1.map(String.init) ?? room
+            let path = Self.root.path + "/Sources/" + room + file.2
+            #expect(FileManager.default.fileExists(atPath: path), "\(path)")
+        }
     }
 
     @Test func `every name in the six walks exists`() throws {

@@ -4,7 +4,7 @@ import VaultStore
 
 @testable import obscura
 
-@Suite struct ArgumentsTests {
+@Suite("Commands: words of the command line") struct ArgumentsTests {
     private func parsed(_ words: String...) throws -> Arguments {
         guard case .run(let arguments) = try parseArguments(words) else {
             throw Failure(.failed, "test", "not a command")
@@ -84,7 +84,7 @@ import VaultStore
             "obscura: mount: DIR is missing: obscura mount VAULT DIR [-o OPT,...] [-f] [--create ...]"
         ),
     ])
-    func `refuses what it does not know`(words: [String], line: String) {
+    func `unknown words are refused`(words: [String], line: String) {
         let failure = #expect(throws: Failure.self) { try parseArguments(words) }
         #expect(failure?.line == line)
         #expect(failure?.status == .usage)
@@ -108,7 +108,7 @@ import VaultStore
         "--kdf-memory=7M", "--kdf-memory=449M", "--kdf-passes=0", "--kdf-passes=65",
         "--kdf-passes=4294967296", "--kdf-passes=-1",
     ])
-    func `refuses settings that cannot be`(option: String) throws {
+    func `invalid settings are refused`(option: String) throws {
         let arguments = try parsed("create", "V", option)
         let failure = #expect(throws: Failure.self) { try CreateSettings(arguments) }
         #expect(failure?.status == .usage)

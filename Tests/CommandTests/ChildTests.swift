@@ -4,8 +4,8 @@ import LinuxIO
 import TestSupport
 import Testing
 
-/// What all other tests start programs with.
-@Suite struct ChildTests {
+/// The helper by which all other tests start programs.
+@Suite("System calls: programs that are started") struct ChildTests {
     private let much = String(repeating: "0123456789abcde\n", count: 65_536)
 
     private func start(_ line: String, _ input: Child.Input = .nothing) throws -> Child {
@@ -23,7 +23,7 @@ import Testing
         #expect(child.errors?.present() == String(much.dropLast()))
     }
 
-    @Test func `one that does not read what it is given ends nobody else`() throws {
+    @Test func `a program that does not read its input ends no other`() throws {
         #expect(try start("exit 7", .text(much)).finish().status == 7)
         let child = try start("exec sleep 1000", .written)
         child.kill(SIGKILL)
@@ -31,7 +31,7 @@ import Testing
         #expect(throws: Errno(EPIPE)) { try child.write("late") }
     }
 
-    @Test func `it is given what was asked, and nothing else`() throws {
+    @Test func `a started program gets its words and descriptors, and nothing else`() throws {
         setenv("OBSCURA_TRIAL", "1", 1)
         defer { unsetenv("OBSCURA_TRIAL") }
         let open = fcntl(STDOUT_FILENO, F_DUPFD, 77)
@@ -50,7 +50,7 @@ import Testing
         #expect(throws: Errno.noEntry) { try Child(["true"], directory: "/nowhere") }
     }
 
-    @Test func `what it leaves behind is waited for no longer than told`() throws {
+    @Test func `output that it leaves open is waited for no longer than told`() throws {
         let child = try start("echo one; echo two >&2; sleep 1000 >&2 & echo $! ")
         let ended = try child.finish()
         #expect(ended.lines.first == "one" && ended.errors == "two\n")
@@ -59,7 +59,7 @@ import Testing
         #expect(try child.errors?.rest() == "")
     }
 
-    @Test func `late it is killed, and forgotten with all that it started`() throws {
+    @Test func `a late program is killed with all that it started`() throws {
         #expect(try start("exec sleep 1000").wait(secondsMax: 0) == .signalled(SIGKILL))
         let (id, output) = try {
             let child = try start("sleep 1000 & sleep 1000 & echo; wait")
@@ -71,7 +71,7 @@ import Testing
         #expect(Glibc.kill(id, 0) == -1 && errno == ESRCH)
     }
 
-    @Test func `those started at the same moment keep no pipe of each other's open`() throws {
+    @Test func `programs started at the same moment keep no pipe of each other's open`() throws {
         DispatchQueue.concurrentPerform(iterations: 8) { _ in
             for _ in 0..<8 {
                 do {

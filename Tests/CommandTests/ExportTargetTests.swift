@@ -4,7 +4,7 @@ import Testing
 @testable import obscura
 
 /// The comparison of a file with one that an interrupted export may have written.
-@Suite struct ExportTargetTests {
+@Suite("Commands: export, times of other disks") struct ExportTargetTests {
     @Test func `times that a disk keeps less exactly`() {
         let time = Timestamp(seconds: 1_001, nanoseconds: 123_456_789)
         for (seconds, nanoseconds) in [

@@ -6,8 +6,8 @@ import VaultStore
 
 @testable import obscura
 
-@Suite struct FailureTests {
-    /// Every vault error with the documented status and the words that tell what to do.
+@Suite("Exit codes: messages") struct FailureTests {
+    /// Every vault error with the documented status and its advice.
     private static let table: [(VaultError, Int32, String)] = [
         (.notAVault("/v"), 3, "make one with obscura create"),
         (.unsupportedVersion(9), 3, "format version 9"),
@@ -31,7 +31,8 @@ import VaultStore
         (.system(Errno(EDQUOT), "filling it"), 7, "filling it"),
     ]
 
-    @Test(arguments: table) func `says what to do`(error: VaultError, status: Int32, words: String) {
+    @Test(arguments: table)
+    func `a message says what to do`(error: VaultError, status: Int32, words: String) {
         let told = failure(error, vault: "/v")
         #expect(told.status.rawValue == status)
         #expect(told.line.hasPrefix("obscura: /v: "))
@@ -41,6 +42,7 @@ import VaultStore
     @Test(arguments: [
         MountError.noDevice, .deviceRefused, .noHelper, .allowOtherRefused, .noMountPoint("/d"),
         .notADirectory("/d"), .alreadyMounted("/d"), .deadMount("/d"), .mountPointRefused("/d"),
+        .notEmpty("/d"),
         .refused("words"),
         .system(Errno(EIO), "asking"),
     ])
@@ -48,7 +50,7 @@ import VaultStore
         #expect(failure(error, directory: "/d").status == .failed)
     }
 
-    @Test func `stays one line whatever a path contains`() {
+    @Test func `a message stays one line with any path`() {
         #expect(Failure(.failed, "a\nb\u{1B}[31m", "c\td").line == "obscura: a?b?[31m: c?d")
         #expect(Failure(.failed, "Straße/写真", "x").line == "obscura: Straße/写真: x")
     }

@@ -15,7 +15,7 @@ import Testing
 
 /// Exports of catalogues that somebody forged who knows the password: they end, and write nothing but below their
 /// directory.
-@Suite struct HostileExportTests {
+@Suite("Damage: export of a forged vault") struct HostileExportTests {
     private let vault: TestVault
     private let root: String
     private let caller = Caller(uid: geteuid(), gid: getegid())
@@ -72,19 +72,19 @@ import Testing
         return try FileManager.default.subpathsOfDirectory(atPath: root).sorted()
     }
 
-    @Test func anUnforgedOneIsExported() throws {
+    @Test func `a vault that is not forged is exported`() throws {
         #expect(try export().contains("around/E/albums/A/B/file"))
     }
 
     @Test(arguments: ["..", "../..", "../evil", "/tmp/evil", "a/b", ".", "", "\0"])
-    func namesThatLeadElsewhere(name: String) throws {
+    func `names that lead elsewhere are refused`(name: String) throws {
         let hex = name.utf8.map { String(format: "%02x", $0) }.joined()
         try forge("UPDATE OR IGNORE dentry SET name = x'\(hex)' WHERE name = x'66696c65' OR name = x'42'")
         #expect(try export().allSatisfy { $0 == "around" || $0.hasPrefix("around/E") })
     }
 
     /// B lies in A, and A in B; or A in itself.
-    @Test(arguments: ["A", "B"]) func directoriesInThemselves(name: String) throws {
+    @Test(arguments: ["A", "B"]) func `directories in themselves end`(name: String) throws {
         let hex = name.utf8.map { String(format: "%02x", $0) }.joined()
         try forge(
             """
@@ -96,7 +96,9 @@ import Testing
     }
 
     /// As root these would be anybody's way to become it.
-    @Test(arguments: [false, true]) func deviceNodesAndSetIDBits(special: Bool) throws {
+    @Test(arguments: [false, true]) func `device nodes and set-user-ID bits are left out unless asked for`(
+        special: Bool
+    ) throws {
         let disk = S_IFBLK | 0o666
         try forge(
             """
@@ -138,7 +140,8 @@ import Testing
     }
 
     /// File capabilities are as good as set-user-ID.
-    @Test(arguments: [false, true]) func attributesThatAreNotTheUsers(special: Bool) throws {
+    @Test(arguments: [false, true])
+    func `attributes that are not the user's are left out`(special: Bool) throws {
         let file = try attributedFile()
         let name = "security.capability".utf8.map { String(format: "%02x", $0) }.joined()
         // CAP_SETUID, permitted and effective.
@@ -154,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func sumsOfSizesStopAtTheEnd() {
+    @Test func `sums of sizes stop at the end`() {
         #expect(sizeSum(.max - 1, 2) == 1 << 62 && sizeSum(1, 2) == 3)
         #expect(secondsLeft(10, done: 1, of: .max) > 1_000_000)
     }

@@ -7,8 +7,8 @@ import VaultStore
 
 @testable import obscura
 
-/// Programs that are interrupted, and programs that find no room: what they leave.
-@Suite(.serialized, .waiting) final class InterruptionTests {
+/// Programs that are interrupted, and programs that find no room: the files that they leave.
+@Suite("Exit codes: interrupted commands", .serialized, .waiting) final class InterruptionTests {
     private let directory = "/tmp/obscura-interruption-\(UUID().uuidString)"
     private var vault: String { directory + "/V" }
 
@@ -41,7 +41,8 @@ import VaultStore
     }
 
     @Test(arguments: [SIGINT, SIGTERM, SIGHUP], [false, true])
-    func `an interrupted create leaves what was there`(signal: Int32, isDirectoryThere: Bool) throws {
+    func `an interrupted create leaves the directory as it was`(signal: Int32, isDirectoryThere: Bool) throws
+    {
         var ended: (status: Int32, errors: String)?
         // Large enough for the signal to come in time, on any machine.
         for size in ["512M", "2G", "4G"] where ended == nil {
@@ -58,7 +59,7 @@ import VaultStore
         #expect(try Program(create("16M"), in: directory).status == 0)
     }
 
-    @Test func `a create without room leaves what was there`() throws {
+    @Test func `a create without room leaves the directory as it was`() throws {
         // A disk that has room for the bytes and not for the header behind them.
         try #require(mount("none", directory, "tmpfs", 0, "size=256M,nr_inodes=3") == 0)
         for isDirectoryThere in [false, true] {

@@ -8,8 +8,8 @@ import Testing
 @testable import obscura
 
 /// The values that `--json` prints.
-@Suite struct JSONTests {
-    @Test func values() {
+@Suite("Commands: JSON, values") struct JSONTests {
+    @Test func `values are written as JSON has them`() {
         let value = JSON.object([
             ("a", .null), ("b", .list([.bool(true), .number(.max), .count(-1)])), ("c\"", .object([])),
             ("d", .optional(nil)), ("e", .optional("\u{1B}é\u{9B}\n\\")),
@@ -59,7 +59,7 @@ import Testing
 }
 
 /// `--json` of whole commands.
-@Suite(.serialized, .waiting) struct JSONCommandTests {
+@Suite("Commands: JSON, whole commands", .serialized, .waiting) struct JSONCommandTests {
     private let place: CommandPlace
 
     init() throws {
@@ -104,7 +104,7 @@ import Testing
         return gif + Array(tail.utf8)
     }
 
-    @Test func `import and export tell what they did, and what not`() throws {
+    @Test func `import and export tell what they did, and what they left out`() throws {
         try source(Array("a.gif".utf8), picture("a"))
         try source([0x62, 0xFF, 0x5C, 0x0A], picture("b"))
         try source(Array("notes.txt".utf8), Array("notes".utf8))
@@ -147,7 +147,7 @@ import Testing
     }
 
     /// The header is checked before a password is asked for.
-    @Test func `what was found before an error is told`() throws {
+    @Test func `findings before an error are told`() throws {
         let header = try FileHandle(forUpdating: URL(fileURLWithPath: place.path + "/V/obscura.vault"))
         try header.seek(toOffset: 66_000)
         try header.write(contentsOf: Data("X".utf8))

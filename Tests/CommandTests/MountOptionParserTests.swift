@@ -5,7 +5,7 @@ import Testing
 
 @testable import obscura
 
-@Suite struct MountOptionParserTests {
+@Suite("Mount options: words") struct MountOptionParserTests {
     private func applied(_ lists: String..., sloppy: Bool = false) throws -> MountOptionParser {
         var words = MountOptionParser()
         for list in lists { try words.apply(list, sloppy: sloppy) }
@@ -15,10 +15,11 @@ import Testing
     @Test func `understands every word`() throws {
         let words = try applied(
             "ro,allow_other,uid=1000,gid=100,umask=027,idle=10m,thumbs=off,subtype=gocryptfs,noexec,dev,suid",
+            "nonempty",
             "passfile=/etc/obscura key,askpass=echo a\\,b\\\\c")
         #expect(words.readOnly && words.allowOther && words.noExec && words.allowDev && words.allowSuid)
         #expect(words.uid == 1000 && words.gid == 100 && words.umask == 0o27 && words.idleSeconds == 600)
-        #expect(words.thumbnails == .off)
+        #expect(words.thumbnails == .off && words.allowsNonEmpty && words.daemonList.contains(",nonempty"))
         #expect(words.subtype == "gocryptfs")
         #expect(words.passfile == "/etc/obscura key")
         #expect(words.askpass == "echo a,b\\c")
@@ -39,7 +40,7 @@ import Testing
         #expect(MountOptionParser().daemonList == "defaults")
     }
 
-    @Test func `passes over what mount(8) sends along`() throws {
+    @Test func `words that mount(8) sends along are accepted`() throws {
         let usual = """
             defaults,user,users,nouser,owner,group,nofail,_netdev,auto,noauto,x-gvfs-notrash,\
             x-systemd.automount,X-mount.mkdir,comment=x,user=me,noatime,relatime,default_permissions,async,,\

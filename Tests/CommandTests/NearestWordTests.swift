@@ -2,13 +2,13 @@ import Testing
 
 @testable import obscura
 
-@Suite struct NearestWordTests {
+@Suite("Commands: the nearest known word") struct NearestWordTests {
     @Test(arguments: [
         ("mont", "mount"), ("umount", "unmount"), ("unm", "unmount"), ("CREATE", "create"),
         ("crate", "create"),
         ("pasword", "passwd"), ("ifno", "info"), ("gorw", "grow"),
     ])
-    func `names the word that was meant`(typed: String, meant: String) {
+    func `the nearest word is named`(typed: String, meant: String) {
         let words = ["create", "mount", "unmount", "passwd", "space", "grow", "info"]
         #expect(nearestWord(to: typed, among: words) == meant)
     }

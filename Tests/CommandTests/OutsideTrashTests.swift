@@ -5,15 +5,15 @@ import Testing
 @testable import PhotoRules
 @testable import obscura
 
-/// What a trash outside the vault says of where its files were.
-@Suite struct OutsideTrashTests {
+/// The original paths of files in a trash outside the vault.
+@Suite("Secrets: trashes outside the vault, their files") struct OutsideTrashTests {
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
     @Test(arguments: [
         ("/d/albums/a.jpg", "albums/a.jpg"), ("/d", ""), ("/d/", ""), ("/d/./albums//a", "albums/a"),
         ("/x/../d/a", "a"), ("/dx/a", nil), ("/", nil), ("/d/../x", nil), ("/d/../d/a", "a"),
     ])
-    func `what of a path lies in the mount`(path: String, remainder: String?) {
+    func `the part of a path below the mount`(path: String, remainder: String?) {
         var below = PathsBelow("/d", near: "/nowhere", mounts: [])
         #expect(below.remainder(of: bytes(path)) == remainder.map(bytes))
         #expect(below.contains(bytes(path)) == (remainder != nil))
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: ["", "Path=/a", "[Trash Info]\n", "[Trash Info]\nPath=\n", "[Trash Info]\nPath=%00\n"])
-    func `is none`(text: String) { #expect(TrashInfoText(bytes(text)) == nil) }
+    func `invalid entries of a trash`(text: String) { #expect(TrashInfoText(bytes(text)) == nil) }
 
     @Test(arguments: [
         ("8:1", "ext4", true), ("0:40", "btrfs", true), ("0:41", "tmpfs", true), ("0:42", "nfs4", false),

@@ -10,7 +10,7 @@ extension SecretBytes {
     fileprivate var bytes: [UInt8] { withUnsafeBytes { [UInt8]($0) } }
 }
 
-@Suite final class PasswordTests {
+@Suite("Passwords: sources") final class PasswordTests {
     private let directory: String
 
     init() throws {

@@ -9,7 +9,7 @@ import VaultCrypto
 @testable import obscura
 
 /// Spaces, passwords and headers, managed by the built program.
-@Suite(.serialized, .waiting) struct SpaceCommandTests {
+@Suite("Passwords: space, passwd, header", .serialized, .waiting) struct SpaceCommandTests {
     private let place: CommandPlace
     private var directory: String { place.path }
     private var header: String { directory + "/V/obscura.vault" }
@@ -91,7 +91,7 @@ import VaultCrypto
         }
         try setNumber(1, at: 32)
         #expect(try run("passwd", "V", "--password-stdin", input: "one\nuno\n").status == 0)
-        // What is allowed, and more than this process may have.
+        // Allowed, and more than this process may have.
         try setNumber(448 << 20, at: 24)
         let ended = try shell("ulimit -v 400000; obscura mount V D --password-stdin", input: "uno\n")
         #expect(ended.status == 1 && ended.errors.contains("448 MiB of memory"), "\(ended.errors)")
@@ -130,7 +130,7 @@ import VaultCrypto
             #expect(try Program(dry + needed, in: directory, input: new + "\n").status == 0)
         }
         #expect(try !opens("four"))
-        // What survives is known with the file it needs; without it nothing is taken.
+        // A surviving space is known with its key file; without it no space is taken.
         let add = ["space", "add", "V", "--password-stdin"]
         #expect(try Program(add, in: directory, input: "new\nfour\n").status == 4)
         #expect(try Program(add + ["--key-file=key", "--key-file=other"], in: directory).status == 2)
@@ -256,7 +256,7 @@ import VaultCrypto
         // The password's source is another matter.
         let piped = try onTerminal("space remove V --password-command 'echo two'", typing: "no\n")
         #expect(piped.status == 1 && piped.output.contains("This space holds 0 photos, "), "\(piped.output)")
-        // Who has no password learns nothing.
+        // Without a password nothing is learned.
         let wrong = try onTerminal("space remove V", typing: "wrong\ndestroy\n")
         #expect(wrong.status == 4 && !wrong.output.contains("This space holds"))
         #expect(contents(ofFile: header) == present)

@@ -3,8 +3,8 @@ import Testing
 @testable import LinuxIO
 @testable import obscura
 
-/// What `obscura status` says of a mount's answer.
-@Suite struct StatusTests {
+/// The output of `obscura status` for a mount's answer.
+@Suite("Commands: status") struct StatusTests {
     private let answer = [
         "total": "1073741824", "free": "536870912", "available": "268435456", "photos": "12", "trashed": "0",
         "thumbnails": "7", "unsaved": "0", "durable": "yes", "readonly": "no",
@@ -50,7 +50,7 @@ import Testing
                 + #""reason": "a \"reason\"\\", "advice": null}"#)
     }
 
-    @Test func `what a mount could not write`() {
+    @Test func `files that a mount could not write`() {
         func answer(_ text: String) -> UnwrittenAnswer { UnwrittenAnswer(MountedSpace.parse(text)) }
         #expect(!answer("").isAny && !answer("written=yes\n").isAny)
         let some = answer("written=no\nfiles=3\nmore=no\nfull=no\nreason=it is\npath=a=b\npath=c\u{1B}\n")
@@ -71,7 +71,7 @@ import Testing
         #expect(spacesMounted(lines.compactMap { MountEntry(line: Substring($0)) }) == ["/a", "/b"])
     }
 
-    @Test func `what is not safe yet, and what is special`() {
+    @Test func `unsynced and special files are counted`() {
         var busy = answer
         busy["durable"] = "no"
         #expect(statusText("D", busy).hasSuffix("Pending writes  written, not yet synced to the disk"))

@@ -6,8 +6,8 @@ import Testing
 
 @testable import obscura
 
-/// What is taken out of a cache of thumbnails, and what stays.
-@Suite struct ThumbnailCacheTests {
+/// Pictures that are removed from a cache of thumbnails, and those that stay.
+@Suite("Secrets: the desktop's thumbnails, their files") struct ThumbnailCacheTests {
     private static let root = "/tmp/obscura-cache-\(UUID().uuidString)"
 
     /// A directory of its own, removed when it is let go.
@@ -33,7 +33,7 @@ import Testing
             return lstat(path + "/" + name, &found) == 0
         }
 
-        /// Removes what is of files below the directory `D`.
+        /// Removes pictures of files below the directory `D`.
         func sweep(since: Int? = nil, owner: uid_t = geteuid(), mounts: [String] = []) {
             var below = PathsBelow(path + "/D", near: path, mounts: mounts)
             ThumbnailCache(path: path + "/cache", owner: owner)
@@ -52,7 +52,7 @@ import Testing
         #expect(found == path.map { Array($0.utf8) })
     }
 
-    @Test func `what is of the mount goes, in every directory and form`() throws {
+    @Test func `pictures of the mount go, in every directory and form`() throws {
         let room = Room()
         let uri = "file://\(room.path)/D/albums/a%20b.jpg"
         let gone: [String: [UInt8]] = [
@@ -100,7 +100,7 @@ import Testing
         #expect(room.exists("outside.png"))
     }
 
-    @Test func `another user's, and what was there before, stays`() throws {
+    @Test func `another user's pictures, and earlier ones, stay`() throws {
         let room = Room()
         try room.put("cache/normal/a.png", cacheEntry("file://\(room.path)/D/x"))
         room.sweep(owner: geteuid() + 1)

@@ -3,7 +3,8 @@ import LinuxIO
 import VaultCrypto
 import VaultFormat
 
-/// Who has a copy of a vault and a password. Reads by the format's specification and not by the program's code.
+/// An attacker with a copy of a vault and a password. Reads by the format's specification and not by the program's
+/// code.
 struct Attacker {
     /// The one the password opens.
     let space: Int
@@ -72,7 +73,7 @@ struct Attacker {
         }
     }
 
-    /// A root record, opened: what of it can tell a history.
+    /// The fields of a root record that may tell a history.
     struct Root {
         var slot: Int
         var copy: Int

@@ -10,7 +10,7 @@ struct Stump: Sendable {
     func votesHidden(_ values: [Double]) -> Bool { (values[feature] > threshold) == isHiddenAbove }
 }
 
-/// Numbers of vaults, and the world of each: what classifiers are fitted on.
+/// Numbers of vaults, and the world of each: the samples of classifiers.
 struct Examples: Sendable {
     /// By vault, then by feature.
     var values: [[Double]]
@@ -61,7 +61,7 @@ struct Examples: Sendable {
     }
 }
 
-/// Stumps that vote, each fitted to what those before it got wrong (AdaBoost: Freund and Schapire, 1997).
+/// Stumps that vote, each fitted to the errors of those before it (AdaBoost: Freund and Schapire, 1997).
 struct BoostedStumps: Sendable {
     private var members: [(stump: Stump, weight: Double)] = []
 

@@ -53,7 +53,7 @@ private func whileInterruptible(_ body: () throws -> Bool) -> Int32 {
     return isHonest ? 0 : 1
 }
 
-/// Returns whether nothing told but what was to be found.
+/// Returns whether only planted leaks were found.
 private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage.Kind]) throws -> Bool {
     var isRight = true
     for (number, kind) in kinds.enumerated() where !isInterrupted.load(ordering: .relaxed) {
@@ -73,10 +73,12 @@ private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage
         isRight = try play(distinguisher, "by the library, on disks of \(kind.rawValue)").isHonest && isRight
         guard kind != .exfat else { continue }
         (distinguisher.pairs, distinguisher.fittedPairs) = (30, 10)
-        for leak in [Leak.touchedWithRequests, .filesOfTheirOwnLevelled]
+        // XFS logs no state of a file that was only written, and so does not show commits by itself.
+        let mistakes: [Leak] = (kind == .ext4 ? [.withoutCoverTraffic] : []) + [.filesOfTheirOwnLevelled]
+        for leak in mistakes
         where !isInterrupted.load(ordering: .relaxed) {
             distinguisher.leaks = [leak]
-            distinguisher.rests = leak == .touchedWithRequests
+            distinguisher.rests = leak == .withoutCoverTraffic
             let told = try play(distinguisher, "with \(leak.rawValue), on disks of \(kind.rawValue)").failures
                 .map(\.name)
             let isFound = leak.isFound(by: told)
@@ -87,7 +89,7 @@ private func playOnDisks(_ pairs: Int, in directory: String, _ kinds: [HostImage
     return isRight
 }
 
-/// What is to be played, and how. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
+/// The histories to play. `counts`: PAIRS, MOUNTED-PAIRS, TIMED-PAIRS.
 private func plays(_ counts: [Int], program: String, in directories: [String]) -> [(
     what: String, Distinguisher
 )] {

@@ -21,7 +21,7 @@ public struct Distinguisher: Sendable {
     public var runsPerSlots = 20
     /// The built program, to play by it and real mounts; nil: by the library.
     public var program: String?
-    /// What each vault has a disk of its own of, which is looked at as well; nil: all are in `directory`.
+    /// The kind of disk that each vault has for itself, which is looked at as well; nil: all are in `directory`.
     public var disk: HostImage.Kind?
     /// How long an action takes at least, on a disk of its own: so that a session's length tells nothing.
     public var actionMilliseconds = 60
@@ -73,7 +73,7 @@ public struct Distinguisher: Sendable {
         }
     }
 
-    /// Plays every pair, `width` at a time whatever the number of processors: pairs that rest use none.
+    /// Plays every pair, `width` at a time with any number of processors: pairs that rest use none.
     private func concurrently(_ width: Int, _ play: @escaping @Sendable (Int) -> Void) {
         let next = Atomic(0)
         let group = DispatchGroup()
@@ -137,7 +137,7 @@ public struct Distinguisher: Sendable {
         player.pause = { host.sync() }
         player.actionMilliseconds = actionMilliseconds
         player.rests = rests
-        // A stick that is taken along: what a session finds in memory is its own.
+        // A stick that is taken along: memory has only pages of the session itself.
         player.interval = { _ in
             usleep(.random(in: 0...1500 * UInt32(actionMilliseconds)))
             try host.unmount()
@@ -154,7 +154,7 @@ public struct Distinguisher: Sendable {
         return try look(vault, history, stretcher, sample)
     }
 
-    /// Looks at a vault, files first: what comes later may change their times.
+    /// Looks at a vault, files first: later readings may change their times.
     private func look(
         _ vault: String, _ history: History, _ stretcher: RememberingStretcher, _ sample: Sample = Sample()
     ) throws -> Sample {

@@ -19,9 +19,9 @@ public final class DistinguisherCalls: ForwardingCalls {
     }
     private let state = Mutex(State())
     private let leaks: Set<Leak>
-    /// What `repeatedFill` fills with: the same for a whole vault.
+    /// The bytes of `repeatedFill`: the same for a whole vault.
     private let pattern: [UInt8]
-    /// What the leaks need to know of the vault.
+    /// Facts about the vault that the leaks use.
     private let spaceCount: Int
 
     static let patternBytes = 64 << 10
@@ -97,12 +97,12 @@ public final class DistinguisherCalls: ForwardingCalls {
     }
 
     public func close(_ descriptor: Int32) {
-        // What `end` has closed may be somebody else's number by now.
+        // A descriptor that `end` has closed may be another file's by now.
         if state.withLock({ $0.paths.removeValue(forKey: descriptor) }) != nil { giveUp(descriptor) }
     }
 
     /// With its lock: a program that another test starts has the descriptor until it is a program of its own, and a
-    /// mount leaves a growth that was killed to whoever has the lock.
+    /// mount leaves a killed growth to the lock's owner.
     private func giveUp(_ descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         real.close(descriptor)
@@ -174,13 +174,7 @@ public final class DistinguisherCalls: ForwardingCalls {
         let (isTouching, vault) = state.withLock { ($0.isTouching, $0.paths[directory] ?? ".") }
         guard isTouching else { return }
         try real.touch(directory, path, count: count)
-        if leaks.contains(.touchedWithRequests) { setAllTimes(vault + "/" + path, count: 1) }
         if path == Self.shared { levelOwnFiles(vault) }
-    }
-
-    /// Sets the access time as well.
-    func setAllTimes(_ path: String, count: Int) {
-        for _ in 0..<count { utimensat(AT_FDCWD, path, nil, 0) }
     }
 
     public func dataSync(_ descriptor: Int32) throws(Errno) {
@@ -209,7 +203,7 @@ public final class DistinguisherCalls: ForwardingCalls {
         try body(file)
     }
 
-    /// Writes to a space's own file as well what goes to its part of the shared one.
+    /// Repeats the writes to a space's part of the shared file in a file of its own.
     private func mirror(
         _ bytes: UnsafeRawBufferPointer, at offset: UInt64, beside shared: String
     ) throws(Errno) {

@@ -1,5 +1,5 @@
-/// What happens to the two vaults of a pair: the same options, the same sessions of the decoy with the same photos.
-/// In one there are also hidden spaces and their sessions; in the other what their owner says of them is true: the
+/// The events of the two vaults of a pair: the same options, the same sessions of the decoy with the same photos.
+/// In one there are also hidden spaces and their sessions; in the other their owner's statement is true: the
 /// decoy's password was changed, and the decoy was looked at.
 public struct History: Sendable {
     /// How a session ends.
@@ -18,14 +18,14 @@ public struct History: Sendable {
         var seed: UInt64
         var actionCount: Int
         var ending: Ending
-        /// How long nobody does anything before it ends: by then the program has done by itself what is left to do.
+        /// The rest before it ends: by then the program has done its remaining work by itself.
         var restMilliseconds = 0
     }
 
     /// Which session is the last before the copy is taken.
     public enum LastSession: Sendable { case any, hidden }
 
-    /// What `grow` does, before the session with this number.
+    /// A `grow` before the session with this number.
     struct Growth: Sendable {
         var session: Int
         /// Killed after so many changes of the disk, and so left to the next mount to even out.

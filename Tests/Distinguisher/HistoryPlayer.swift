@@ -6,8 +6,8 @@ public enum World: Int, CaseIterable, Sendable {
     case hidden
 }
 
-/// Who plays a history in one vault, by the library or by the program, and leaves the vault as it is found by whoever
-/// takes a copy. Space 0 is the decoy; which of the vault's spaces it gets is left to chance. Negative numbers are
+/// A player of a history in one vault, by the library or by the program, and leaves the vault ready to be
+/// copied. Space 0 is the decoy; which of the vault's spaces it gets is left to chance. Negative numbers are
 /// the decoy too, under passwords that it has for a time.
 protocol HistoryPlayer {
     var history: History { get }
@@ -21,7 +21,7 @@ protocol HistoryPlayer {
     /// Destroys a space.
     func remove(_ space: Int) throws
     func grow(_ growth: History.Growth) throws
-    /// Mounts, acts and ends as the session says. What fails after a kill is no failure.
+    /// Mounts, acts and ends as the session says. An error after a kill is no failure.
     func visit(_ session: History.Session) throws
     /// Mounts the decoy instead, looks at all that it holds, changes nothing, and ends as the session does.
     func look(_ session: History.Session) throws
@@ -38,7 +38,7 @@ extension HistoryPlayer {
             if session.space == 0 || world == .hidden {
                 try visit(session)
             } else {
-                // Who hides something says of each of those sessions that it was a look at the decoy.
+                // An owner who hides something says of each of those sessions that it was a look at the decoy.
                 try look(session)
             }
         }
@@ -50,7 +50,7 @@ extension HistoryPlayer {
         let others = history.usedCount - 1
         switch world {
         case .alone:
-            // Who adds a space says of it that a password was changed.
+            // An owner who adds a space says of it that a password was changed.
             try create(-others)
             for number in (0..<others).reversed() { try changePassword(-number - 1, to: -number) }
         case .hidden:

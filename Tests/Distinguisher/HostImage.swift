@@ -43,13 +43,13 @@ public struct HostImage: Sendable {
         }
     }
 
-    /// Unmounts it whatever is under way there.
+    /// Unmounts it also while it is in use.
     func leave() {
         if (try? unmount()) == nil { umount2(mountPoint, Int32(MNT_DETACH)) }
     }
 
     /// Has the disk take all that was written, as the kernel does by itself after some seconds, and other programs'
-    /// syncs do: a step of the journal, for whoever reads that later.
+    /// syncs do: a step of the journal, for its later reader.
     func sync() {
         let directory = open(mountPoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { return }
@@ -68,7 +68,7 @@ public struct HostImage: Sendable {
         } catch let failure as Failure { return failure.words } catch { return "\(error)" }
     }
 
-    /// What a tool prints; throws where it fails.
+    /// A tool's output. Throws if it fails.
     @discardableResult static func run(_ words: [String]) throws -> String {
         let ended = try Child(
             words, environment: Child.plainEnvironment, output: .collected, errors: .collected

@@ -14,7 +14,7 @@ public struct Judgement: Sendable {
         public var isTold: Bool { right > limit }
         /// One for the feature: it took the same value in every vault.
         public var isConstant: Bool
-        /// The middle value where the decoy is alone, and where it is not; nil for what has none.
+        /// The middle value where the decoy is alone, and where it is not; nil if there is none.
         public var middles: (alone: Double, hidden: Double)?
     }
     public private(set) var lines: [Line] = []
@@ -121,7 +121,7 @@ public struct Judgement: Sendable {
         return found.values.sorted()
     }
 
-    /// The table, the most telling feature first, with its middle values; and what each failure means.
+    /// The table, the most telling feature first, with its middle values; and the meaning of each failure.
     public var text: String {
         let count = lines.first?.count ?? 0
         var rows = ["  right  limit  feature of \(count) vaults held out (middle value alone, with others)"]

@@ -4,9 +4,8 @@
 public enum Leak: String, CaseIterable, Sendable {
     /// A session that wrote nothing leaves the files' times as they were.
     case looksNotTouched
-    /// Times are set while there are requests only, and the access time with them. So a write's commit, which comes
-    /// some seconds after the last request, leaves a state of its own in the host's journal.
-    case touchedWithRequests
+    /// Times are set at the beginning and the end of a session only: the host's journal shows the commits in between.
+    case withoutCoverTraffic
     /// Each space has a file of its own, whose time is that of its last write.
     case filesOfTheirOwn
     /// Each space has a file of its own. Their times are set alike at the end of each session.
@@ -24,12 +23,13 @@ public enum Leak: String, CaseIterable, Sendable {
     /// The header counts how often a space was added to it.
     case counterInHeader
 
-    /// Whether it is among what was told.
+    /// Whether it is among the facts told.
     public func isFound(by told: some Sequence<String>) -> Bool {
         told.contains { name in
             finders.contains(name)
-                || self == .filesOfTheirOwnLevelled && name.contains(" of own files")
-                    && (name.hasPrefix("ext4: ") || name.hasPrefix("xfs: "))
+                || (name.hasPrefix("ext4: ") || name.hasPrefix("xfs: "))
+                    && (self == .filesOfTheirOwnLevelled && name.contains(" of own files")
+                        || self == .withoutCoverTraffic && name.hasSuffix(" of spaces"))
         }
     }
 
@@ -38,13 +38,8 @@ public enum Leak: String, CaseIterable, Sendable {
         switch self {
         case .looksNotTouched: ["mtime: header - spaces"]
         case .filesOfTheirOwn: ["mtime rank of own files: decoy - others"]
-        case .touchedWithRequests:
-            ["ext4", "xfs"].flatMap { host in
-                (1...6).map { "\(host): mtime - atime, \($0) from the end of spaces" }
-                    + ["\(host): states with mtime - atime of spaces"]
-            }
         // Only a host's counters and its journal tell of it, many of them a little.
-        case .filesOfTheirOwnLevelled: []
+        case .filesOfTheirOwnLevelled, .withoutCoverTraffic: []
         case .slotsInOrder: ["slot of the decoy"]
         case .growsAlone: ["bytes behind the last row"]
         case .zerosInNewSegments: ["zero sectors: mean of others"]

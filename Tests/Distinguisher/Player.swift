@@ -16,13 +16,13 @@ final class Player: HistoryPlayer {
     private var visitors: [Int: Visitor] = [:]
     /// Whose password opens the decoy now.
     private var decoy = 0
-    /// What passes between two actions of a session.
+    /// The time between two actions of a session.
     var pause: @Sendable () -> Void = {}
-    /// How long an action takes at least: sessions are as long as people like, whatever they do in them.
+    /// How long an action takes at least: sessions are as long as people like, with any actions.
     var actionMilliseconds = 0
     /// Whether sessions rest before they end.
     var rests = false
-    /// What happens to the host before a session, once everybody has closed the vault; told the session's number.
+    /// An action on the host before a session, once all programs have closed the vault; told the session's number.
     var interval: (Int) throws -> Void = { _ in }
 
     static let kdf = KDFParameters(memoryBytes: KDFParameters.memoryBytesRange.lowerBound, passes: 1)
@@ -143,7 +143,7 @@ final class Player: HistoryPlayer {
         visitor.wait()
         if rests { BootClock.wait(milliseconds: Int64(session.restMilliseconds)) }
         if case .unmount = session.ending { return try library.close() }
-        // What is committed survives: both vaults of a pair shall hold the same. It takes seconds.
+        // Committed files survive: both vaults of a pair shall hold the same. It takes seconds.
         awaitCommit(of: library)
         visitor.pass(library)
         if case .killWhileUnmounting(let count) = session.ending {
@@ -154,8 +154,8 @@ final class Player: HistoryPlayer {
         try? library.close()
     }
 
-    /// What waits for the next of some moments, which lie as far apart as an action takes at least, and by chance some
-    /// more: what was done until then does not show in them.
+    /// An action that waits for the next of some moments, which lie as far apart as an action takes at least, and by
+    /// chance some more: what was done until then does not show in them.
     private func moments() -> () -> Void {
         guard actionMilliseconds > 0 else { return {} }
         let (first, milliseconds) = (BootClock.milliseconds, Int64(actionMilliseconds))
@@ -168,19 +168,13 @@ final class Player: HistoryPlayer {
     }
 
     private func begin(_ library: Library) {
-        if !leaks.contains(.touchedWithRequests) { library.startCoverTraffic() }
+        if !leaks.contains(.withoutCoverTraffic) { library.startCoverTraffic() }
         library.didGoLive()
     }
 
     private func visitor(_ space: Int, _ calls: DistinguisherCalls) -> Visitor {
         var visitor = visitors[space] ?? Visitor()
         visitor.pause = pause
-        if leaks.contains(.touchedWithRequests) {
-            visitor.pause = { [pause, vault] in
-                calls.setAllTimes(vault + "/spaces", count: 1 << Int.random(in: 0..<11))
-                pause()
-            }
-        }
         visitor.wait = moments()
         return visitor
     }

@@ -5,7 +5,7 @@ import TestSupport
 
 /// Plays a history by the built program, through mounts that any program could use.
 final class ProgramPlayer: HistoryPlayer {
-    /// What was put into a space.
+    /// The photos of a space.
     private struct Shelf {
         /// As DAY/NAME.
         var photos: [String] = []
@@ -33,7 +33,7 @@ final class ProgramPlayer: HistoryPlayer {
         self.world = world
     }
 
-    /// Ends whatever still runs for this vault.
+    /// Ends all processes of this vault.
     func leave() {
         while umount2(mountPoint, Int32(MNT_DETACH)) == 0 {}
         _ = eventually { isFree }
@@ -76,7 +76,7 @@ final class ProgramPlayer: HistoryPlayer {
         var shelf = shelves[session.space, default: Shelf()]
         var generator = Generator(session.seed)
         for _ in 0..<session.actionCount {
-            // Drawn first, so that no random depend on what is there.
+            // Drawn first, so that the random numbers do not depend on the photos.
             let (kind, number) = (Int.random(in: 0..<6, using: &generator), Int(generator.next() >> 33))
             switch kind {
             case 3: try write("albums/notes-\(number % 3).txt", noise(1 + number % 9000, seed: number))
@@ -94,7 +94,7 @@ final class ProgramPlayer: HistoryPlayer {
 
     private func end(_ ending: History.Ending) throws {
         if case .unmount = ending { return try unmount() }
-        // What is committed survives: both vaults of a pair shall hold the same.
+        // Committed files survive: both vaults of a pair shall hold the same.
         try awaitCommit()
         if let daemon { kill(daemon, SIGKILL) }
         leave()
@@ -169,14 +169,14 @@ final class ProgramPlayer: HistoryPlayer {
 
     // MARK: Answers
 
-    /// What the program says to whoever has the vault and the decoy's password.
+    /// The program's answers with the vault and the decoy's password.
     func addAnswers(_ sample: inout Sample) throws {
         sample.words["program: info"] = try run(["info", "vault"]).words
         func words(_ arguments: [String], _ input: String) throws -> String {
             let ended = try run(arguments + ["--password-stdin"], input)
             return "\(ended.status) \(ended.words)"
         }
-        // What the other thread is starting may have the vault's lock until it is a program of its own.
+        // A program that another thread starts may have the vault's lock until it is a program of its own.
         func refusal(_ arguments: [String], _ input: String) throws -> String {
             var answer = ""
             try eventually {

@@ -3,7 +3,7 @@ import VaultCrypto
 import VaultStore
 
 /// Derives each password of a vault once: that costs the most time of a session, and is the same whichever spaces are
-/// in use. What answers cost with the derivation is measured without this.
+/// in use. The cost of answers with the derivation is measured without this.
 final class RememberingStretcher: PasswordStretcher {
     private struct Known {
         var password: SecretBytes

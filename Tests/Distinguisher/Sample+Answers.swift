@@ -5,7 +5,7 @@ import TestSupport
 import VaultCrypto
 import VaultStore
 
-/// What the library answers to whoever has the vault and the decoy's password.
+/// The library's answers with the vault and the decoy's password.
 extension Sample {
     /// - Parameters:
     ///   - runs: how often each answer to a password is timed.
@@ -37,7 +37,7 @@ extension Sample {
         try addMount(unlocked, history)
     }
 
-    /// What trying the slots costs, for a password that opens one and for one that opens none.
+    /// The cost of trying the slots, for a password that opens one and for one that opens none.
     private mutating func addSlots(_ vault: String, _ stretcher: RememberingStretcher, runs: Int) throws {
         for (name, password) in [("no slot opens", secret("none")), ("a slot opens", Player.password(of: 0))]
         {
@@ -52,7 +52,7 @@ extension Sample {
         }
     }
 
-    /// What a mount of the decoy shows: statvfs(3), and counts.
+    /// Counts of a mount of the decoy: statvfs(3), and counts.
     private mutating func addMount(_ unlocked: UnlockedSpace, _ history: History) throws {
         let library = try Library.open(unlocked, options: Player.options(history, readOnly: true))
         let statistics = library.statistics()
@@ -75,7 +75,7 @@ extension Sample {
         } catch { return "\(error)" }
     }
 
-    /// What a piece of work costs: the least time of its runs and the middle one, and the pages touched, which count
+    /// The cost of a piece of work: the least time of its runs and the middle one, and the pages touched, which count
     /// the runs of the password's derivation (2,048 pages each, at 8 MiB).
     private mutating func addWork(_ name: String, _ runs: Int, _ body: () -> String) -> String {
         var answer = ""

@@ -2,9 +2,9 @@ import Glibc
 import LinuxIO
 import VaultFormat
 
-/// What the bytes of segments and of the header look like.
+/// Statistics of the bytes of segments and of the header.
 extension Sample {
-    /// What was counted in one segment.
+    /// The counts of one segment.
     private struct Count {
         var (pages, ones, changes, zeroSectors) = (0, 0, 0, 0)
         var (chiSum, chiMost) = (0.0, 0.0)
@@ -59,7 +59,7 @@ extension Sample {
         return count
     }
 
-    /// Counts what is in some pages of a segment.
+    /// Counts the bytes of some pages of a segment.
     private static func add(
         _ bytes: UnsafeRawBufferPointer, segment: Int, to count: inout Count, _ seen: inout [Start: Int]
     ) {

@@ -2,7 +2,7 @@ import CDistinguisher
 import Foundation
 import Glibc
 
-/// What is told by whoever has the whole disk that a vault lies on, and by the memory of the machine.
+/// Features of the whole disk that a vault lies on, and of the machine's memory.
 extension Sample {
     // MARK: Memory
 
@@ -31,7 +31,7 @@ extension Sample {
 
     // MARK: Disk
 
-    /// What lies on the disk, which nobody has mounted.
+    /// Features of the disk, which is not mounted.
     mutating func addDisk(_ host: HostImage, _ files: VaultFiles, decoy: Int) throws {
         switch host.kind {
         case .ext4: try addExt4(host, files, decoy)
@@ -41,7 +41,7 @@ extension Sample {
         }
     }
 
-    /// Adds what a tool says of the inode of each file.
+    /// Adds a tool's output for the inode of each file.
     ///
     /// - Parameter fields: by file, then by name: the same names for every vault.
     private mutating func add(
@@ -60,7 +60,7 @@ extension Sample {
         }
     }
 
-    /// Adds what older copies of inodes tell, which a journal keeps: how often which file changed.
+    /// Adds features of older copies of inodes, which a journal keeps: how often which file changed.
     ///
     /// - Parameter copies: by file; those of today among them.
     private mutating func add(
@@ -244,7 +244,7 @@ struct InodeCopy: Hashable {
         return (bytes.loadUnaligned(fromByteOffset: xfsInode, as: UInt64.self), InodeCopy(xfs: bytes))
     }
 
-    /// What copies of one inode tell, under the same names for however many.
+    /// Features of the copies of one inode, under the same names for any number of them.
     static func history(_ copies: [InodeCopy]) -> [(String, Double)] {
         var times: [UInt64: Int64] = [:]
         for copy in copies { times[copy.version] = copy.modified }
@@ -276,7 +276,7 @@ struct InodeCopy: Hashable {
         list.isEmpty ? 0 : list.sorted()[list.count / 2]
     }
 
-    /// What a state's times tell by their distances from each other.
+    /// Features of the distances between a state's times.
     private static func distances(_ copies: Set<InodeCopy>) -> [(String, Double)] {
         let states = copies.sorted { ($0.version, $0.modified) < ($1.version, $1.modified) }
         var found: [(String, Double)] = [
@@ -295,7 +295,7 @@ struct InodeCopy: Hashable {
                 ("middle \(name)", middle(list)), ("last \(name)", list.last ?? 0),
             ]
         }
-        // What the last session left.
+        // The state after the last session.
         for back in 1...6 {
             let (state, before) = (states.dropLast(back - 1).last, states.dropLast(back).last)
             for (name, distance) in fields {

@@ -21,7 +21,7 @@ struct VaultFiles {
 
     /// Of every vault: the file of all spaces, the header's, and the directory.
     static let names = ["spaces", "obscura.vault", ""]
-    /// What they are called in a feature.
+    /// Their names in features.
     static func word(_ name: String) -> String {
         switch name {
         case "": "vault"
@@ -46,11 +46,11 @@ struct VaultFiles {
     }
 }
 
-/// What the host tells of a vault's files.
+/// The host's answers about a vault's files.
 extension Sample {
     mutating func addFiles(_ files: VaultFiles, decoy: Int) throws {
         let vault = files.vault
-        // Before anything else is done: what reads them may change their times.
+        // First of all: reading the files may change their times.
         let found = try VaultFiles.names.map { try Self.status("\(vault)/\($0)") }
         let own = try files.own.map { try Self.status("\(vault)/\($0)") }
         for (name, status) in zip(VaultFiles.names, found) { addStatus(VaultFiles.word(name), status) }

@@ -3,7 +3,7 @@ import Foundation
 import VaultFormat
 import VaultStore
 
-/// What the decoy's password opens.
+/// Features that need the decoy's password.
 extension Sample {
     /// Roots and sectors.
     ///

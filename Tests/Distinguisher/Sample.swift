@@ -1,4 +1,4 @@
-/// What a feature is about, and so what it would mean that it tells the two vaults apart.
+/// The subject of a feature, and so the meaning of a difference between the two vaults.
 public enum FeatureGroup: String, CaseIterable, Sendable {
     case times, files, order, extents, bytes, repeats, header, inside, opens, answers
     case memory, counters, journal
@@ -41,7 +41,7 @@ public struct Sample: Sendable {
     private(set) var features: [Feature] = []
     /// Both copies of the header, byte by byte.
     var header: [UInt8] = []
-    /// What must be the same words in both vaults of a pair.
+    /// Texts that must be equal in both vaults of a pair.
     var words: [String: String] = [:]
 
     init() {}
@@ -54,7 +54,7 @@ public struct Sample: Sendable {
         features.append(Feature(group: group, name: name, value: value))
     }
 
-    /// Adds what can be said of a number that each file of each space has: the decoy's against the others', and
+    /// Adds the statistics of a number that each file of each space has: the decoy's against the others', and
     /// those of the others against each other.
     ///
     /// - Parameter values: by space, then by file.

@@ -3,7 +3,7 @@ import Glibc
 import PhotoLibrary
 import TestSupport
 
-/// What somebody does with the photos of one space. It remembers from session to session what it put there.
+/// A user of one space's photos. Remembers from session to session which photos it put there.
 struct Visitor {
     private struct Photo {
         var name: String
@@ -22,7 +22,7 @@ struct Visitor {
     mutating func act(_ library: Library, seed: UInt64, count: Int) throws {
         var generator = Generator(seed)
         for _ in 0..<count {
-            // Drawn first, so that no random depend on what is there.
+            // Drawn first, so that the random numbers do not depend on the photos.
             let (kind, number) = (Int.random(in: 0..<8, using: &generator), Int(generator.next() >> 33))
             switch kind {
             case 3 where !photos.isEmpty: try delete(library, number % photos.count)
@@ -48,7 +48,7 @@ struct Visitor {
         }
     }
 
-    /// What happens every few seconds.
+    /// An action every few seconds.
     func pass(_ library: Library) {
         wait()
         library.noteRequest()

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Distinguisher
 
-/// The classifier finds what there is to find, and limits are what they say.
-@Suite struct ClassifierTests {
+/// The classifier finds planted differences, and keeps its limits.
+@Suite("Secrets: the distinguisher's classifier") struct ClassifierTests {
     /// Numbers without a meaning.
     private func noise(_ count: Int, _ width: Int, _ generator: inout Generator) -> [[Double]] {
         (0..<count).map { _ in (0..<width).map { _ in Double.random(in: 0..<1, using: &generator) } }

@@ -6,7 +6,7 @@ import Testing
 /// The distinguisher at a small size: honest vaults pass, and each mistake is found.
 ///
 /// With the limit used here honest vaults fail less than once in a million runs.
-@Suite(.serialized) struct DistinguisherTests {
+@Suite("Secrets: how many spaces are in use", .serialized) struct DistinguisherTests {
     private static let chance = 1e-6
     private static let seed: UInt64 = 20_261_121
 
@@ -21,7 +21,7 @@ import Testing
         distinguisher.sectorsPerSegment = 512
         distinguisher.runsPerAnswer = 1
         distinguisher.runsPerSlots = 5
-        // What a hidden session leaves is easiest to see before the next: so few pairs are enough to see it.
+        // The traces of a hidden session are clearest before the next one: so few pairs suffice.
         distinguisher.last = .hidden
         return distinguisher
     }

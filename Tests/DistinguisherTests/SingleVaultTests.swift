@@ -3,8 +3,8 @@ import Testing
 
 @testable import Distinguisher
 
-/// What single vaults show.
-@Suite struct SingleVaultTests {
+/// Facts about single vaults.
+@Suite("Secrets: one vault") struct SingleVaultTests {
     /// Plays `sessions` in a vault of two spaces, both in use, and looks at it with the decoy's password.
     private func sample(_ sessions: [(space: Int, ending: History.Ending)]) throws -> Sample {
         let root = "/tmp/obscura-distinguisher-\(UUID().uuidString)"
@@ -39,7 +39,7 @@ import Testing
         #expect(value("no slot opens: derivations", sample) == 0)
         #expect(value("a slot opens: derivations", sample) == 0)
         #expect(sample.words["no slot opens"] == "noSpaceOpens" && sample.words["a slot opens"] == "opened")
-        // The attacker finds what there is: else nothing that he does not find would mean anything.
+        // The attacker finds the planted facts: else the absence of others would mean nothing.
         #expect((value("extents", sample) ?? 0) > 0 && (value("photo: rows", sample) ?? 0) > 0)
         #expect(sample.words["wrong password"] == "noSpaceOpens")
         #expect(sample.words["while it is open"] == "inUse")

@@ -5,7 +5,7 @@ import TestThreads
 import Testing
 
 extension RealMounts {
-    @Suite struct DirectoryTests {
+    @Suite("Kernel: directories") struct DirectoryTests {
         /// Names in the order readdir(3) gives them, calling `body` after each; at most 10,000.
         private func list(_ path: String, _ body: (Int, String) -> Void = { _, _ in }) throws -> [String] {
             let stream = try #require(opendir(path))
@@ -21,7 +21,7 @@ extension RealMounts {
             return names
         }
 
-        @Test func aDirectoryIsListedWholeWhileItIsEmptied() throws {
+        @Test func `a directory is listed whole while it is emptied`() throws {
             try withMount { mount throws in
                 let count = 3000
                 for index in 0..<count { try write("", to: mount.path("\(index)")) }
@@ -34,9 +34,9 @@ extension RealMounts {
             }
         }
 
-        /// What a renaming loop does. The listing must end though each step adds an entry (btrfs once had
+        /// A renaming loop. The listing must end though each step adds an entry (btrfs once had
         /// that fault).
-        @Test func entriesThatStayAreListedOnceWhileOthersComeAndGo() throws {
+        @Test func `entries that stay are listed once while others come and go`() throws {
             try withMount { mount throws in
                 let stay = (0..<2000).map { "stay\($0)" }
                 for name in stay { try write("", to: mount.path(name)) }
@@ -49,7 +49,7 @@ extension RealMounts {
             }
         }
 
-        @Test func dotAndDotDotComeFirst() throws {
+        @Test func `. and .. come first`() throws {
             try withMount { mount throws in
                 #expect(mkdir(mount.path("d"), 0o700) == 0)
                 #expect(try list(mount.path("d")) == [".", ".."])
@@ -58,7 +58,7 @@ extension RealMounts {
             }
         }
 
-        @Test func namesOf255BytesAreListed() throws {
+        @Test func `names of 255 bytes are listed`() throws {
             try withMount { mount throws in
                 let name = String(repeating: "ä", count: 127) + "x"
                 try write("x", to: mount.path(name))

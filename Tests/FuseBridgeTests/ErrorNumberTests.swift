@@ -5,7 +5,7 @@ import Testing
 @testable import FileRequests
 @testable import FuseBridge
 
-@Suite struct ErrorNumberTests {
+@Suite("Kernel: error numbers") struct ErrorNumberTests {
     static let table: [(FileError, Int32)] = [
         (.noEntry, ENOENT), (.exists, EEXIST), (.notDirectory, ENOTDIR), (.isDirectory, EISDIR),
         (.notEmpty, ENOTEMPTY), (.notPermitted, EPERM), (.accessDenied, EACCES), (.noRoom, ENOSPC),
@@ -15,11 +15,11 @@ import Testing
         (.tooBig, E2BIG), (.busy, EBUSY), (.interrupted, EINTR),
     ]
 
-    @Test(arguments: table) func eachMeaningHasItsNumber(error: FileError, number: Int32) {
+    @Test(arguments: table) func `each meaning has its number`(error: FileError, number: Int32) {
         #expect(error.errorNumber == number)
     }
 
-    @Test func noTwoMeaningsShareANumber() {
+    @Test func `no two meanings share a number`() {
         #expect(Set(Self.table.map(\.1)).count == Self.table.count)
     }
 }

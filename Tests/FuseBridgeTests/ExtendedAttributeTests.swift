@@ -3,8 +3,8 @@ import PhotoLibrary
 import Testing
 
 extension RealMounts {
-    @Suite struct ExtendedAttributeTests {
-        @Test func userAttributesAreKept() throws {
+    @Suite("Permissions, times, names: extended attributes, through a mount") struct ExtendedAttributeTests {
+        @Test func `user attributes are kept`() throws {
             try withMount { mount throws in
                 let file = mount.path("file")
                 try write("x", to: file)
@@ -25,7 +25,7 @@ extension RealMounts {
         }
 
         @Test(arguments: ["security.selinux", "security.capability", "system.posix_acl_access", "trusted.x"])
-        func othersAreNotSupported(name: String) throws {
+        func `others are not supported`(name: String) throws {
             try withMount { mount throws in
                 let file = mount.path("file")
                 try write("x", to: file)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import FuseBridge
 
-/// What the kernel was told at the beginning, and that it holds.
-@Suite(.bothTransports) struct InitialisationTests {
+/// The answer to the kernel's INIT, and its effects.
+@Suite("Kernel: the answer to INIT", .bothTransports) struct InitialisationTests {
     /// Bits of linux/fuse.h.
     private enum Flag: UInt64, CaseIterable {
         case asyncRead = 0
@@ -38,8 +38,8 @@ import Testing
         }
     }
 
-    /// Eight threads look up, list, create, rename and remove in one directory. What stays is found at each time, and
-    /// each thread finds its own names as it left them.
+    /// Eight threads look up, list, create, rename and remove in one directory. Names that stay are found each time,
+    /// and each thread finds its own names as it left them.
     @Test(.waiting) func `many threads in one directory`() throws {
         let seed = UInt64.random(in: 0 ... .max)
         let mounted = try MountedLibrary()
@@ -63,7 +63,7 @@ import Testing
     }
 }
 
-/// What threads found that must not be.
+/// Violations that threads found.
 private final class Mistakes: @unchecked Sendable {
     private let lock = NSLock()
     private var found: [String] = []

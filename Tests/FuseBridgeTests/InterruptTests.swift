@@ -1,6 +1,7 @@
 import Foundation
 import LinuxIO
 import PhotoImaging
+import Synchronization
 import TestSupport
 import TestThreads
 import Testing
@@ -8,36 +9,46 @@ import Testing
 @testable import PhotoLibrary
 @testable import Thumbnails
 
+private let handledSignals = Atomic(0)
+
 /// Programs that get a signal while they wait for a picture (FUSE_INTERRUPT).
-@Suite(.serialized, .waiting, .bothTransports) struct InterruptTests {
-    @Test func aProcessThatIsKilledNeedNotWait() throws {
+@Suite("Kernel: interrupted requests", .serialized, .waiting, .bothTransports) struct InterruptTests {
+    /// A start and an end of a JPEG are all that a photo needs to be one.
+    private static let photo: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 0, 0, 0xFF, 0xD9]
+
+    @Test func `a process that is killed need not wait`() throws {
         try withEndlessMaker { mounted, maker in
             for (count, signal) in [SIGTERM, SIGINT, SIGKILL].enumerated() {
-                let asker = try Child(["/usr/bin/stat", mounted.path(".thumbs/a.jpg")])
+                let caller = try Child(["/usr/bin/stat", mounted.path(".thumbs/a.jpg")])
                 try #require(eventually { maker.begun == count + 1 })
-                asker.kill(signal)
+                caller.kill(signal)
                 // It would wait for ever.
-                #expect(asker.wait() == .signalled(signal))
+                #expect(caller.wait() == .signalled(signal))
                 #expect(eventually { maker.cancelled == count + 1 })
             }
         }
     }
 
-    @Test func aSignalThatIsHandledIsNoReasonToFail() throws {
+    @Test func `a signal that is handled is no reason to fail`() throws {
         try withEndlessMaker { mounted, maker in
             var action = sigaction()
-            action.__sigaction_handler.sa_handler = { _ in }
+            action.__sigaction_handler.sa_handler = { _ in handledSignals.add(1, ordering: .relaxed) }
             sigaction(SIGUSR2, &action, nil)
             let path = mounted.path(".thumbs/a.jpg")
-            let asker = InterruptibleCaller(path)
-            try #require(eventually { maker.begun == 1 && asker.thread != nil })
-            for _ in 0..<3 {
-                if let thread = asker.thread { pthread_kill(thread, SIGUSR2) }
-                usleep(20_000)
-            }
+            let caller = InterruptibleCaller(path)
+            try #require(eventually { maker.begun == 1 && caller.thread != nil })
+            if let thread = caller.thread { pthread_kill(thread, SIGUSR2) }
+            // A later interrupt has its effect, so the first one had its time.
+            try Data(Self.photo + [1]).write(to: URL(fileURLWithPath: mounted.path("b.jpg")))
+            let other = try Child(["/usr/bin/stat", mounted.path(".thumbs/b.jpg")])
+            try #require(eventually { maker.begun == 2 })
+            other.kill(SIGKILL)
+            #expect(other.wait() == .signalled(SIGKILL))
+            #expect(eventually { maker.cancelled == 1 })
             maker.letGo()
-            #expect(asker.result() == 0)
-            #expect(maker.begun == 1 && maker.cancelled == 0)
+            #expect(caller.result() == 0)
+            #expect(maker.begun == 2 && maker.cancelled == 1)
+            #expect(handledSignals.load(ordering: .relaxed) == 1)
         }
     }
 
@@ -49,9 +60,7 @@ import Testing
             $0.settleMilliseconds = 1 << 40
         })
         let result = Result {
-            // A start and an end of a JPEG are all that a photo needs to be one.
-            try Data([0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 0, 0, 0xFF, 0xD9])
-                .write(to: URL(fileURLWithPath: mounted.path("a.jpg")))
+            try Data(Self.photo).write(to: URL(fileURLWithPath: mounted.path("a.jpg")))
             try body(mounted, maker)
         }
         maker.letGo()

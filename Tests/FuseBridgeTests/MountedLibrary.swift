@@ -102,7 +102,7 @@ func isMountPoint(_ path: String) -> Bool {
     return table.split(separator: "\n").contains { $0.split(separator: " ")[4] == path }
 }
 
-/// Mounts, runs the test, unmounts whatever happened.
+/// Mounts, runs the test, and always unmounts.
 func withMount(_ change: (inout MountOptions) -> Void = { _ in }, _ body: (MountedLibrary) throws -> Void)
     throws
 {

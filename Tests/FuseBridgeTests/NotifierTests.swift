@@ -8,15 +8,15 @@ import Testing
 
 /// Changes the kernel did not make itself, as the library makes them behind its back.
 extension RealMounts {
-    @Suite struct NotifierTests {
+    @Suite("Kernel: notifications") struct NotifierTests {
         private let caller = Caller(uid: 0, gid: 0, pid: 0, umask: 0)
 
-        /// What `value` gives once the notifier's thread had its turn, or at last after a minute.
+        /// Whether `value` becomes `expected` once the notifier's thread had its turn, within a minute.
         private func eventually<Value: Equatable>(_ expected: Value, _ value: () -> Value) -> Bool {
             TestSupport.eventually { value() == expected }
         }
 
-        @Test func aNameRemovedBehindTheKernelIsForgotten() throws {
+        @Test func `a name removed behind the kernel is forgotten`() throws {
             try withMount { mount throws in
                 try write("x", to: mount.path("file"))
                 let parent = UInt64(try status(mount.directory).st_ino)
@@ -26,7 +26,7 @@ extension RealMounts {
             }
         }
 
-        @Test func attributesAndPagesChangedBehindTheKernelAreReadAnew() throws {
+        @Test func `attributes and pages that changed behind the kernel are read anew`() throws {
             try withMount { mount throws in
                 try write("old words", to: mount.path("file"))
                 #expect(try read(mount.path("file")) == "old words")
@@ -46,7 +46,7 @@ extension RealMounts {
             }
         }
 
-        @Test func callersNeverWaitAndAnOverflowLosesNoName() throws {
+        @Test func `callers never wait, and an overflow loses no name`() throws {
             try withMount { mount throws in
                 try write("x", to: mount.path("file"))
                 let parent = UInt64(try status(mount.directory).st_ino)
@@ -61,7 +61,7 @@ extension RealMounts {
 
         /// The kernel locks a directory while a request about it waits for its answer, and for each
         /// notification about it.
-        @Test func notificationsDuringRequestsDoNotDeadlock() throws {
+        @Test func `notifications during requests do not deadlock`() throws {
             try withMount { mount throws in
                 let parent = UInt64(try status(mount.directory).st_ino)
                 DispatchQueue.concurrentPerform(iterations: 4) { worker in

@@ -7,8 +7,8 @@ import Testing
 @testable import FileRequests
 @testable import FuseBridge
 
-@Suite struct AttributeChangesTests {
-    @Test func onlyWhatTheMaskNamesIsTaken() {
+@Suite("Permissions, times, names: changes of attributes") struct AttributeChangesTests {
+    @Test func `only fields that the mask names are taken`() {
         var status = stat()
         status.st_mode = 0o100644
         status.st_uid = 7
@@ -24,14 +24,14 @@ import Testing
         #expect(changes.uid == nil && changes.accessed == nil)
     }
 
-    @Test func nowWinsOverATimeThatComesWithIt() {
+    @Test func `now wins over a time that comes with it`() {
         let both = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW
         #expect(AttributeChanges(stat(), mask: both).accessed == .now)
     }
 }
 
-@Suite struct IdleClockTests {
-    /// What a clock says to a series of observations.
+@Suite("Mount options: idle") struct IdleClockTests {
+    /// The answers of a clock to a series of observations.
     private func verdicts(seconds: Int?, _ seen: [(uses: UInt64, open: Int, now: Int64)]) -> [Bool] {
         var clock = IdleClock(seconds: seconds)
         var result: [Bool] = []
@@ -39,12 +39,12 @@ import Testing
         return result
     }
 
-    @Test func withoutALimitItIsNeverOver() {
+    @Test func `without a limit the time is never over`() {
         #expect(IdleClock(seconds: nil).checkMilliseconds == nil)
         #expect(verdicts(seconds: nil, [(0, 0, 0), (0, 0, 1 << 40)]) == [false, false])
     }
 
-    @Test func useAndOpenFilesStartItAgain() {
+    @Test func `use and open files start the time again`() {
         #expect(
             verdicts(seconds: 2, [(5, 0, 9000), (5, 0, 10_999), (5, 0, 11_000)]) == [false, false, true])
         #expect(
@@ -53,21 +53,23 @@ import Testing
             verdicts(seconds: 2, [(5, 1, 9000), (5, 1, 99_000), (5, 0, 99_001)]) == [false, false, false])
     }
 
-    @Test(arguments: [(1, 250), (60, 7500), (3600, 30_000)]) func itAsksOftenEnough(limit: Int, wait: Int32) {
+    @Test(arguments: [(1, 250), (60, 7500), (3600, 30_000)]) func `the clock is read often enough`(
+        limit: Int, wait: Int32
+    ) {
         #expect(IdleClock(seconds: limit).checkMilliseconds == wait)
     }
 }
 
-@Suite struct OptionTests {
+@Suite("Mount options: fuse.conf and commas") struct OptionTests {
     @Test(arguments: [
         ("", false), ("user_allow_other", true), ("# c\n\t user_allow_other  # ours\nmount_max = 5\n", true),
         ("#user_allow_other\n", false), ("user_allow_others\n", false), ("user allow_other\n", false),
     ])
-    func fuseConfIsReadAsFusermountReadsIt(text: String, isPermitted: Bool) {
+    func `fuse.conf is read as fusermount3 reads it`(text: String, isPermitted: Bool) {
         #expect(permitsAllowOther(Array(text.utf8)) == isPermitted)
     }
 
-    @Test func commasInNamesDoNotBecomeOptions() {
+    @Test func `commas in names do not become options`() {
         var options = MountOptions()
         options.subtype = "a,ro\\"
         #expect(options.libfuseWords(transferBytesMax: 1).hasSuffix(",subtype=a\\,ro\\\\"))

@@ -8,7 +8,7 @@ import Testing
 @testable import FuseBridge
 
 /// The threads of one queue, with a kernel that a test plays.
-@Suite(.waiting) struct RingQueueTests {
+@Suite("Kernel: the threads of a ring", .waiting) struct RingQueueTests {
     /// Operations of linux/fuse.h: one that the leader serves itself, and one that may wait for a disk.
     private static let quick: UInt32 = 1
     private static let slow: UInt32 = 20

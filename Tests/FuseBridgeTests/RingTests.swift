@@ -7,7 +7,7 @@ import Testing
 
 @testable import FuseBridge
 
-@Suite struct RingPlanTests {
+@Suite("Kernel: rings of io_uring, their size") struct RingPlanTests {
     @Test(arguments: 1...18)
     func `rings take at most 24 MiB, whatever the number of processors`(_ processors: Int) throws {
         let plan = try #require(RingPlan(processors: processors, bytesMax: MountOptions().ringBytesMax))
@@ -32,7 +32,7 @@ import Testing
     }
 }
 
-@Suite struct RingEntryTests {
+@Suite("Kernel: rings of io_uring, their entries") struct RingEntryTests {
     private static let payloadBytes = 8192
 
     /// Runs `body` with an entry and its memory.
@@ -113,7 +113,10 @@ import Testing
 }
 
 /// Only where root may switch them on, or has.
-@Suite(.serialized, .waiting, .enabled(if: RingSwitch.isAvailable)) struct RingMountTests {
+@Suite(
+    "Kernel: rings of io_uring, through a mount", .serialized, .waiting,
+    .enabled(if: RingSwitch.isAvailable))
+struct RingMountTests {
     @Test func `a mount by rings says so, and so does one without`() throws {
         let ways: [(uses: Bool, bytesMax: Int, expected: String)] = [
             (true, 24 << 20, "io_uring"), (false, 24 << 20, "/dev/fuse"),

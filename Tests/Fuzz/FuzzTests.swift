@@ -5,9 +5,9 @@ import Testing
 
 @testable import TestFixtures
 
-/// The targets of `scripts/fuzz`, without libFuzzer: each survives what is kept of its corpus, and random inputs that
+/// The targets of `scripts/fuzz`, without libFuzzer: each survives its kept corpus, and random inputs that
 /// are the same every time.
-@Suite struct FuzzTests {
+@Suite("Damage: fuzz targets") struct FuzzTests {
     private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("Corpus")
 
@@ -42,7 +42,7 @@ import Testing
     }
 }
 
-/// What a target is given.
+/// The input of a target.
 private struct FuzzInput {
     /// Says how to have it again.
     let name: String

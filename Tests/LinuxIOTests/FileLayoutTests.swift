@@ -7,7 +7,7 @@ import Testing
 /// A host that tells of a file's holes, rightly or not.
 private struct MemoryHost: FileLayout.Host {
     var size: UInt64
-    /// What it says is stored.
+    /// The stored ranges by its answer.
     var told: [Range<UInt64>]
     /// Where there is a byte other than zero.
     var bytes: [UInt64] = []
@@ -34,8 +34,8 @@ private struct MemoryHost: FileLayout.Host {
     }
 }
 
-/// What is believed of a host's holes.
-@Suite struct FileLayoutTests {
+/// Which of a host's holes are believed.
+@Suite("System calls: holes of files") struct FileLayoutTests {
     private let mebibyte: UInt64 = 1 << 20
 
     private func layout(_ host: MemoryHost) -> [Range<UInt64>]? {
@@ -49,7 +49,7 @@ private struct MemoryHost: FileLayout.Host {
         #expect(layout(MemoryHost(size: size, told: [])) == [])
         #expect(layout(MemoryHost(size: size, told: [0..<size])) == [0..<size])
         #expect(layout(MemoryHost(size: 0, told: [])) == [])
-        // What a small hole saves is not worth believing it.
+        // A small hole saves too little to be believed.
         let near = [100..<mebibyte, mebibyte + 4096..<2 * mebibyte, 3 * mebibyte..<3 * mebibyte + 1]
         let host = MemoryHost(size: 9 * mebibyte, told: near)
         #expect(layout(host) == [0..<2 * mebibyte, 3 * mebibyte..<3 * mebibyte + 1])
@@ -66,7 +66,7 @@ private struct MemoryHost: FileLayout.Host {
         for answer in [0, 5, 63 * mebibyte] {
             #expect(layout(MemoryHost(size: 64 * mebibyte, told: [], answer: answer)) == nil)
         }
-        // Bytes in what is said to be a hole.
+        // Bytes in a range that is said to be a hole.
         host.error = nil
         for place in [mebibyte, mebibyte + 4095, 12 * mebibyte, 64 * mebibyte - 4096, 64 * mebibyte - 1] {
             host.bytes = [place]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LinuxIO
 
-@Suite struct HostStatusTests {
+@Suite("Space: sizes that a host tells") struct HostStatusTests {
     private func available(_ path: String) throws -> UInt64 {
         let descriptor = try LinuxCalls.shared.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0)
         defer { LinuxCalls.shared.close(descriptor) }
@@ -18,7 +18,7 @@ import Testing
 }
 
 /// Numbers that no disk has, from a host that makes them up.
-@Suite struct HostNumberTests {
+@Suite("Space: numbers that a host tells") struct HostNumberTests {
     @Test func `a product of blocks that is too large is the most there is`() {
         var status = statvfs()
         for (size, count) in [(UInt.max, UInt.max), (1 << 32, 1 << 32), (4096, UInt.max), (2, 1 << 63)]

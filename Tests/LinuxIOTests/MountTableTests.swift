@@ -2,7 +2,7 @@ import Testing
 
 @testable import LinuxIO
 
-@Suite struct MountTableTests {
+@Suite("System calls: the table of mounts") struct MountTableTests {
     @Test func `reads a line`() throws {
         let line =
             "60 22 0:44 / /home/u/My\\040Photos\\134x rw,nosuid shared:5 master:2 "
@@ -35,12 +35,12 @@ import Testing
     ])
     func `passes over lines of another form`(line: String) { #expect(MountEntry(line: line[...]) == nil) }
 
-    @Test func `knows what is mounted`() {
+    @Test func `mounts of this process are known`() {
         #expect(mountEntry(at: "/proc")?.type == "proc")
         #expect(mountEntry(at: "/proc/self") == nil)
     }
 
-    @Test func `tells what another mount covers`() throws {
+    @Test func `a mount that another covers is told`() throws {
         let lines = [
             "1 0 8:1 / / rw - ext4 a rw", "2 1 0:50 / /home/u/Photos rw - fuse.obscura x rw",
             "3 2 0:51 / /home/u/Photos/in rw - tmpfs x rw", "4 1 0:52 / /home/u rw - tmpfs x rw",

@@ -2,10 +2,10 @@ import LinuxIO
 import Testing
 
 /// Numbers from outside: none of them traps.
-@Suite struct QuantityTests {
+@Suite("System calls: bounded numbers") struct QuantityTests {
     private let max = Quantity.max
 
-    @Test func `whatever number it is made of it has a value`() {
+    @Test func `any number becomes a value within the bounds`() {
         #expect(Quantity(-1).value == 0 && Quantity(Int64.min).value == 0)
         #expect(
             Quantity(UInt64.max) == max && Quantity(Int.max) == max

@@ -5,7 +5,8 @@ import TestThreads
 import Testing
 
 /// Mounts by FUSE over io_uring, where root may switch it on.
-@Suite(.serialized, .waiting, .enabled(if: RingSwitch.isAvailable)) struct RingTests {
+@Suite("Kernel: mounts over io_uring", .serialized, .waiting, .enabled(if: RingSwitch.isAvailable))
+struct RingTests {
     private func transport(_ place: Place) throws -> String {
         let lines = try place.run([obscura, "status", place.mountPoint]).lines
         return String((lines.first { $0.hasPrefix("Requests") } ?? "").dropFirst(16))

@@ -3,8 +3,8 @@ import PhotoImaging
 import Testing
 
 /// The shared collection of real pictures, where it is present: `expected.tsv` says which day each belongs to.
-@Suite struct CollectionTests {
-    /// Rows whose manifest contradicts INTERFACE.md, and what is right.
+@Suite("Days: the shared collection") struct CollectionTests {
+    /// Rows whose manifest contradicts the contract, with the right days.
     static let corrected: [String: (day: String, reason: String)] = [
         "cameras/Piexif/01.jpg": ("mtime", "2099 is more than a day ahead of now: not plausible"),
         "edge/made/dto_2099.jpg": ("mtime", "2099 is more than a day ahead of now: not plausible"),
@@ -15,7 +15,7 @@ import Testing
     ]
 
     @Test(.enabled(if: Shared.photos != nil))
-    func everyPictureLandsOnItsDay() {
+    func `every picture lands on its day`() {
         var failures: [String] = []
         for row in Shared.rows {
             let source = MemoryByteSource(row.bytes)
@@ -45,7 +45,7 @@ import Testing
 
     /// Type, size and orientation as exiftool has them, of pictures that are not damaged.
     @Test(.enabled(if: Shared.photos != nil))
-    func factsAgreeWithTheManifest() {
+    func `facts agree with the manifest`() {
         var failures: [String] = []
         for row in Shared.rows where row.rule != "any" && row.rule != "not a photo" {
             guard !row.path.hasPrefix("bad-jpeg/"), Self.otherFacts[row.path] == nil else { continue }

@@ -2,7 +2,7 @@ import Glibc
 import PhotoImaging
 import Testing
 
-/// Bytes of which some ranges are stored; what lies between reads as zeros.
+/// Bytes of which some ranges are stored; others read as zeros.
 private final class HoledSource: ByteSource {
     let byteCount: UInt64
     private let stored: [(range: Range<UInt64>, byte: UInt8)]
@@ -36,8 +36,8 @@ private final class HoledSource: ByteSource {
     }
 }
 
-/// What is compared of two files, and what is not.
-@Suite struct ComparisonTests {
+/// Which bytes of two files are compared.
+@Suite("Albums: equal bytes") struct ComparisonTests {
     private func compared(_ one: some ByteSource, _ other: some ByteSource) -> Comparison {
         compare(one, other) { _ in false }
     }

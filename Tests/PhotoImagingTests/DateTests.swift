@@ -3,8 +3,8 @@ import Testing
 
 @testable import TestFixtures
 
-@Suite struct CivilTests {
-    @Test func daysAreRealDays() {
+@Suite("Days: civil dates") struct CivilTests {
+    @Test func `days are real days`() {
         #expect(CivilDay(parsing: "2024-02-29")?.description == "2024-02-29")
         for name in ["2023-02-29", "1900-02-29", "2024-13-01", "2024-00-10", "2024-04-31", "0000-01-01"] {
             #expect(CivilDay(parsing: name) == nil, "\(name)")
@@ -15,7 +15,7 @@ import Testing
         #expect(CivilDay(parsing: "2000-02-29") != nil)
     }
 
-    @Test func countingDaysGoesBothWays() {
+    @Test func `counting days goes both ways`() {
         #expect(CivilDay(daysSince1970: 0).description == "1970-01-01")
         #expect(CivilDay(daysSince1970: -719_162).description == "0001-01-01")
         #expect(CivilDay(daysSince1970: 2_932_896).description == "9999-12-31")
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func timesAreClampedAndShifted() {
+    @Test func `times are clamped and shifted`() {
         #expect(CivilTime(secondsSince1970: .min).description == "0001-01-01 00:00:00")
         #expect(CivilTime(secondsSince1970: .max, offsetSeconds: .max).description == "9999-12-31 23:59:59")
         #expect(
@@ -45,7 +45,7 @@ import Testing
 }
 
 /// The forms in which dates are written: each as EXIF's DateTimeOriginal of a JPEG.
-@Suite struct DateTextTests {
+@Suite("Days: dates as text") struct DateTextTests {
     private func read(_ text: String) -> CivilTime? {
         let exif = TIFFBuilder(main: [.exif], exif: [.ascii(0x9003, text)])
         let facts = readFacts(MemoryByteSource(Picture.jpeg([Picture.exifSegment(exif.bytes)])))
@@ -72,7 +72,7 @@ import Testing
         ("2016:12:31 23:59:60", civil(2016, 12, 31, 23, 59, 59)),
         ("2004:11:23   :  :  ", civil(2004, 11, 23)),
     ])
-    func isRead(_ text: String, _ time: CivilTime) {
+    func `a date as text is read`(_ text: String, _ time: CivilTime) {
         #expect(read(text) == time, "\(text)")
     }
 
@@ -80,12 +80,12 @@ import Testing
         "", "    :  :     :  :  ", "0000:00:00 00:00:00", "2015:02:30 10:00:00", "2015:13:07 10:00:00",
         "yesterday afternoon", "2004", "2004:11", "23:11:2004 10:00:00", "20041", "2004:11:231",
     ])
-    func isNone(_ text: String) {
+    func `text that is no date gives none`(_ text: String) {
         #expect(read(text) == nil, "\(text)")
     }
 }
 
-@Suite struct FileNameTests {
+@Suite("Days: dates in names") struct FileNameTests {
     private func find(_ name: String, hoursEast: Int = 0) -> CivilTime? {
         let answer = capture(MediaFacts(type: .jpeg), name: name, hoursEast: hoursEast)
         return answer.source == .fileName ? answer.time : nil
@@ -134,7 +134,7 @@ import Testing
         ("FB_IMG_1525167072123.jpg", civil(2018, 5, 1, 9, 31, 12, 123_000_000)),
         ("holiday 7 2019.07.08 beach.jpg", civil(2019, 7, 8)),
     ])
-    func isDate(_ name: String, _ time: CivilTime) {
+    func `a name with a date gives it`(_ name: String, _ time: CivilTime) {
         #expect(find(name) == time, "\(name)")
     }
 
@@ -144,17 +144,17 @@ import Testing
         "DSC01234.jpg", "2019-02-30.jpg", "20190230.jpg", "99999999_999999.jpg", "x2019-1-2.jpg", "",
         "mm20240501x.jpg", "1525167072123.jpg", "IMG_19120101.jpg", "2990-01-01.jpg", "1700-01-01.jpg",
     ])
-    func isNoDate(_ name: String) {
+    func `a name without a date gives none`(_ name: String) {
         #expect(find(name) == nil, "\(name)")
     }
 
-    @Test func pixelNamesAreUTC() {
+    @Test func `names of Pixel phones are UTC`() {
         #expect(
             find("PXL_20231129_043736033.jpg", hoursEast: -8) == civil(2023, 11, 28, 20, 37, 36, 33_000_000))
         #expect(find("IMG_20231129_043736033.jpg", hoursEast: -8)?.day.day == 29)
     }
 
-    @Test func bytesThatAreNoTextAreNoDate() {
+    @Test func `bytes that are no text are no date`() {
         let answer = captured(
             MediaFacts(type: .jpeg), fileName: [0xFF, 0x32, 0x30, 0x00, 0x80], modified: testModified,
             now: testNow,
@@ -164,7 +164,7 @@ import Testing
 }
 
 /// INTERFACE.md, section "Days".
-@Suite struct CapturedTests {
+@Suite("Days: the date that counts") struct CapturedTests {
     /// One date of each source, each on another day, the best first.
     private static let all: [(source: DateSource, day: Int)] = [
         (.dateTimeOriginal, 2), (.xmp, 3), (.iptc, 4), (.dateTimeDigitized, 5), (.quickTimeCreationDate, 6),
@@ -179,7 +179,7 @@ import Testing
         return facts
     }
 
-    @Test func theFirstPlausibleWins() {
+    @Test func `the first plausible date counts`() {
         for start in Self.all.indices {
             let rest = Array(Self.all[start...])
             let answer = capture(facts(rest), name: start <= 7 ? "IMG_20150309_120000.jpg" : "x.jpg")
@@ -199,7 +199,7 @@ import Testing
         civil(1980, 1, 1), civil(1980, 1, 1, 3, 4, 5), civil(2000, 1, 1, 0, 7), civil(2026, 11, 22, 12, 0, 1),
         civil(2099, 1, 2),
     ])
-    func implausibleDatesArePassedOver(_ time: CivilTime) {
+    func `implausible dates are passed over`(_ time: CivilTime) {
         var facts = MediaFacts(type: .jpeg)
         facts.dates = [
             DateCandidate(source: .dateTimeOriginal, time: time),
@@ -214,13 +214,13 @@ import Testing
         civil(1826, 1, 1), civil(1899, 12, 31, 23, 59, 59), civil(1975, 7, 15), civil(1998, 1, 1),
         civil(2000, 1, 1, 1), civil(2001, 1, 1), civil(2026, 11, 22, 11, 59), civil(2026, 11, 21, 13),
     ])
-    func oldAndRecentDatesArePlausible(_ time: CivilTime) {
+    func `old and recent dates are plausible`(_ time: CivilTime) {
         var facts = MediaFacts(type: .jpeg)
         facts.dates = [DateCandidate(source: .dateTimeOriginal, time: time)]
         #expect(capture(facts).time == time)
     }
 
-    @Test func wallClocksAreNeverShifted() {
+    @Test func `wall clocks are never shifted`() {
         var facts = MediaFacts(type: .jpeg)
         let time = civil(2017, 6, 8, 23, 59)
         facts.dates = [DateCandidate(source: .dateTimeOriginal, time: time, offsetSeconds: -8 * 3600)]
@@ -231,7 +231,7 @@ import Testing
     }
 
     /// The zone of the wall clock that is not plausible, else of DateTime, moves the GPS date.
-    @Test func gpsDatesBecomeLocal() {
+    @Test func `GPS dates become local`() {
         var facts = MediaFacts(type: .jpeg)
         facts.dates = [DateCandidate(source: .gps, time: civil(2020, 5, 11, 23, 30), isUTC: true)]
         #expect(capture(facts, hoursEast: 2).time == civil(2020, 5, 12, 1, 30))
@@ -246,7 +246,7 @@ import Testing
         #expect(capture(facts).source == .dateTimeOriginal)
     }
 
-    @Test func universalTimeBecomesLocal() {
+    @Test func `universal time becomes local`() {
         var facts = MediaFacts(type: .mp4)
         facts.dates = [
             DateCandidate(source: .quickTimeMovieHeader, time: civil(2020, 5, 11, 23, 30), isUTC: true)
@@ -259,7 +259,7 @@ import Testing
         #expect(capture(facts, hoursEast: -2).time == civil(2020, 5, 12, 8, 30))
     }
 
-    @Test func extremesDoNotTrap() {
+    @Test func `extremes do not trap`() {
         var facts = MediaFacts(type: .mp4)
         facts.dates = [
             DateCandidate(
@@ -275,7 +275,7 @@ import Testing
         }
     }
 
-    @Test func sourcesAreNamedAsTheInterfaceSays() {
+    @Test func `sources have the names that the attribute shows`() {
         #expect(DateSource.dateTimeOriginal.rawValue == "DateTimeOriginal")
         #expect(DateSource.allCases.count == Set(DateSource.allCases.map(\.rawValue)).count)
     }

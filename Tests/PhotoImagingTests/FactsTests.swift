@@ -4,14 +4,14 @@ import Testing
 @testable import TestFixtures
 
 /// Sizes, cameras and places where formats keep them in ways of their own.
-@Suite struct FactsTests {
+@Suite("Days: facts of a photo") struct FactsTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {
         try #require(readFacts(MemoryByteSource(bytes)))
     }
 
     // MARK: The full picture's size
 
-    @Test func panasonicGivesTheSensorsBorders() throws {
+    @Test func `Panasonic gives the sensor's borders`() throws {
         let borders: [TIFFTag] = [.short(4, 8), .short(5, 16), .short(6, 2744), .short(7, 3664)]
         let preview = TIFFTag.raw(0x002E, type: 7, Picture.jpeg([], width: 1920, height: 1440))
         let facts = try read(TIFFBuilder(magic: 0x55, main: borders + [preview]).bytes)
@@ -22,7 +22,7 @@ import Testing
         #expect(try read(upside.bytes).width == 1920)
     }
 
-    @Test func canonsFirstDirectoryIsAPreview() throws {
+    @Test func `Canon's first directory is a preview`() throws {
         var tiff = TIFFBuilder(main: [
             .short(0x0100, 1536), .short(0x0101, 1024), .ascii(0x010F, "Canon"), .exif,
         ])
@@ -34,7 +34,7 @@ import Testing
         #expect((facts.width, facts.height) == (3456, 2304))
     }
 
-    @Test func fujifilmsPreviewIsSmaller() throws {
+    @Test func `Fujifilm's preview is smaller`() throws {
         let facts = try read(Picture.raf(rawWidth: 4896, rawHeight: 3264))
         #expect(facts.type == .raf)
         #expect((facts.width, facts.height) == (4896, 3264))
@@ -52,14 +52,14 @@ import Testing
         ("Maker", nil, "Maker"),
         (nil, "Model", "Model"), ("", "Model", "Model"), ("--", "--", "-- --"), (nil, nil, nil),
     ])
-    func cameraNamesItsMakerOnce(_ make: String?, _ model: String?, _ camera: String?) {
+    func `a camera's name has its maker once`(_ make: String?, _ model: String?, _ camera: String?) {
         var facts = MediaFacts(type: .jpeg)
         facts.make = make
         facts.model = model
         #expect(facts.camera == camera)
     }
 
-    @Test func androidHasKeysOfItsOwn() throws {
+    @Test func `Android has keys of its own`() throws {
         let keys = Picture.keyed([("com.android.manufacturer", "Google"), ("com.android.model", "Pixel 7")])
         #expect(try read(Picture.ftyp("isom") + Picture.box("moov", keys)).camera == "Google Pixel 7")
     }
@@ -75,13 +75,13 @@ import Testing
     }
 
     @Test(arguments: [Array("Kathmandu\0".utf8), [0], [0xFE, 0xFF, 0, 0x4B, 0x4B, 0, 0, 0]])
-    func thirdGenerationPhonesWriteFixedPoints(_ name: [UInt8]) throws {
+    func `phones of the third generation write fixed points`(_ name: [UInt8]) throws {
         let facts = try read(location(name: name, east: -(85 << 16) - 0x4000, north: 27 << 16 | 0x8000))
         #expect(facts.latitude == 27.5)
         #expect(facts.longitude == -85.25)
     }
 
-    @Test func noPlaceIsNotTheGulfOfGuinea() throws {
+    @Test func `no position is not the Gulf of Guinea`() throws {
         #expect(try read(location(name: [0], east: 0, north: 0)).latitude == nil)
         #expect(try read(location(name: [0], east: 0, north: 1 << 16)).longitude == 0)
         let endless = location(name: [UInt8](repeating: 65, count: 1000), east: 1 << 16, north: 1 << 16)
@@ -92,7 +92,9 @@ import Testing
         ("27,42.6N", "85,19.5W", 27.71, -85.325), ("27,42,36S", "85,19,30E", -27.71, 85.325),
         ("-27.71", "85.325", -27.71, 85.325), ("0.5", "0", 0.5, 0),
     ])
-    func placesInXMP(_ north: String, _ east: String, _ latitude: Double, _ longitude: Double) throws {
+    func `positions in XMP are read`(_ north: String, _ east: String, _ latitude: Double, _ longitude: Double)
+        throws
+    {
         let packet = Picture.xmp("exif:GPSLatitude='\(north)' exif:GPSLongitude='\(east)'")
         let facts = try read(Picture.jpeg([Picture.xmpSegment(packet)]))
         #expect(abs((facts.latitude ?? 99) - latitude) < 1e-9)
@@ -100,15 +102,15 @@ import Testing
     }
 
     @Test(arguments: ["91", "", "N", "nan", "1e999", "inf0", "1,2,3,4N", "x,yN"])
-    func noPlacesInXMP(_ north: String) throws {
+    func `invalid positions in XMP are none`(_ north: String) throws {
         let packet = Picture.xmp("exif:GPSLatitude='\(north)' exif:GPSLongitude='1'")
         #expect(try read(Picture.jpeg([Picture.xmpSegment(packet)])).latitude == nil)
     }
 
-    // MARK: What fuzzing found
+    // MARK: Cases that fuzzing found
 
     /// A directory of many makers, each with its text elsewhere, cost a read for each.
-    @Test func knowingTheTypeCostsFewReads() {
+    @Test func `knowing the type costs few reads`() {
         var tiff = ByteBuilder()
         tiff.add("MM")
         tiff.u16(42)

@@ -5,7 +5,7 @@ import Testing
 @testable import TestFixtures
 
 /// Generated pictures of every format, whose truth is known.
-@Suite struct FormatTests {
+@Suite("Days: dates by format") struct FormatTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {
         let source = MemoryByteSource(bytes)
         let facts = try #require(readFacts(source))
@@ -17,7 +17,7 @@ import Testing
         facts.dates.first { $0.source == source }?.time
     }
 
-    /// Checks what ``Picture/camera(isBig:)`` says.
+    /// Checks the facts of ``Picture/camera(isBig:)``.
     private func expectCamera(_ facts: MediaFacts, orientation: Int = 6) {
         #expect(facts.make == "Maker")
         #expect(facts.model == "Model 7")
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func jpegWithEXIF(isBig: Bool) throws {
+    func `JPEG with EXIF`(isBig: Bool) throws {
         let exif = Picture.exifSegment(Picture.camera(isBig: isBig).bytes)
         let bytes = Picture.jpeg([Picture.segment(0xE0, Array("JFIF\0".utf8)), exif])
         let facts = try read(bytes)
@@ -49,7 +49,7 @@ import Testing
         #expect(Array(bytes[Int(preview.lowerBound)..<Int(preview.upperBound)]) == Picture.thumbnail)
     }
 
-    @Test func jpegWithEverythingBehindOtherSegments() throws {
+    @Test func `JPEG with everything behind other segments`() throws {
         let filler = (0..<20).map { _ in Picture.segment(0xE2, [UInt8](repeating: 0x55, count: 65_000)) }
         let comment = Picture.segment(0xFE, Array("hello".utf8))
         let packet = Picture.xmp(#"exif:DateTimeOriginal="2016-05-04T03:02:01.5-07:00""#)
@@ -68,7 +68,7 @@ import Testing
         #expect(facts.width == 4000)
     }
 
-    @Test func jpegsFirstBlockOfEXIFCounts() throws {
+    @Test func `a JPEG's first block of EXIF counts`() throws {
         let second = TIFFBuilder(main: [.exif], exif: [.ascii(0x9003, "2007:09:19 01:01:01")])
         let broken = Picture.exifSegment(Array("no header".utf8))
         let facts = try read(
@@ -78,7 +78,7 @@ import Testing
         #expect(time(facts, .dateTimeOriginal) == Picture.taken)
     }
 
-    @Test func jpegWithGarbageBetweenSegmentsAndCutEXIF() throws {
+    @Test func `JPEG with garbage between segments and cut EXIF`() throws {
         let exif = Picture.exifSegment(Picture.camera().bytes)
         let garbage = [UInt8](repeating: 0x20, count: 300) + [0xFF, 0xFF, 0xFF]
         let jfif = Picture.segment(0xE0, Array("JFIF\0".utf8))
@@ -88,7 +88,7 @@ import Testing
         #expect(time(try read(cut), .dateTimeOriginal) == Picture.taken)
     }
 
-    @Test func xmpInAttributesAndElements() throws {
+    @Test func `XMP in attributes and elements`() throws {
         let packet = Picture.xmp(
             "xmp:CreateDate = '2012-01-02T03:04'",
             elements: """
@@ -106,13 +106,13 @@ import Testing
         #expect(abs((facts.longitude ?? 0) + 85.325) < 1e-9)
     }
 
-    @Test func xmpElementsWithNothingInThem() throws {
+    @Test func `XMP elements with nothing in them`() throws {
         let packet = Picture.xmp(
             "", elements: "<exif:DateTimeOriginal/><exif:DateTimeOriginal></exif:DateTimeOriginal>")
         #expect(try read(Picture.jpeg([Picture.xmpSegment(packet)])).dates.isEmpty)
     }
 
-    @Test func sidecars() {
+    @Test func `sidecars are read`() {
         let packet = Picture.xmp(
             "", elements: "<exif:DateTimeOriginal>2010-09-08T07:06:05Z</exif:DateTimeOriginal>")
         #expect(readSidecar(MemoryByteSource(packet))?.dates.map(\.time) == [civil(2010, 9, 8, 7, 6, 5)])
@@ -121,7 +121,7 @@ import Testing
         #expect(readFacts(MemoryByteSource(packet)) == nil)
     }
 
-    @Test func tiffWithPackets() throws {
+    @Test func `TIFF with packets`() throws {
         var tiff = Picture.camera(isBig: true)
         let packet = Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#)
         tiff.main += [
@@ -138,7 +138,7 @@ import Testing
         #expect(time(facts, .iptc) == civil(2014, 2, 3))
     }
 
-    @Test func bigTIFF() throws {
+    @Test func `BigTIFF`() throws {
         var out = ByteBuilder(isBig: false)
         out.add("II")
         for value in [43, 8, 0] { out.u16(value) }
@@ -161,7 +161,7 @@ import Testing
         ("NIKON CORPORATION", MediaType.nef), ("SONY", .arw), ("PENTAX Corporation", .pef), ("SAMSUNG", .srw),
         ("Somebody", .tiff),
     ])
-    func rawFormatsByMaker(_ make: String, _ type: MediaType) throws {
+    func `raw formats by maker`(_ make: String, _ type: MediaType) throws {
         let preview = Picture.jpeg([Picture.segment(0xFE, [UInt8](repeating: 3, count: 5000))])
         let raw = TIFFBuilder(
             main: [
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func rawFormatsByHeaderAndTag() throws {
+    @Test func `raw formats by header and tag`() throws {
         var raw = Picture.camera()
         raw.magic = 0x4F52
         #expect(try read(raw.bytes).type == .orf)
@@ -201,7 +201,7 @@ import Testing
         #expect(try read(raw.bytes).type == .dng)
     }
 
-    @Test func panasonicRaw() throws {
+    @Test func `Panasonic raw`() throws {
         let jpeg = Picture.jpeg([Picture.exifSegment(Picture.camera().bytes)])
         let raw = TIFFBuilder(magic: 0x55, main: [.short(0x0112, 6), .raw(0x002E, type: 7, jpeg)])
         let facts = try read(raw.bytes)
@@ -211,7 +211,7 @@ import Testing
         #expect(facts.embeddedPreview?.count == Picture.thumbnail.count)
     }
 
-    @Test func canonRaws() throws {
+    @Test func `Canon raws`() throws {
         let cr3 = try read(Picture.cr3())
         #expect(cr3.type == .cr3)
         #expect(cr3.width == 6000)
@@ -230,7 +230,7 @@ import Testing
         #expect(crw.embeddedPreview?.count == Picture.thumbnail.count)
     }
 
-    @Test func fujiRaw() throws {
+    @Test func `Fujifilm raw`() throws {
         let facts = try read(Picture.raf())
         #expect(facts.type == .raf)
         expectCamera(facts)
@@ -238,7 +238,7 @@ import Testing
     }
 
     @Test(arguments: [("heic", MediaType.heic), ("mif1", .heic), ("avif", .avif)])
-    func heifItems(_ brand: String, _ type: MediaType) throws {
+    func `HEIF items`(_ brand: String, _ type: MediaType) throws {
         let bytes = Picture.heif(
             brand, exif: Picture.camera().bytes, xmp: Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#),
             transforms: [Picture.box("irot", [3])])
@@ -256,13 +256,13 @@ import Testing
         ([("imir", 0)], 4),
         ([("irot", 3), ("imir", 1)], 5), ([("irot", 1), ("imir", 1)], 7), ([("imir", 1), ("irot", 3)], 7),
     ])
-    func heifTransforms(_ transforms: [(String, Int)], _ orientation: Int) throws {
+    func `HEIF transforms`(_ transforms: [(String, Int)], _ orientation: Int) throws {
         let boxes = transforms.map { Picture.box($0.0, [UInt8($0.1)]) }
         let bytes = Picture.heif("heic", exif: Picture.camera().bytes, xmp: [], transforms: boxes)
         #expect(try read(bytes).orientation == orientation)
     }
 
-    @Test func pngChunks() throws {
+    @Test func `PNG chunks`() throws {
         let packet =
             Array("XML:com.adobe.xmp\0\0\0\0\0".utf8) + Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#)
         let chunks = [("eXIf", Picture.camera(isBig: true).bytes), ("iTXt", packet)]
@@ -275,12 +275,12 @@ import Testing
         }
     }
 
-    @Test func pngTextsThatAreNotTheCameras() throws {
+    @Test func `texts of PNG that are not the camera's`() throws {
         let text = Array("Creation Time\u{0}2009:08:09 10:11:12".utf8)
         #expect(try read(Picture.png([("tEXt", text)])).dates.isEmpty)
     }
 
-    @Test func pngRawProfiles() throws {
+    @Test func `PNG raw profiles`() throws {
         let block = Array("Exif\0\0".utf8) + Picture.camera().bytes
         let digits = block.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let profile = Array("\nexif\n    \(block.count)\n\(digits)\n".utf8)
@@ -294,7 +294,7 @@ import Testing
         expectCamera(try read(Picture.png([("zTXt", keyword + [0] + packed)])))
     }
 
-    @Test func webpChunks() throws {
+    @Test func `WebP chunks`() throws {
         let exif = Picture.camera().bytes
         let packet = Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#)
         let extended: [UInt8] = [0x0C, 0, 0, 0, 0x9F, 0x0F, 0, 0xB7, 0x0B, 0]
@@ -316,14 +316,14 @@ import Testing
         #expect(try read(Picture.webp([("VP8L", lossless)])).height == 201)
     }
 
-    @Test func gifWithXMP() throws {
+    @Test func `GIF with XMP`() throws {
         let facts = try read(Picture.gif(Picture.xmp(#"xmp:CreateDate="2012-01-02T03:04:05""#)))
         #expect(facts.type == .gif)
         #expect(facts.width == 320)
         #expect(time(facts, .xmp) == civil(2012, 1, 2, 3, 4, 5))
     }
 
-    @Test func photoshopDocuments() throws {
+    @Test func `Photoshop documents`() throws {
         let thumbnail = [UInt8](repeating: 0, count: 28) + Picture.thumbnail
         let resources = Picture.photoshop([
             (0x040C, thumbnail), (0x0422, Picture.camera(isBig: true).bytes),
@@ -344,7 +344,7 @@ import Testing
         #expect(facts.largestPreview?.count == Picture.thumbnail.count)
     }
 
-    @Test func bitmapsAndJPEGXL() throws {
+    @Test func `bitmaps and JPEG XL`() throws {
         var bmp = ByteBuilder(isBig: false)
         bmp.add("BM")
         for value in [100, 0, 54, 40, 640, -480] { bmp.u32(value) }
@@ -360,7 +360,7 @@ import Testing
         expectCamera(facts)
     }
 
-    @Test func inflateReadsEveryKindOfBlock() throws {
+    @Test func `inflate reads every kind of block`() throws {
         let keyword = Array("XML:com.adobe.xmp\0".utf8) + [1, 0, 0, 0]
         let packed = try #require(Data(base64Encoded: Samples.dynamicBlock))
         let facts = try read(Picture.png([("iTXt", keyword + [UInt8](packed))]))

@@ -4,7 +4,7 @@ import PhotoImaging
 
 @testable import TestFixtures
 
-/// What ``captured`` answers in a zone so far east of UTC.
+/// The answer of ``captured`` in a zone so far east of UTC.
 func capture(
     _ facts: MediaFacts, name: String = "x", sidecar: Sidecar? = nil, now: Int64 = testNow, hoursEast: Int = 0
 ) -> (time: CivilTime, source: DateSource) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TestFixtures
 
-@Suite struct VideoTests {
+@Suite("Days: videos") struct VideoTests {
     private func read(_ bytes: [UInt8]) throws -> MediaFacts {
         let source = MemoryByteSource(bytes)
         let facts = try #require(readFacts(source))
@@ -15,7 +15,7 @@ import Testing
     private let since1904 = Int(civil(2020, 5, 11, 23, 30).secondsSince1970) + 2_082_844_800
 
     @Test(arguments: [0, 1])
-    func movieHeaderIsUTC(version: Int) throws {
+    func `the movie header is UTC`(version: Int) throws {
         let movie =
             Picture.movieHeader(since1904, version: version)
             + Picture.track(width: 0, height: 0, matrix: Picture.upright)
@@ -31,7 +31,7 @@ import Testing
         #expect(capture(facts, hoursEast: 2).source == .quickTimeMovieHeader)
     }
 
-    @Test func movieHeadersThatSayNothing() throws {
+    @Test func `movie headers without a date`() throws {
         let unset = Picture.ftyp("isom") + Picture.box("moov", Picture.movieHeader(0))
         #expect(try read(unset).dates.isEmpty)
         let since1970 = Picture.movieHeader(Int(civil(2020, 5, 11).secondsSince1970))
@@ -40,7 +40,7 @@ import Testing
                 == civil(2020, 5, 11))
     }
 
-    @Test func applesKeys() throws {
+    @Test func `Apple's keys`() throws {
         let keys = Picture.keyed([
             ("com.apple.quicktime.content.identifier", "B1A2C3D4"), ("com.example", "2001-01-01T00:00:00Z"),
             ("com.apple.quicktime.creationdate", "2020-05-12T01:30:00+0200"),
@@ -61,7 +61,7 @@ import Testing
         #expect(capture(facts, now: civil(2020, 5, 10).secondsSince1970).source == .mtime)
     }
 
-    @Test func userData() throws {
+    @Test func `user data`() throws {
         let user = Picture.box(
             "udta",
             Picture.text("\u{A9}day", "2020-05-12T01:30:00+0200")
@@ -75,7 +75,7 @@ import Testing
         #expect(abs((facts.longitude ?? 0) - 151.504166) < 1e-5)
     }
 
-    @Test func moviesWithoutFileType() throws {
+    @Test func `movies without file type`() throws {
         #expect(identifyMedia(MemoryByteSource(Picture.box("moov", Picture.movieHeader(since1904)))) == .mov)
         #expect(identifyMedia(MemoryByteSource(Picture.box("wide", []) + Picture.box("mdat", [1]))) == .mov)
         #expect(identifyMedia(MemoryByteSource(Array("I'm free, and a text".utf8))) == nil)
@@ -85,14 +85,14 @@ import Testing
     }
 
     @Test(arguments: ["Sat Feb 18 09:41:27 2017\n", "2017:02:18 09:41:27", "SAT FEB 18 09:41:27 2017"])
-    func avi(_ date: String) throws {
+    func `AVI`(_ date: String) throws {
         let facts = try read(Picture.avi(date))
         #expect(facts.type == .avi)
         #expect(facts.width == 640)
         #expect(facts.dates.map(\.time) == [civil(2017, 2, 18, 9, 41, 27)])
     }
 
-    @Test func matroska() throws {
+    @Test func `Matroska`() throws {
         let facts = try read(
             Picture.matroska(
                 Int(civil(2017, 2, 18, 9, 41, 27).secondsSince1970 - 978_307_200) * 1_000_000_000))
@@ -103,7 +103,7 @@ import Testing
         #expect(facts.dates.first?.isUTC == true)
     }
 
-    @Test func windowsMedia() throws {
+    @Test func `Windows Media`() throws {
         let facts = try read(
             Picture.asf(since1601: 11_644_473_600 + Int(civil(2017, 2, 18, 9).secondsSince1970)))
         #expect(facts.type == .asf)
@@ -113,7 +113,7 @@ import Testing
         #expect(facts.dates.first?.isUTC == true)
     }
 
-    @Test func programStream() throws {
+    @Test func `program stream`() throws {
         let sequence: [UInt8] = [0, 0, 1, 0xB3, 0x2D, 0x02, 0x40, 0x33]
         let facts = try read([0, 0, 1, 0xBA, 0x44, 0, 4, 0, 4, 1, 0, 0, 0, 0xF8] + sequence)
         #expect(facts.type == .mpegPS)
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(arguments: [188, 192])
-    func transportStream(step: Int) throws {
+    func `transport stream`(step: Int) throws {
         let facts = try read(Picture.transportStream(step: step))
         #expect(facts.type == .mpegTS)
         #expect(facts.dates.map(\.time) == [civil(2017, 2, 18, 9, 41, 27)])

@@ -3,8 +3,8 @@ import Testing
 
 @testable import PhotoRules
 
-/// INTERFACE, *The tree*: what rename(2) does to files of each kind.
-@Suite struct FileMoveRuleTests {
+/// *The tree* of the contract: the effect of rename(2) on files of each kind.
+@Suite("Moments: rules of moved files") struct FileMoveRuleTests {
     private static let ofFiles: [RenameEffect] = [
         .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .moveToTrash, .restoreToAlbum, .takeOut,
         .restoreIntoDay,
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `nothing in the trash is a new version of a photo, nor what has no bytes`() {
+    @Test func `nothing in the trash is a new version of a photo, nor is an empty file`() {
         for (effect, file, move) in Self.moves where move.maySave {
             #expect(file != .special, "\(effect)")
             #expect(![.restoreToAlbum, .restoreIntoDay].contains(effect), "\(effect) \(file)")

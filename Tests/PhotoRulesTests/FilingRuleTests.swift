@@ -5,8 +5,8 @@ import Testing
 
 @testable import PhotoRules
 
-/// INTERFACE, *What is a photo*: what becomes of a file after its bytes were read, and who follows it.
-@Suite struct FilingRuleTests {
+/// *Photos and plain files* of the contract: the effect of a file's bytes, and the files that follow it.
+@Suite("Photos and plain files: rules of classification") struct FilingRuleTests {
     private func filed(
         _ classification: Classification, photo: Bool = false, copy: Bool = false, named: Bool = true,
         photoName: Bool = true

@@ -5,7 +5,7 @@ import Testing
 
 /// INTERFACE, *The tree*: a moment named after a file of an album follows when that one is renamed; new content without
 /// a date of its own stays on its day.
-@Suite struct MomentNameRuleTests {
+@Suite("Albums: rules of names in moments") struct MomentNameRuleTests {
     private func name(_ id: UInt64, _ text: String, isInDay: Bool = false, isMember: Bool = false)
         -> PlacedName
     {

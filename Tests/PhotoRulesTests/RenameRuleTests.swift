@@ -4,8 +4,8 @@ import Testing
 
 @testable import PhotoRules
 
-/// INTERFACE, *The tree*: what rename(2) does, by where from and where to.
-@Suite struct RenameRuleTests {
+/// *The tree* of the contract: the effect of rename(2), by the places of both names.
+@Suite("The tree: rules of renames") struct RenameRuleTests {
     private struct Case: Hashable {
         var from: Area
         var to: Area

@@ -3,7 +3,7 @@ import Testing
 @testable import ReceiveProtocol
 
 /// Fields of HTTP that strangers send.
-@Suite struct FieldTests {
+@Suite("Commands: receive, fields of HTTP") struct FieldTests {
     @Test func `a range is taken only as a client that sends a piece writes it`() {
         let range = ContentRange("bytes 5-9/20")
         #expect(range?.first == 5 && range?.last == 9 && range?.total == 20 && range?.length == 5)

@@ -4,7 +4,7 @@ import Testing
 @testable import ReceiveProtocol
 
 /// Packets between the server and the command, and names that come from clients.
-@Suite struct MessageTests {
+@Suite("Commands: receive, packets") struct MessageTests {
     private static let head: UploadHead = {
         var head = UploadHead(door: .page, path: [Array("a.jpg".utf8)])
         head.device = [UInt8](repeating: 1, count: 16)

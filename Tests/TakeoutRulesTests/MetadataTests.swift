@@ -3,13 +3,13 @@ import Testing
 
 @testable import TakeoutRules
 
-@Suite struct `JSON that is read` {
+@Suite("Commands: import --takeout, JSON") struct TakeoutJSONTests {
     @Test(arguments: [
         ("null", JSONValue.null), (" [true, false] ", .list([.bool(true), .bool(false)])),
         ("-0.5e1", .number(-5)),
         ("{}", .object([:])), (#"{"a":1,"a":2}"#, .object(["a": .number(2)])), ("\u{FEFF}1", .number(1)),
         (#""\u00e9\ud83d\ude00\n\/""#, .text("é😀\n/")), (#""\ud83d""#, .text("\u{FFFD}")),
-    ]) func `has the value that it spells`(text: String, value: JSONValue) {
+    ]) func `JSON has the value that it spells`(text: String, value: JSONValue) {
         #expect(JSONValue(Array(text.utf8)) == value)
     }
 
@@ -17,11 +17,11 @@ import Testing
         "", "01", "1.", ".5", "+1", "1e", "nul", "[1,]", "{\"a\":1,}", "{a:1}", "\"\t\"", "\"\\x\"",
         "\"\\u12\"", "\"a",
         "[", "1 2", "1e999", "'a'",
-    ]) func `is refused if it is not strictly JSON`(text: String) {
+    ]) func `text that is not strictly JSON is refused`(text: String) {
         #expect(JSONValue(Array(text.utf8)) == nil)
     }
 
-    @Test func `is refused if it is too deep, too long, or not UTF-8`() {
+    @Test func `JSON that is too deep, too long, or not UTF-8 is refused`() {
         func nested(_ depth: Int) -> [UInt8] {
             Array((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
         }
@@ -32,7 +32,7 @@ import Testing
     }
 }
 
-@Suite struct `Files of an export` {
+@Suite("Commands: import --takeout, its files") struct TakeoutFileTests {
     /// As published by a user: gist jrstrunk/4fc7a6baf90f9a4b5e1d62b1d4fdc94a.
     private let photo = """
         {"title": "IMG_20200502_154958.jpg", "description": "", "imageViews": "33",
@@ -84,7 +84,7 @@ import Testing
             ("Summer 2019", "Summer 2019", .album("Summer 2019")), ("Untitled", "", .album("Untitled")),
             ("Archive", nil, .other), ("A_B", "A/B", .album("A_B")), ("x", "..", .album("_.")),
             ("x", ".git", .album("_git")),
-        ] as [(String, String?, FolderKind)]) func `a folder is a year, an album, or none of both`(
+        ] as [(String, String?, FolderKind)]) func `a folder is a year, an album, or neither`(
             name: String, title: String?, kind: FolderKind
         )
     {
@@ -125,18 +125,18 @@ import Testing
     }
 }
 
-@Suite struct `Dates of an export` {
+@Suite("Commands: import --takeout, dates") struct TakeoutDateTests {
     private let own = CivilTime(secondsSince1970: 1_588_448_998 + 7200)
     private let taken: Int64 = 1_588_448_998
 
-    @Test func `say nothing new if they are the photo's own in some time zone`() {
+    @Test func `dates that are the photo's own in some time zone say nothing new`() {
         for offset in [-12 * 3600, -5 * 3600, 0, 5 * 3600 + 45 * 60, 14 * 3600] as [Int64] {
             let own = CivilTime(secondsSince1970: taken + offset + 1)
             #expect(isSameMoment(own, .dateTimeOriginal, taken: taken, precision: 2))
         }
     }
 
-    @Test func `are corrections if they differ by anything else`() {
+    @Test func `dates that differ by anything else are corrections`() {
         for offset in [-13 * 3600, 7 * 60, 3600 + 30, 15 * 3600, 86_400, 400 * 86_400] as [Int64] {
             let own = CivilTime(secondsSince1970: taken + offset)
             #expect(!isSameMoment(own, .dateTimeOriginal, taken: taken, precision: 2))
@@ -147,7 +147,7 @@ import Testing
         #expect(isSameMoment(own, .dateTimeOriginal, taken: taken - 58, precision: 60))
     }
 
-    @Test func `are written so that the sidecar's reader finds them again`() throws {
+    @Test func `dates are written so that the sidecar's reader finds them again`() throws {
         let place = PhotoMetadata.Place(latitude: 48.857_5, longitude: -2.351_388)
         let text = try #require(
             sidecarText(
@@ -165,8 +165,8 @@ import Testing
     }
 }
 
-@Suite struct `Entries of archives` {
-    @Test func `are sent and received`() throws {
+@Suite("Commands: import --takeout, entries of archives") struct ArchiveEntryTests {
+    @Test func `entries are sent and received`() throws {
         let entry = ArchiveEntry(
             name: Array("a/é.jpg".utf8), byteCount: 1 << 40, modified: -5, status: .encrypted)
         let (head, nameBytes) = try #require(
@@ -181,7 +181,7 @@ import Testing
             ("a/b.jpg", ["a", "b.jpg"]), ("./a//b", ["a", "b"]), ("a/", ["a"]), ("/etc/x", nil),
             ("a/../b", nil), ("..", nil),
             ("", nil), ("a\0b", nil), ("...", ["..."]),
-        ] as [(String, [String]?)]) func `have no path that leads out of the archive`(
+        ] as [(String, [String]?)]) func `entries have no path that leads out of the archive`(
             name: String, path: [String]?
         )
     {
@@ -189,7 +189,7 @@ import Testing
         #expect(entry.path?.map { String(decoding: $0, as: UTF8.self) } == path)
     }
 
-    @Test func `are bombs only if large and out of proportion`() {
+    @Test func `entries are bombs only if large and out of proportion`() {
         #expect(!ArchiveProtocol.isBomb(size: 64 << 20, compressed: 1))
         #expect(ArchiveProtocol.isBomb(size: 10 << 30, compressed: 10 << 20))
         #expect(!ArchiveProtocol.isBomb(size: 10 << 30, compressed: 9 << 30))

@@ -142,8 +142,9 @@ private struct NameCase: CustomTestStringConvertible {
     ]
 }
 
-@Suite struct `Google's sidecars and photos` {
-    @Test(arguments: NameCase.pairs) fileprivate func `belong together as in the exports of others`(
+@Suite("Commands: import --takeout, sidecars of photos") struct SidecarIndexTests {
+    @Test(arguments: NameCase.pairs)
+    fileprivate func `sidecars and photos belong together as in the exports of others`(
         pair: NameCase
     ) {
         #expect(SidecarIndex([pair.sidecar]).match(pair.photo)?.match == pair.match)

@@ -1,6 +1,6 @@
 import PhotoImaging
 
-/// A source that counts what is asked of it.
+/// A source that counts its reads.
 final class CountingSource: ByteSource {
     private let bytes: [UInt8]
     private(set) var reads = 0

@@ -16,7 +16,7 @@ final class MemoryVault: Sendable {
     /// Segments that each of several spaces is made with.
     let segments: Int
     let segmentBytes: UInt64
-    /// What the space is opened with.
+    /// The options of opening the space.
     let limits: Limits
     let key = SecretBytes.random(count: Geometry.keyBytes)
     let keys: SpaceKeys
@@ -81,7 +81,7 @@ final class MemoryVault: Sendable {
         Array(text.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
     }
 
-    /// What `Vault.unlock` does, but for the password.
+    /// Opens a space as `Vault.unlock` does, without a password.
     func unlock(
         _ calls: any FileSystemCalls, host: ClaimHost = MemoryVault.host()
     ) throws -> UnlockedSpace {

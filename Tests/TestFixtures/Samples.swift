@@ -1,7 +1,7 @@
 import Foundation
 import PhotoImaging
 
-/// A small file of every family of formats, whole and sound: what tests and the fuzzer begin to damage.
+/// A small file of every family of formats, whole and sound, for tests and the fuzzer to damage.
 enum Samples {
     static let all: [(name: String, bytes: [UInt8])] = {
         let exif = Picture.camera().bytes

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What file managers keep in `~/.cache/thumbnails` of the file with that URI: a PNG in chunks, its pixels aside.
+/// A file manager's entry in `~/.cache/thumbnails` for the file with that URI: a PNG in chunks, its pixels aside.
 ///
 /// - Parameters:
 ///   - hasURI: whether it says which.

@@ -2,7 +2,7 @@ import Foundation
 public import Glibc
 public import LinuxIO
 
-/// What a program that has ended left: its status and what it printed.
+/// A program that has ended: its status and output.
 public struct Ended: Sendable {
     /// The negative number of the signal where one ended it.
     public let status: Int32
@@ -18,17 +18,17 @@ public struct Ended: Sendable {
 /// Foundation's Process can wait for ever for one that has ended (swift-corelibs-foundation, issue 4795), and programs
 /// that it starts at the same moment keep each other's pipes open. For one thread at a time.
 public final class Child {
-    /// What it reads.
+    /// Its input.
     public enum Input {
         /// /dev/null.
         case nothing
         /// This and then the end.
         case text(String)
-        /// What `write` is given, up to `closeInput`.
+        /// The arguments of `write`, up to `closeInput`.
         case written
     }
 
-    /// Where goes what it prints.
+    /// The place of its output.
     public enum Output {
         /// To /dev/null.
         case discarded
@@ -142,7 +142,7 @@ public final class Child {
     /// Asks it to end.
     public func terminate() { kill(SIGTERM) }
 
-    /// Waits until it has ended; how it did. Whoever asks again is told again.
+    /// Waits until it has ended; returns how. May be called again.
     ///
     /// - Parameter secondsMax: after which it is killed.
     @discardableResult
@@ -159,7 +159,8 @@ public final class Child {
 
     /// Waits until it has ended, and everybody else who has its output.
     ///
-    /// - Parameter isAlone: what it leaves behind may not keep its errors either. Otherwise they are not waited for.
+    /// - Parameter isAlone: programs that it leaves behind may not keep its errors either. Otherwise they are not
+    /// waited for.
     public func finish(isAlone: Bool = false) throws(PipeReader.KeptOpen) -> Ended {
         let status =
             switch wait() {
@@ -174,7 +175,7 @@ public final class Child {
     /// Writes to its input, and waits while that is full. EPIPE where nobody has it any more.
     public func write(_ text: String) throws(Errno) { try writeAll(text, to: input) }
 
-    /// The end of what it reads.
+    /// The end of its input.
     public func closeInput() {
         if input >= 0 { close(input) }
         input = -1

@@ -32,9 +32,9 @@ public final class DiskPage: @unchecked Sendable {
     }
 }
 
-/// What one write put into one page: some of its sectors.
+/// The sectors of one page that one write changed.
 public struct WrittenPage: Sendable {
-    /// Where in the file the sectors lie that it changes, and what they become.
+    /// The offsets of the sectors that it changes, and their new bytes.
     public var change: (offset: UInt64, bytes: [UInt8]) {
         let first = sectors.lowerBound * DiskPage.sectorBytes
         let part = UnsafeRawBufferPointer(

@@ -14,7 +14,7 @@ public enum DiskEvent: Sendable {
     case synced(file: Int)
     /// The same of a directory.
     case syncedDirectory(Int)
-    /// fdatasync(2) failed: Linux takes what was not written for clean, and never writes it.
+    /// fdatasync(2) failed: Linux takes unwritten pages for clean, and never writes them.
     case lost(file: Int)
 }
 
@@ -35,11 +35,11 @@ extension DiskEvent: CustomStringConvertible {
     }
 }
 
-/// A disk with what the kernel has not written to it yet.
+/// A disk with the writes that the kernel still holds.
 public struct DiskState: Sendable {
     /// As programs see it, and as it outlives a killed process.
     public internal(set) var live: DiskImage
-    /// What a power cut leaves at least.
+    /// The least that a power cut leaves.
     public internal(set) var durable: DiskImage
     /// Not synced, in the order in which it was done.
     public internal(set) var pending: [DiskEvent] = []
@@ -75,7 +75,7 @@ public struct DiskState: Sendable {
         pending = left
     }
 
-    /// What has to be synced for an event to be durable.
+    /// The file or directory to sync for an event to be durable.
     private enum Subject: Equatable {
         case file(Int)
         case directory(Int)
@@ -94,7 +94,7 @@ public struct DiskState: Sendable {
 }
 
 extension DiskImage {
-    /// Does what an event did; `part` chooses among the sectors that it wrote.
+    /// Repeats an event; `part` chooses among the sectors that it wrote.
     mutating func apply(_ event: DiskEvent) {
         switch event {
         case .wrote(let file, let parts): for page in parts { files[file, default: FileImage()].apply(page) }
@@ -107,7 +107,7 @@ extension DiskImage {
     }
 }
 
-/// How much of what was not synced a power cut leaves.
+/// How many unsynced writes a power cut leaves.
 public enum Survival: CaseIterable, Sendable {
     case nothing, everything
     /// The first so many writes, the last of them torn.
@@ -127,7 +127,7 @@ public enum Survival: CaseIterable, Sendable {
 }
 
 extension DiskState {
-    /// The disk as it may be after a power cut: what is durable, and any part of what is not.
+    /// The disk as it may be after a power cut: all durable writes, and any part of the others.
     public func afterPowerCut(
         _ survival: Survival, using generator: inout some RandomNumberGenerator
     ) -> DiskImage {
@@ -172,7 +172,7 @@ extension DiskState {
         }
     }
 
-    /// A file's new size may be there without what was written: zeros.
+    /// A file's new size may be there without its bytes: zeros.
     private func extendSome(_ image: inout DiskImage, using generator: inout some RandomNumberGenerator) {
         guard Int.random(in: 0..<4, using: &generator) == 0 else { return }
         for (file, content) in live.files {
@@ -187,7 +187,7 @@ extension DiskImage {
     /// Sectors are decided on one by one up to this size of a write, and in eights beyond.
     private static let finePages = 64
 
-    /// Does part of what an event did: any of the sectors it wrote.
+    /// Repeats part of an event: any of the sectors it wrote.
     fileprivate mutating func applySome(_ event: DiskEvent, using generator: inout some RandomNumberGenerator)
     {
         guard case .wrote(let file, let parts) = event else {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Calls, real ones unless others are given, of which chosen ones fail.
 public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
-    /// What can go wrong with one call.
+    /// The faults of one call.
     public enum Fault: Sendable, Equatable {
         case error(Errno)
         /// A read or write of part of the bytes.
@@ -19,7 +19,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
         /// Calls of any kind left until this happens, once.
         var next: (fault: Fault, left: Int)?
         var callCount = 0
-        /// Descriptors of what comes from no disk, and always can be read.
+        /// Descriptors that belong to no disk, and always can be read.
         var ofNoDisk: Set<Int32> = []
     }
     private let faults = Mutex(Faults())
@@ -39,7 +39,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     /// Whether the failure that `failOnce` promised is still to come.
     public var isFailureDue: Bool { faults.withLock { $0.countdown != nil } }
 
-    /// Calls of pread, what they read in bytes, and calls of pwrite, so far.
+    /// Calls of pread, their bytes, and calls of pwrite, so far.
     public var readCount: Int { reads.load(ordering: .relaxed) }
     public var readBytes: Int { bytesRead.load(ordering: .relaxed) }
     public var writeCount: Int { writes.load(ordering: .relaxed) }
@@ -91,7 +91,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     /// The call after so many suffers this, once; a short one waits for the next read or write.
     public func inject(_ fault: Fault, after count: Int) { faults.withLock { $0.next = (fault, count) } }
     public func injectNothing() { faults.withLock { $0.next = nil } }
-    /// Whether what was injected is still to come.
+    /// Whether an injected fault is still to come.
     public var isFaultDue: Bool { faults.withLock { $0.next != nil } }
     /// Calls so far that could have suffered something.
     public var callCount: Int { faults.withLock { $0.callCount } }
@@ -165,7 +165,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     }
     public func dataSync(_ d: Int32) throws(Errno) { try sync(d) }
 
-    /// Of a failed sync a disk in memory loses what was to be synced. On real disks nothing is synced: nothing here
+    /// In a failed sync a disk in memory loses the unsynced writes. On real disks nothing is synced: nothing here
     /// outlives the process, and the page cache is as good as the disk, and faster.
     public func sync(_ d: Int32) throws(Errno) {
         try check(\.sync)

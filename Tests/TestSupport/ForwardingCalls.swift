@@ -24,11 +24,11 @@ public enum SystemCall: Sendable {
     }
 }
 
-/// Calls that pass on to others what a test does not look at: it writes the methods it wants otherwise, and no more.
+/// Calls that a test replaces in part: all others are passed on.
 public protocol ForwardingCalls: FileSystemCalls {
-    /// Who does the calls; the kernel unless told.
+    /// The target of the calls; the kernel unless told.
     var real: any FileSystemCalls { get }
-    /// Comes before every call that is passed on but `close`; what it throws is the call's error. `descriptor` is that
+    /// Comes before every call that is passed on but `close`; its error is the call's. `descriptor` is that
     /// of the file or of the directory. A method that a test writes itself calls it if it likes.
     func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno)
 }

@@ -1,16 +1,16 @@
 import Foundation
 public import LinuxIO
 
-/// What a call is about to do, for tests that interrupt it.
+/// A call that is about to begin, for tests that interrupt it.
 public enum DiskCall: Sendable {
     case write(file: Int, offset: UInt64)
     case sync(file: Int)
 }
 
-/// A host's file system in memory, which knows what of it has reached the disk: so that it can be had as it would be
-/// after a power cut at any moment.
+/// A host's file system in memory, which knows the writes that have reached the disk: so that it can be had as it would
+/// be after a power cut at any moment.
 ///
-/// A directory's names become durable when it is synced, a file's bytes when the file is: what POSIX promises and no
+/// A directory's names become durable when it is synced, a file's bytes when the file is: the promise of POSIX and no
 /// more. There are no owners and permissions, and links of neither kind.
 public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     private struct OpenFile {
@@ -44,7 +44,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         usedPages = state.live.files.values.reduce(0) { $0 + Int($1.blocks) / DiskPage.sectors }
     }
 
-    /// The disk with what is not durable.
+    /// The disk with the writes that are not durable.
     public var state: DiskState { lock.withLock { current } }
     /// All that was done since this object was made.
     public var log: [DiskEvent] { lock.withLock { events } }
@@ -65,7 +65,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     /// These syncs succeed from now on, and do nothing.
     public func ignoreSyncs(_ kinds: SyncKinds) { lock.withLock { ignoredSyncs = kinds } }
 
-    /// Of a file the sync after `count` more fails, once, with EIO: what was written since the last one never reaches
+    /// Of a file the sync after `count` more fails, once, with EIO: writes since the last one never reach
     /// the disk, though it can still be read. Nil: none fails.
     public func failSync(after count: Int?) { lock.withLock { syncsLeft = count } }
 
@@ -75,7 +75,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
     /// Bytes of files that the disk can take.
     public func setCapacity(_ bytes: UInt64) { lock.withLock { capacityPages = Int(bytes) / DiskPage.bytes } }
 
-    /// Writes a file and makes it durable, with the directories that lead to it: what a test begins with.
+    /// Writes a file and makes it durable, with the directories that lead to it: the beginning of a test.
     public func plant(_ path: String, _ bytes: [UInt8]) throws(Errno) {
         let parts = path.split(separator: "/")
         var directory = ""
@@ -143,7 +143,7 @@ public final class MemoryDisk: FileSystemCalls, @unchecked Sendable {
         }
     }
 
-    /// Closes what is open, as the end of a process does.
+    /// Closes all open files, as the end of a process does.
     public func closeAll() {
         lock.withLock {
             descriptors = [:]

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import LinuxIO
 
-/// Reads what comes through a pipe as it comes, on a thread of its own: whoever writes never waits for a test.
+/// Reads a pipe on a thread of its own, so that its writer never waits for a test.
 ///
 /// It goes on to the end of the pipe also when nobody asks any more: a daemon that has kept the other end is not ended
 /// by SIGPIPE.
@@ -16,13 +16,13 @@ public final class PipeReader: @unchecked Sendable {
 
     /// Longer than any program of the tests says nothing.
     public static let secondsMax: Int64 = 120
-    /// What a pipe holds at most unless it is told otherwise, pipe(7).
+    /// The capacity of a pipe by default, pipe(7).
     private static let pipeBytes = 65_536
 
     private let descriptor: Int32
     private let lock = Lock()
     private let change = Condition()
-    /// What nobody has taken yet. This and what follows are guarded by the lock.
+    /// Bytes that were not taken yet. Guarded by the lock, as are the members below.
     private var bytes: [UInt8] = []
     private var buffer = [UInt8](repeating: 0, count: pipeBytes)
     private var isEnded = false
@@ -38,7 +38,7 @@ public final class PipeReader: @unchecked Sendable {
         }
     }
 
-    /// What comes before the next `mark`, which is taken as well; nil where that does not come.
+    /// The bytes before the next `mark`, which is taken as well; nil if it does not come.
     public func next(upTo mark: String) -> String? {
         lock.withLock {
             var found: Range<Int>?
@@ -63,7 +63,7 @@ public final class PipeReader: @unchecked Sendable {
         }
     }
 
-    /// What there is: all that was written before.
+    /// All bytes that were written before.
     public func present() -> String {
         lock.withLock {
             _ = fetch()
@@ -76,7 +76,7 @@ public final class PipeReader: @unchecked Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Takes what is in the pipe. Whether it has ended.
+    /// Takes the pipe's bytes. Returns whether it has ended.
     private func fetch() -> Bool {
         if isEnded { return true }
         let count = read(descriptor, &buffer, Self.pipeBytes)

@@ -13,7 +13,7 @@ public struct MemoryMapping: Sendable {
     /// Kibibytes that are no file's.
     var ownKibibytes = 0
 
-    /// Whether it shows what is on the disk and nothing else.
+    /// Whether it shows the disk's bytes and nothing else.
     var isUnchangedFile: Bool { name.hasPrefix("/") && ownKibibytes == 0 }
 
     /// As keys must be kept: never swapped out, never in a core.
@@ -36,7 +36,7 @@ public struct ProcessMemory {
     private static let pieceBytes = 64 << 10
     /// So many bytes in a row of a secret are a finding.
     private static let windowBytes = 8
-    /// What is searched for: a part this long begins at every fourth byte, so that every window holds one.
+    /// The length of a needle: a part this long begins at every fourth byte, so that every window holds one.
     private static let probeBytes = 5
     private static let strideBytes = 4
 
@@ -76,7 +76,7 @@ public struct ProcessMemory {
     ///
     /// - Parameter secrets: their names, which alone are told.
     public func find(_ secrets: [(name: String, bytes: SecretBytes)]) -> [MemoryFinding] {
-        // In pages of its own, so that what was read is not found again in this process.
+        // In pages of its own, so that the bytes read are not found again in this process.
         let piece = mmap(
             nil, Self.pieceBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
         defer { munmap(piece, Self.pieceBytes) }
@@ -86,7 +86,7 @@ public struct ProcessMemory {
             var address = mapping.addresses.lowerBound
             while address < mapping.addresses.upperBound {
                 let wanted = min(Self.pieceBytes, Int(mapping.addresses.upperBound - address))
-                // What has no pages to read (guards, the kernel's own) answers with an error.
+                // A range without pages to read (guards, the kernel's own) answers with an error.
                 let count = pread(file, piece, wanted, off_t(truncatingIfNeeded: address))
                 if count <= 0 { break }
                 let bytes = UnsafeRawBufferPointer(start: piece, count: count)

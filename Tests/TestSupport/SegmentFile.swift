@@ -41,7 +41,7 @@ public struct SegmentFile: Sendable {
         try file.write(contentsOf: bytes)
     }
 
-    /// Changes bytes from `offset` on to what `change` makes of them.
+    /// Applies `change` to the bytes from `offset` on.
     public func change(at offset: UInt64, count: Int, _ change: (Data) -> Data) throws {
         try write(change(read(at: offset, count: count)), at: offset)
     }

@@ -6,7 +6,7 @@ public import VaultStore
 
 /// A vault of two spaces, or one, for one test, removed when the object goes.
 ///
-/// It is a copy of one that each process makes once. Only the roots are copied: what nobody has written yet
+/// It is a copy of one that each process makes once. Only the roots are copied: sectors that were not written yet
 /// is a hole in the copy, which no more opens than the random bytes of a real vault do. So a
 /// test has as large a vault as it likes, at no cost.
 public final class TestVault: Sendable {
@@ -19,7 +19,7 @@ public final class TestVault: Sendable {
 
     /// - Parameters:
     ///   - bytesPerSpace: rounded up to whole segments of 4 MiB, or the smallest where `limits` are the least.
-    ///   - limits: what the vault is to be opened with.
+    ///   - limits: those with which the vault is opened.
     ///   - spaces: 2 or 1; one has segments of 4 MiB, as many as it needs.
     public init(bytesPerSpace: UInt64 = 64 << 20, limits: Limits = .production, spaces: Int = 2) throws {
         let template = try
@@ -31,7 +31,7 @@ public final class TestVault: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: directory) }
 
-    /// Unlocks the space, waiting for the last one who had it open to let go: threads end when they end.
+    /// Unlocks the space, waiting for its last owner to let go: threads end when they end.
     public func unlock(readOnly: Bool = false) throws -> UnlockedSpace {
         var found: UnlockedSpace?
         var failure: (any Error)?
@@ -62,7 +62,7 @@ public final class TestVault: Sendable {
     }
 }
 
-/// A new directory below /tmp; whoever asked for it removes it.
+/// A new directory below /tmp; the caller removes it.
 public func makeTemporaryDirectory() throws -> String {
     let path = "/tmp/obscura-test-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -83,7 +83,7 @@ public func eventually(secondsMax: Int = 60, _ condition: () throws -> Bool) ret
     return try condition()
 }
 
-/// Does what takes the vault's lock, once nobody has it: a process that some other test starts has all descriptors
+/// Takes the vault's lock, once it is free: a process that some other test starts has all descriptors
 /// until it is the program that it is to be.
 public func patiently<R>(_ body: () throws -> R) throws -> R {
     for _ in 0..<10_000 {
@@ -93,7 +93,7 @@ public func patiently<R>(_ body: () throws -> R) throws -> R {
     return try body()
 }
 
-/// What of an empty vault is worth copying.
+/// The parts of an empty vault that are copied.
 private struct Template: Sendable {
     static let shared = Result { try Template(.production, spaces: 2) }
     static let least = Result { try Template(.least, spaces: 2) }

@@ -14,7 +14,7 @@ public struct Vector: Sendable, CustomStringConvertible {
     /// Bytes that are given beside the structure, as a key; nil where there are none.
     public func input(_ name: String) -> [UInt8]? { inputs[name].map(Self.bytes) }
     public func number(_ name: String) -> UInt64? { inputs[name].flatMap { UInt64($0) } }
-    /// What a field of a valid structure says, as the file writes it; nil where the vector does not tell.
+    /// The value of a field of a valid structure, as the file writes it; nil if the vector has none.
     public func expected(_ name: String) -> String? { expectations[name] }
 
     /// All of a structure, from `Tests/Vectors/NAME.txt`.

@@ -9,7 +9,7 @@ import VaultStore
 @testable import VaultCatalogue
 
 /// SQLite in the pages of a real space.
-@Suite struct CatalogueOnSpaceTests {
+@Suite("Crashes: the catalogue in a space") struct CatalogueOnSpaceTests {
     let path: String
 
     init() throws {
@@ -35,7 +35,7 @@ import VaultStore
         try space.publish(frozen, durable: durable)
     }
 
-    @Test func namesComeBackAndUncommittedOnesDoNot() throws {
+    @Test func `names come back, and uncommitted ones do not`() throws {
         defer { try? FileManager.default.removeItem(atPath: path) }
         for round in 0..<5 {
             let (space, catalogue) = try open()

@@ -6,14 +6,14 @@ import VaultFormat
 
 @testable import CatalogueRows
 
-@Suite struct TableTests {
-    @Test func aNewCatalogueHasItsCounters() throws {
+@Suite("The tree: tables of the catalogue") struct TableTests {
+    @Test func `a new catalogue has its counters`() throws {
         let catalogue = try Catalogue(path: ":memory:")
         let counters = try catalogue.locked { try $0.counters() }
         #expect(counters == Counters(ino: 16, content: 16, dentry: 16, pictured: 16))
     }
 
-    @Test func inodesComeBackAsTheyWere() throws {
+    @Test func `inodes come back as they were`() throws {
         let catalogue = try Catalogue(path: ":memory:")
         try catalogue.locked { tables in
             let now = Timestamp(seconds: -77, nanoseconds: 999_999_999)
@@ -31,7 +31,7 @@ import VaultFormat
     }
 
     /// A mount of a table with ids 3, 8 and 5, in this order, went on behind 5 for ever. libFuzzer found it.
-    @Test func aTableOutOfOrderIsDamaged() throws {
+    @Test func `a table out of order is damaged`() throws {
         let path = "/tmp/obscura-table-\(UUID().uuidString)"
         defer { unlink(path) }
         do {
@@ -54,7 +54,7 @@ import VaultFormat
         }
     }
 
-    @Test func dentriesAreListedByTheirIds() throws {
+    @Test func `dentries are listed by their ids`() throws {
         let catalogue = try Catalogue(path: ":memory:")
         try catalogue.locked { tables in
             for id in 20..<30 as Range<UInt64> {
@@ -77,7 +77,7 @@ import VaultFormat
         }
     }
 
-    @Test func extentsAreReplacedAndDeletedByRange() throws {
+    @Test func `extents are replaced and deleted by range`() throws {
         let catalogue = try Catalogue(path: ":memory:")
         try catalogue.locked { tables in
             let runs = (0..<5 as Range<UInt64>).map {

@@ -2,8 +2,8 @@ import Testing
 
 @testable import VaultCatalogue
 
-/// A statement that would never end is damage; whatever a sound database needs is not.
-@Suite struct WorkLimitTests {
+/// A statement that would never end is damage; the work of a sound database is not.
+@Suite("Damage: statements without an end") struct WorkLimitTests {
     private static let endless = """
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n
         """
@@ -12,7 +12,7 @@ import Testing
         try Connection(path: ":memory:", vfs: nil, readOnly: false, pageCount: { pages })
     }
 
-    @Test func endlessWorkEnds() throws {
+    @Test func `endless work ends`() throws {
         let connection = try connection(pages: 10)
         let query = try connection.prepare(Self.endless)
         for _ in 0..<2 { #expect(throws: CatalogueError.damaged) { _ = try query.one { $0.integer(0) } } }
@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Of a database of many pages more work is to be expected, and each statement is counted anew.
-    @Test func muchWorkIsDone() throws {
+    @Test func `much work is done`() throws {
         let connection = try connection(pages: 4000)
         let query = try connection.prepare(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000000) SELECT count(*) FROM n"

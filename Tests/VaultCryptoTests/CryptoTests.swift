@@ -3,7 +3,7 @@ import VaultFormat
 
 @testable import VaultCrypto
 
-@Suite struct CryptoTests {
+@Suite("Format: ciphers and keys") struct CryptoTests {
     func hex(_ text: String) -> [UInt8] {
         let digits = Array(text.utf8.filter { $0 != 32 && $0 != 10 })
         return stride(from: 0, to: digits.count, by: 2).map {
@@ -12,7 +12,7 @@ import VaultFormat
     }
 
     /// The vector of draft-irtf-cfrg-xchacha-03, appendix A.3.
-    @Test func sealsAsTheStandardSays() {
+    @Test func `seals as the standard says`() {
         let key = hex("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f")
         let nonce = hex("404142434445464748494a4b4c4d4e4f5051525354555657")
         let associated = hex("50515253c0c1c2c3c4c5c6c7")
@@ -63,7 +63,7 @@ import VaultFormat
         #expect(bytes == Array(text.utf8))
     }
 
-    @Test func secretsCompareAndDerive() {
+    @Test func `secrets compare and derive`() {
         let a = SecretBytes.random(count: 32)
         let b = a.withUnsafeBytes { SecretBytes(copying: $0) }
         #expect(a == b)
@@ -72,7 +72,7 @@ import VaultFormat
         #expect(!(a == SecretBytes(count: 31)))
     }
 
-    @Test func stretchingDependsOnEverything() throws {
+    @Test func `stretching depends on everything`() throws {
         let quick = KDFParameters(memoryBytes: 8 << 20, passes: 1)
         let password = SecretBytes.random(count: 5)
         let salt = [UInt8](repeating: 1, count: 16)
@@ -88,7 +88,7 @@ import VaultFormat
     }
 
     /// The vector is Python's hashlib.
-    @Test func aKeyFileIsCombinedAsTheFormatSays() {
+    @Test func `a key file is combined as the format says`() {
         func secret(_ text: String) -> SecretBytes {
             Array(text.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
         }
@@ -99,7 +99,7 @@ import VaultFormat
         #expect(KeyFile(secret("any file at all")).combined(with: secret("one")) != combined)
     }
 
-    @Test func theRandomStreamNeverRepeats() {
+    @Test func `the random stream never repeats`() {
         let stream = RandomStream()
         var seen: Set<[UInt8]> = []
         for _ in 0..<100 {

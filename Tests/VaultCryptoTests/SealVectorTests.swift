@@ -5,8 +5,8 @@ import VaultFormat
 @testable import VaultCrypto
 
 /// `SealingKey` comes to the verdicts of Tests/Vectors/seal.txt.
-@Suite struct SealVectorTests {
-    /// What a vector gives, with what `SealingKey` makes of it.
+@Suite("Format: vectors of the cipher") struct SealVectorTests {
+    /// A vector, with the results of `SealingKey`.
     private struct Case {
         let key: SealingKey
         let nonce: [UInt8]

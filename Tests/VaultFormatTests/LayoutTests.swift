@@ -2,13 +2,13 @@ import Testing
 import VaultFormat
 
 /// The worked sizes and offsets of the specification.
-@Suite struct LayoutTests {
+@Suite("Format: places of bytes") struct LayoutTests {
     @Test(arguments: [(0, 1), (1, 1), (4096, 9), (131_072, 257), (416, 1), (417, 2)])
-    func sectorsOfAnExtent(plain: Int, sectors: Int) {
+    func `sectors of an extent`(plain: Int, sectors: Int) {
         #expect(Geometry.sectors(forPlaintext: plain) == sectors)
     }
 
-    @Test func offsetsAreThoseOfTheSpecification() {
+    @Test func `offsets are those of the specification`() {
         #expect(Geometry.pagePlainBytes == 4056)
         #expect(Geometry.extentHeaderBytes == 80 && Geometry.extentOverheadBytes == 96)
         #expect(HeaderLayout.slotOffset(1) == 192 && HeaderLayout.checksumOffset == 4064)
@@ -20,7 +20,7 @@ import VaultFormat
         #expect(DeltaLayout.previousOffset + MapLayout.referenceBytes <= DeltaLayout.entriesOffset)
     }
 
-    @Test func runsCountTheirSectors() {
+    @Test func `runs count their sectors`() {
         let run = ExtentRun(offset: 0, length: 3_000_000, sector: 10, generation: 1, epoch: 2)
         #expect(run.chunkCount == 23 && run.sectorCount == 22 * 257 + 228)
         #expect(run.plainBytes(ofChunk: 22) == 3_000_000 - 22 * 131_072)
@@ -31,11 +31,11 @@ import VaultFormat
     }
 
     @Test(arguments: [(16, 4), (63, 4), (64, 16), (262_144, 16), (262_145, 32), (1 << 20, 64)])
-    func segmentsServeTheirSpace(spaceMiB: UInt64, segmentMiB: UInt64) {
+    func `segments serve their space`(spaceMiB: UInt64, segmentMiB: UInt64) {
         #expect(Geometry.segmentBytes(forSpace: spaceMiB << 20) == segmentMiB << 20)
     }
 
-    @Test func descriptorsComeBackAndNonsenseDoesNot() {
+    @Test func `descriptors come back, and invalid ones are refused`() {
         let descriptor = Descriptor(
             role: .thumbnail, content: 7, offset: 1 << 40, length: 131_072, generation: 9, epoch: .max)
         var bytes = [UInt8](repeating: 0, count: 40)

@@ -48,7 +48,7 @@ final class DyingCalls: ForwardingCalls {
 }
 
 /// A copy of a vault that nobody has open is that vault, byte by byte; and is never less than the copy before.
-@Suite struct BackupTests {
+@Suite("Commands: backup, of a vault") struct BackupTests {
     let directory = TemporaryDirectory()
     private var copy: String { directory.path + "/copy" }
 
@@ -90,12 +90,12 @@ final class DyingCalls: ForwardingCalls {
         try space.close()
     }
 
-    /// So often that what the first root refers to has been written over.
+    /// So often that the pages of the first root have been overwritten.
     private func changeOften(_ path: String) throws {
         for round in 2...6 as ClosedRange<UInt8> { try change(path, round) }
     }
 
-    /// What all pages are filled with.
+    /// The bytes of all pages.
     private func page(_ path: String) throws -> UInt8 {
         let space = try patiently { try openSpace(path, readOnly: true) }
         let pages = Set(try (0..<space.pageCount).map { try space.page($0) })
@@ -107,7 +107,7 @@ final class DyingCalls: ForwardingCalls {
             directory, spaces: spaces, bytes: spaces == 1 ? nil : 16 << 20, calls: DyingCalls())
     }
 
-    @Test(arguments: [1, 2]) func copiesAllAndThenWhatHasChanged(spaces: Int) throws {
+    @Test(arguments: [1, 2]) func `a backup copies all, and then what has changed`(spaces: Int) throws {
         let path = try makeVault(spaces: spaces)
         try change(path, 1)
         let first = try backUp(path)
@@ -126,7 +126,7 @@ final class DyingCalls: ForwardingCalls {
         #expect(try page(copy) == 2)
     }
 
-    @Test func copiesWhatGrowAdds() throws {
+    @Test func `a backup copies what grow adds`() throws {
         let path = try makeVault(spaces: 2)
         try backUp(path)
         try Vault.grow(path, bytesPerSpace: 24 << 20) { _, _ in }
@@ -137,7 +137,7 @@ final class DyingCalls: ForwardingCalls {
         #expect(try files(copy) == files(path))
     }
 
-    @Test func refusesWhatIsNotItsCopy() throws {
+    @Test func `a backup refuses a directory that is not its copy`() throws {
         let path = try makeVault(spaces: 1)
         #expect(throws: BackupError.destination(.otherVault)) {
             try Vault.create(
@@ -161,7 +161,7 @@ final class DyingCalls: ForwardingCalls {
         }
     }
 
-    @Test func saysWhatTheVaultHasLostAndKeepsIt() throws {
+    @Test func `a backup says what the vault has lost, and keeps it`() throws {
         let path = try makeVault(spaces: 1)
         let space = try openSpace(path, calls: DyingCalls())
         space.adopt(try space.writeAll(1, bytes(40 << 20, seed: 1)))
@@ -174,7 +174,7 @@ final class DyingCalls: ForwardingCalls {
     }
 
     /// Killed after each change of the disk in turn: the first copy is no vault until it is done.
-    @Test func aFirstCopyIsNoVaultUntilItIsWhole() throws {
+    @Test func `a first copy is no vault until it is whole`() throws {
         let path = try makeVault(spaces: 1)
         try change(path, 1)
         var kills = 0
@@ -193,7 +193,7 @@ final class DyingCalls: ForwardingCalls {
 
     /// Killed after each change of the disk in turn, a copy has the old state or the new one, whole, and the next
     /// backup makes it the new one.
-    @Test func aCopyStaysWhatItWasUntilTheNewOneIsWhole() throws {
+    @Test func `a copy stays what it was until the new one is whole`() throws {
         let path = try makeVault(spaces: 1)
         try change(path, 1)
         try backUp(path)
@@ -223,8 +223,8 @@ final class DyingCalls: ForwardingCalls {
         }
     }
 
-    /// Each write and sync of a backup fails once, and what it cleans up then does not.
-    @Test(arguments: [Errno.inputOutput, .noSpace]) func anyCallMayFail(error: Errno) throws {
+    /// Each write and sync of a backup fails once, and its clean-up does not.
+    @Test(arguments: [Errno.inputOutput, .noSpace]) func `any call may fail`(error: Errno) throws {
         let path = try makeVault(spaces: 1)
         try change(path, 1)
         try backUp(path)
@@ -247,8 +247,8 @@ final class DyingCalls: ForwardingCalls {
         #expect(faults > 15)
     }
 
-    /// What a log says counts no more once the copy was open.
-    @Test func aLogLeftBehindNeverCountsLater() throws {
+    /// A log does not count any more once the copy was open.
+    @Test func `a log left behind never counts later`() throws {
         let path = try makeVault(spaces: 1)
         try change(path, 1)
         try backUp(path)

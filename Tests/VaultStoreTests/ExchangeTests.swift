@@ -9,7 +9,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// Segments whose files have each other's names.
-@Suite struct ExchangeTests {
+@Suite("Damage: exchanged segments") struct ExchangeTests {
     let directory = TemporaryDirectory()
     private static let content: UInt64 = 5
 
@@ -81,7 +81,7 @@ import VaultFormat
         return exchange
     }
 
-    @Test func `any two are found and get their own names again`() throws {
+    @Test func `any two exchanged segments are found and get their own names again`() throws {
         let vault = try make()
         try expectWhole(vault)
         let used = Set(vault.runs.map { Int($0.sector / 32_768) }).union([0, 1]).sorted()

@@ -64,13 +64,13 @@ final class RefusingCalls: ForwardingCalls {
     }
 }
 
-@Suite struct FaultTests {
+@Suite("Crashes: each system call of a space fails") struct FaultTests {
     let directory = TemporaryDirectory()
 
     /// Every write and sync of a few commits fails once. What was published before stays, what failed is
     /// published by the next try, and a mount at any moment finds one of the two.
     @Test(arguments: [Errno.inputOutput, .noSpace])
-    func anyCallMayFail(error: Errno) throws {
+    func `any call may fail`(error: Errno) throws {
         let calls = RefusingCalls(error)
         let path = try makeVault(directory, calls: calls)
         let data = bytes(300_000, seed: 11)
@@ -105,7 +105,7 @@ final class RefusingCalls: ForwardingCalls {
 
     /// Places of the disk that refuse every write: all of a soft commit's pages, maps and deltas lie in such. The next
     /// sync fails and is told; the one after succeeds without them, and they are not needed when they are gone.
-    @Test(arguments: [false, true]) func pagesMoveAwayFromBadPlaces(afterRestart: Bool) throws {
+    @Test(arguments: [false, true]) func `pages move away from bad places`(afterRestart: Bool) throws {
         let calls = RefusingCalls(.inputOutput)
         let path = try makeVault(directory, calls: calls)
         var kept: Space? = try openSpace(path, calls: calls)
@@ -134,14 +134,14 @@ final class RefusingCalls: ForwardingCalls {
             kept?.stage(9, UInt8(round))
             try kept?.commit(durable: true)
         }
-        // As if the power had been cut: what lay in the bad places has never been on the disk.
+        // As if the power had been cut: the bytes of the bad places have never been on the disk.
         for place in bad { try overwrite(place, path) }
         calls.badPlaces.withLock { $0 = [] }
         kept = nil
         let again = try openSpace(path, calls: calls)
         #expect(try again.page(7) == 2 && again.page(8) == 3 && again.page(9) == 7 && again.page(39) == 1)
         #expect(try again.readAll(1, runs) == data)
-        // Nothing leaks: what the soft commit had is given back in the end.
+        // Nothing leaks: the sectors of the soft commit are given back in the end.
         let used = again.lock.withLock { again.slots.usedSlots }
         for round in 8..<30 {
             again.stage(9, UInt8(round))

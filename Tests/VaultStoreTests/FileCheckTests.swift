@@ -3,8 +3,8 @@ import Testing
 
 @testable import VaultStore
 
-/// What can be seen to be wrong with a vault's files without a password.
-@Suite struct FileCheckTests {
+/// Faults of a vault's files that show without a password.
+@Suite("Damage: files of a vault") struct FileCheckTests {
     let directory = TemporaryDirectory()
 
     private func path(_ vault: String, _ number: Int) -> String {
@@ -15,7 +15,7 @@ import Testing
         try Vault.checkFiles(vault).map { "\($0.file): \($0.cause)" }
     }
 
-    @Test func theFileOfAllSpaces() throws {
+    @Test func `a missing or shortened file of all spaces is found`() throws {
         let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         #expect(try found(vault) == [])
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: vault + "/spaces"))
@@ -30,10 +30,10 @@ import Testing
         #expect(try found(vault) == ["spaces: is missing"])
     }
 
-    @Test func segmentsOfOneSpace() throws {
+    @Test func `missing and shortened segments of one space are found`() throws {
         let vault = try makeVault(directory)
         #expect(try found(vault) == [])
-        // What lies there beside the segments is nobody's business.
+        // Other files beside the segments are ignored.
         try Data().write(to: URL(fileURLWithPath: vault + "/segments/7.seg"))
         try Data().write(to: URL(fileURLWithPath: path(vault, 99_999_999)))
         #expect(try found(vault) == [])
@@ -46,7 +46,7 @@ import Testing
         #expect(try found(vault) == ["segments: is missing"])
     }
 
-    @Test func theHeader() throws {
+    @Test func `a missing or damaged header is found`() throws {
         let vault = try makeVault(directory)
         for (offset, copy) in [(UInt64(100), "A"), (65_536 + 100, "B")] {
             let file = try FileHandle(forUpdating: URL(fileURLWithPath: vault + "/obscura.vault"))
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func aRepairEndsTheFileOfAllSpacesWithWholeSegments() throws {
+    @Test func `a repair ends the file of all spaces with whole segments`() throws {
         let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         let unlocked = try Vault.unlock(vault, password: secret("one"), readOnly: true)
         #expect(truncate(vault + "/spaces", 20 << 20) == 0)

@@ -7,7 +7,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// `grow`, ended at each of its calls: by a kill, or by a disk without room.
-@Suite struct GrowTests {
+@Suite("Commands: grow") struct GrowTests {
     private let directory = TemporaryDirectory()
     private let calls = TracedCalls()
 
@@ -30,7 +30,7 @@ import VaultFormat
     }
 
     /// Killed before or in each call that changes something; then mounted, on a disk with room and on one without.
-    @Test(arguments: [false, true]) func killedAnywhereSpacesStayEven(isFull: Bool) throws {
+    @Test(arguments: [false, true]) func `killed anywhere, grow leaves spaces even`(isFull: Bool) throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         calls.leaveHoles()
         var (changes, ended) = (0, false)
@@ -47,7 +47,7 @@ import VaultFormat
             _ = try openSpace(path, calls: calls)
             calls.setFull(false)
             let count = try Vault.info(path).segmentsPerSpace
-            // What was begun is completed; without room for it the spaces are as large as they were.
+            // A growth that was begun is completed; without room for it the spaces are as large as they were.
             #expect(try isEven(path), "after \(changes) changes")
             #expect(count == before || count == before + 1)
             counts.insert(count)
@@ -64,7 +64,7 @@ import VaultFormat
     }
 
     /// The disk is full from some point on, though `grow` looked before: others write too.
-    @Test func outOfDiskAnywhereLeavesWholeSegments() throws {
+    @Test func `without disk anywhere, grow leaves whole segments`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         calls.reserveNothing()
         for after in stride(from: 0, to: 16 << 20, by: 1 << 20) as StrideTo<UInt64> {
@@ -88,7 +88,7 @@ import VaultFormat
         #expect(try size(path) == 4 * Self.row)
     }
 
-    @Test func diskThatWasSetAsideIsEnough() throws {
+    @Test func `disk that was set aside is enough`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         var isTold = false
         try Vault.grow(path, bytesPerSpace: 24 << 20, calls: calls) { _, _ in
@@ -98,7 +98,7 @@ import VaultFormat
         #expect(try size(path) == 6 * Self.row)
     }
 
-    @Test func onFATASpaceOfMoreThanFourGigabytesIsRefusedAtOnce() throws {
+    @Test func `on FAT a space of more than 4 GiB is refused at once`() throws {
         final class Calls: ForwardingCalls {
             func hostStatus(_ descriptor: Int32) throws(Errno) -> HostStatus {
                 HostStatus(totalBytes: 1 << 40, availableBytes: 1 << 40, typeMagic: 0x4D44)
@@ -122,8 +122,8 @@ import VaultFormat
         #expect(try Vault.info(path).segmentsPerSpace == 4)
     }
 
-    /// Whatever a host of that kind calls itself.
-    @Test func aFileThatIsTooLargeIsToldSo() throws {
+    /// With any name that a host of that kind gives itself.
+    @Test func `a file that is too large is told so`() throws {
         final class Calls: ForwardingCalls {
             func willCall(_ call: SystemCall, _ descriptor: Int32) throws(Errno) {
                 if case .allocate = call { throw .notSupported }

@@ -7,7 +7,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// Somebody who knows the format changes the header, and makes its checksum right again.
-@Suite struct HeaderChangeTests {
+@Suite("Damage: the header, changed") struct HeaderChangeTests {
     private let directory = TemporaryDirectory()
 
     /// Lets `change` work on both copies of the header and writes right checksums.
@@ -34,7 +34,7 @@ import VaultFormat
         } catch { return error }
     }
 
-    @Test func exchangedSlotsOpenForNobody() throws {
+    @Test func `exchanged slots open for nobody`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         try Vault.addSpace(path, new: secret("two"), surviving: [secret("one")])
         let (first, second) = (HeaderLayout.slotOffset(0), HeaderLayout.slotOffset(1))
@@ -52,8 +52,8 @@ import VaultFormat
     }
 
     /// Every clear byte is associated data of every slot, so that none can be changed without the password failing;
-    /// what is out of range is refused before any memory is taken.
-    @Test func noClearFieldCanBeChanged() throws {
+    /// values out of range are refused before any memory is taken.
+    @Test func `no clear field can be changed`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         for offset in 0..<HeaderLayout.clearBytes {
             try forge(path) { $0[offset] ^= 1 }

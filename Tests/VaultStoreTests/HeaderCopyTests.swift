@@ -7,7 +7,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// Headers kept elsewhere and put back.
-@Suite struct HeaderCopyTests {
+@Suite("Commands: header export and restore") struct HeaderCopyTests {
     private let directory = TemporaryDirectory()
     private let calls = TracedCalls()
 
@@ -39,7 +39,7 @@ import VaultFormat
         return restoration.present
     }
 
-    @Test func bringsBackThePasswordsOfItsTime() throws {
+    @Test func `a copy of the header brings back the passwords of its time`() throws {
         let path = try make("vault")
         let image = try Vault.headerImage(path)
         #expect(image.count == 131_072 && image[0..<4096] == image[65_536..<69_632])
@@ -60,7 +60,9 @@ import VaultFormat
         #expect(opens(path, "uno") == .noSpaceOpens && opens(path, "two") == .noSpaceOpens)
     }
 
-    @Test(arguments: [0, 100, 5000, 100_000, 131_072]) func comesBackWhateverIsLeft(byteCount: Int) throws {
+    @Test(arguments: [0, 100, 5000, 100_000, 131_072]) func `a header comes back with anything that is left`(
+        byteCount: Int
+    ) throws {
         let path = try make("vault")
         let image = try Vault.headerImage(path)
         try Data(count: byteCount).write(to: header(path))
@@ -79,7 +81,7 @@ import VaultFormat
     }
 
     /// The valid copy in a file that was cut behind it is not touched before the other is whole.
-    @Test func aKilledRestoringLeavesAHeader() throws {
+    @Test func `a killed restoring leaves a header`() throws {
         let path = try make("vault")
         let image = try Vault.headerImage(path)
         try Vault.changePassword(path, old: secret("one"), new: secret("uno"), calls: calls)
@@ -98,7 +100,7 @@ import VaultFormat
         #expect(opens(path, "one") == nil)
     }
 
-    @Test func anothersIsRefusedAndNothingIsTouched() throws {
+    @Test func `the header of another vault is refused, and nothing is touched`() throws {
         let path = try make("vault")
         func refusal(_ image: [UInt8], _ place: String) -> String? {
             if case .foreignHeader(let reason) = verdict({ _ = try restore(place, image) }) { return reason }
@@ -130,7 +132,7 @@ import VaultFormat
         #expect(verdict { _ = try restore(path, []) } == .headerDamaged)
     }
 
-    @Test func whatIsOpenIsNotTouched() throws {
+    @Test func `the header of an open vault is not touched`() throws {
         let path = try make("vault")
         let image = try Vault.headerImage(path)
         let space = try Vault.unlock(path, password: secret("one"))

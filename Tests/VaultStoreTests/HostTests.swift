@@ -20,7 +20,7 @@ final class ReadOnlyHost: ForwardingCalls {
         switch call {
         case .open(_, let flags): isWriting = flags & O_ACCMODE != O_RDONLY || call.isChange
         case .access: isWriting = true
-        // fdatasync(2) of what was never written succeeds everywhere.
+        // fdatasync(2) without a write succeeds everywhere.
         case .sync: isWriting = false
         default: isWriting = call.isChange
         }
@@ -29,7 +29,7 @@ final class ReadOnlyHost: ForwardingCalls {
 }
 
 /// Vaults on hosts that do not let them be written, and vaults of which a segment is gone.
-@Suite struct HostTests {
+@Suite("Exit codes: hosts that cannot be written") struct HostTests {
     let directory = TemporaryDirectory()
 
     private func makeWritten(spaces: Int) throws -> (path: String, index: Int) {
@@ -42,7 +42,7 @@ final class ReadOnlyHost: ForwardingCalls {
         return (path, unlocked.index)
     }
 
-    /// Opens a space for the length of `body`, which alone may keep it: whoever has it has the vault.
+    /// Opens a space for the length of `body`, which alone may keep it: its owner has the vault.
     private func open<R>(
         _ path: String, _ access: SpaceAccess, _ calls: any FileSystemCalls = LinuxCalls.shared,
         _ body: (Space) throws -> R
@@ -64,7 +64,7 @@ final class ReadOnlyHost: ForwardingCalls {
         try SegmentFile(vault.path, space: vault.index, number)
     }
 
-    /// What opening says in each way, and that reading works all the same.
+    /// The answer of each way of opening; reading works all the same.
     private func expect(
         _ stop: WriteStop, _ path: String, _ calls: any FileSystemCalls = LinuxCalls.shared,
         location: SourceLocation = #_sourceLocation
@@ -144,7 +144,7 @@ final class ReadOnlyHost: ForwardingCalls {
         #expect(truncate(second.path, off_t(second.start)) == 0)
         let begun = UInt64(vault.index) * second.length
         if begun == 0 { try expect(.segmentMissing(1), vault.path) }
-        // Of the spaces together only whole numbers count, and only what was begun is completed.
+        // Of the spaces together only whole numbers count, and only a growth that was begun is completed.
         #expect(truncate(second.path, off_t(2 * second.length)) == 0)
         try expect(.segmentMissing(1), vault.path)
         #expect(try Vault.info(vault.path).segmentsPerSpace == 1)
@@ -159,7 +159,7 @@ final class ReadOnlyHost: ForwardingCalls {
         #expect(try firstPage(vault.path) == 8)
     }
 
-    /// A row of the catalogue, or a count, that speaks of what is not there: nothing may be written behind the file's
+    /// A row of the catalogue, or a count, that speaks of missing bytes: nothing may be written behind the file's
     /// end, where it would leave a hole in other spaces.
     @Test func `nothing is written behind the end of the file of all spaces`() throws {
         let vault = try makeWritten(spaces: 2)
@@ -180,7 +180,7 @@ final class ReadOnlyHost: ForwardingCalls {
 
     // MARK: While it is open
 
-    /// What happens to the file of a segment.
+    /// A change to the file of a segment.
     enum Loss: CaseIterable {
         case removed, moved, replaced, cut
     }
@@ -204,10 +204,10 @@ final class ReadOnlyHost: ForwardingCalls {
             }
             space.stage(0, 9)
             if loss == .cut && spaces == 1 {
-                // What is written behind its end makes it longer again; what was lost is found by a check.
+                // A write behind its end makes it longer again; lost bytes are found by a check.
                 try space.commit(durable: true)
             } else {
-                // Of a file that is cut all behind what was just written is missing.
+                // Of a file that is cut all behind the last write is missing.
                 #expect {
                     try space.commit(durable: true)
                 } throws: { error in
@@ -217,7 +217,7 @@ final class ReadOnlyHost: ForwardingCalls {
             }
             #expect(try space.page(0) == 9)
             guard loss == .moved else { return }
-            // Put back, it is what it was: the same commit succeeds.
+            // Put back, it is as before: the same commit succeeds.
             space.stopWriting(.segmentMissing(0))
             #expect(throws: StoreError.readOnly) { try space.commit(durable: true) }
             try FileManager.default.moveItem(atPath: path + ".away", toPath: path)

@@ -5,9 +5,9 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// Roots, maps, deltas and bitmaps by somebody who knows the key: each opens, and says what cannot be. Whatever is done
-/// with such a space ends, with an error or without; a crash would end the tests.
-@Suite struct HostileStructureTests {
+/// Roots, maps, deltas and bitmaps by somebody who knows the key: each opens, and has impossible values. All work
+/// on such a space ends, with an error or without; a crash would end the tests.
+@Suite("Damage: structures by a hostile author") struct HostileStructureTests {
     private let directory = TemporaryDirectory()
     private let seed: UInt64 = 7
 
@@ -119,7 +119,7 @@ import VaultFormat
         0, 1 << 21, .max,
     ]
 
-    @Test(arguments: [1, 2]) func numbersOfRoots(spaces: Int) throws {
+    @Test(arguments: [1, 2]) func `numbers of roots`(spaces: Int) throws {
         let target = try target(spaces: spaces)
         // All of a vault of two is written anew each time.
         for number in spaces == 1 ? Self.numbers : [.max] {
@@ -145,7 +145,7 @@ import VaultFormat
         }
     }
 
-    @Test func shapesOfRoots() throws {
+    @Test func `shapes of roots`() throws {
         let target = try target()
         for object in MapObject.allCases.indices {
             for levels in 0...MapLayout.levelsMax + 1 {
@@ -174,7 +174,7 @@ import VaultFormat
     }
 
     /// Delta pages whose entries are about nothing that there is.
-    @Test func entriesOfDeltas() throws {
+    @Test func `entries of deltas`() throws {
         let target = try target()
         for kind in UInt8(0)...4 {
             for start in [UInt64(16), 8191, 1 << 45, .max] {
@@ -204,7 +204,7 @@ import VaultFormat
     }
 
     /// Map nodes, bitmaps and counts with random, equal and extreme content.
-    @Test func contentOfPages() throws {
+    @Test func `content of pages`() throws {
         let target = try target()
         for object in MapObject.allCases {
             for level in 0..<3 {
@@ -263,13 +263,13 @@ import VaultFormat
     }
 
     /// Segments as large as only a machine's whole memory has bits for are refused by the header.
-    @Test func segmentsAreOfABoundedSize() throws {
+    @Test func `segments are of a bounded size`() throws {
         #expect(!Geometry.isPlausible(segmentBytes: 1 << 40))
         #expect(Geometry.isPlausible(segmentBytes: Geometry.segmentBytesMax))
     }
 
     /// Extents that cannot be are none, however well they open.
-    @Test func descriptorsThatCannotBe() {
+    @Test func `descriptors that cannot be`() {
         let good = Descriptor(role: .content, content: 5, offset: 131_072, length: 7, generation: 3, epoch: 9)
         func decoded(_ change: (inout Descriptor) -> Void) -> Descriptor? {
             var changed = good
@@ -287,7 +287,7 @@ import VaultFormat
     }
 
     /// A run that a row has cross segments, or lie behind all of them, is an error to read and nothing to free.
-    @Test func runsThatCannotBe() throws {
+    @Test func `runs that cannot be`() throws {
         let path = try makeVault(directory)
         let space = try openSpace(path)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Space.readBufferBytes, alignment: 16)

@@ -6,7 +6,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// Copies of a vault that is written to meanwhile.
-@Suite struct LiveBackupTests {
+@Suite("Commands: backup, of a mount") struct LiveBackupTests {
     let directory = TemporaryDirectory()
     private var copy: String { directory.path + "/copy" }
 
@@ -60,7 +60,7 @@ import VaultFormat
     }
 
     /// All that the copied state refers to is given back and there is no other room: it stays until the copy is made.
-    @Test func aMountKeepsWhatACopyNeeds() throws {
+    @Test func `a mount keeps what a copy needs`() throws {
         let full = try Full(directory)
         var isDone = false
         var failure: (any Error)?
@@ -82,8 +82,8 @@ import VaultFormat
         #expect(try full.space.writeAll(9000, Full.data(9000)).count > 0)
     }
 
-    /// A mount that begins anew meanwhile finds what was kept among what its predecessor gave back.
-    @Test func whatWasKeptIsNotLostInACrash() throws {
+    /// A mount that begins anew meanwhile finds the kept sectors among those that its predecessor gave back.
+    @Test func `what was kept is not lost in a crash`() throws {
         let path: String
         var free: UInt64 = 0
         do {
@@ -114,7 +114,7 @@ import VaultFormat
     }
 
     /// Users come first: where room runs out the copy is begun anew, and is the newer state.
-    @Test func aMountThatNeedsTheRoomMakesTheCopyBeginAnew() throws {
+    @Test func `a mount that needs the room makes the copy begin anew`() throws {
         let full = try Full(directory)
         var passes = 0
         _ = try Vault.backup(full.path, to: copy, calls: DyingCalls()) { done, _ in
@@ -129,7 +129,7 @@ import VaultFormat
     }
 
     /// Where nobody answers, as on another machine, two durable roots end a pass.
-    @Test func aCopyThatNobodyKeepsRoomForIsNeverMadeOfTwoStates() throws {
+    @Test func `a copy that nobody keeps room for is never made of two states`() throws {
         let full = try Full(directory)
         // Another copy under way: this one has no promise.
         let other = try VaultDirectory.open(full.path, calls: LinuxCalls.shared)

@@ -7,8 +7,8 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// Passwords set, changed and removed: what that does to a vault, and what it does not.
-@Suite struct ManagingTests {
+/// Passwords set, changed and removed: the effects on a vault.
+@Suite("Passwords: slots of the header") struct ManagingTests {
     private let directory = TemporaryDirectory()
     private let calls = TracedCalls()
     private let stretcher = QuickStretcher()
@@ -87,7 +87,7 @@ import VaultFormat
         return (a, b, elsewhere)
     }
 
-    @Test func aChangedPasswordChangesItsSlotInBothCopiesAndNothingElse() throws {
+    @Test func `a changed password changes its slot in both copies and nothing else`() throws {
         let path = try makeQuickVault(3)
         try add(path, "two", ["one"])
         try add(path, "three", ["one", "two"])
@@ -110,7 +110,7 @@ import VaultFormat
         }
     }
 
-    @Test func everyChangeIsWrittenToACopySyncedAndOnlyThenToTheOther() throws {
+    @Test func `every change is written to one copy, synced, and only then to the other`() throws {
         let path = try makeQuickVault(3)
         let header = path + "/obscura.vault"
         let expected: [TracedCalls.Event] = [
@@ -137,7 +137,7 @@ import VaultFormat
         _ = try unlock(path, "one")
     }
 
-    @Test func aHeaderThatIsTornAtAnySectorOpensWithTheOldOrTheNewPassword() throws {
+    @Test func `a header that is torn at any sector opens with the old or the new password`() throws {
         let path = try makeQuickVault(2)
         let old = try headerBytes(path)
         try Vault.changePassword(
@@ -161,7 +161,7 @@ import VaultFormat
         }
     }
 
-    @Test func aSpaceIsTakenAtRandom() throws {
+    @Test func `a space is taken at random`() throws {
         let path = try makeQuickVault(8, holes: true)
         try Vault.removeSpace(path, password: secret("one"), stretcher: stretcher, calls: calls)
         let header = try headerBytes(path)
@@ -178,7 +178,7 @@ import VaultFormat
         #expect(chiSquare < 45, "\(counts)")
     }
 
-    @Test func theFirstPasswordGetsASpaceAtRandom() throws {
+    @Test func `the first password gets a space at random`() throws {
         var taken: Set<Int> = []
         for number in 0..<40 where taken.count < 2 {
             let path = try makeQuickVault(2, name: "vault\(number)", holes: true)
@@ -188,7 +188,7 @@ import VaultFormat
         #expect(taken == [0, 1])
     }
 
-    @Test func aSpaceWhosePasswordIsGivenIsNeverTaken() throws {
+    @Test func `a space whose password is given is never taken`() throws {
         let path = try makeQuickVault(2, holes: true)
         do {
             let space = try unlock(path, "one").openSpace(readOnly: false)
@@ -216,7 +216,7 @@ import VaultFormat
         #expect(verdict { try add(path, "two", []) } == .passwordTaken)
     }
 
-    @Test func theOneSpaceOfAVaultIsNeverTaken() throws {
+    @Test func `the one space of a vault is never taken`() throws {
         let path = try makeQuickVault(1)
         let before = try files(path)
         #expect(verdict { try add(path, "two", []) } == .singleSpace)
@@ -224,7 +224,7 @@ import VaultFormat
         #expect(try files(path) == before)
     }
 
-    @Test func whatSurvivesIsKnownWithItsKeyFileOrWithout() throws {
+    @Test func `a space that survives is known with its key file or without`() throws {
         let path = try makeQuickVault(3, holes: true)
         let (first, second) = (KeyFile(secret("a file")), KeyFile(secret("another")))
         try patiently {
@@ -250,7 +250,7 @@ import VaultFormat
     }
 
     /// Work is counted, not timed: runs of the derivation and slots that are tried.
-    @Test func wrongUnusedAndDamagedAreTheSameWork() throws {
+    @Test func `a wrong password, an unused slot and a damaged one are the same work`() throws {
         let path = try makeQuickVault(4, holes: true)
         try add(path, "two", ["one"])
         _ = stretcher.runs()

@@ -4,8 +4,8 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// What becomes of the sectors of what was destroyed.
-@Suite struct OverwriteTests {
+/// The sectors of destroyed files.
+@Suite("Trash: destroyed sectors are overwritten") struct OverwriteTests {
     private let directory = TemporaryDirectory()
     private let data = bytes(700_000, seed: 3)
     private let part = bytes(200_000, seed: 4)
@@ -41,7 +41,8 @@ import VaultFormat
 
     private func taken(_ space: Space) -> UInt64 { space.lock.withLock { space.sectors.usedSectors } }
 
-    @Test(arguments: [1, 2]) func theyAreOverwrittenBeforeTheyAreFree(spaces: Int) throws {
+    @Test(arguments: [1, 2])
+    func `destroyed sectors are overwritten before they are free`(spaces: Int) throws {
         let (_, space, runs) = try makeSpace(spaces: spaces)
         let before = try sealed(space, runs)
         space.free(runs, overwriting: true)
@@ -65,7 +66,7 @@ import VaultFormat
         #expect(!space.hasDestroyed && !space.canOverwrite)
     }
 
-    @Test func ordinarySectorsAreNot() throws {
+    @Test func `other sectors are not overwritten`() throws {
         let (_, space, runs) = try makeSpace(spaces: 1)
         let before = try sealed(space, runs)
         space.free(runs)
@@ -76,7 +77,8 @@ import VaultFormat
         try space.close()
     }
 
-    @Test(arguments: [1, 2], [0, 1, 2]) func closingFinishes(spaces: Int, commits: Int) throws {
+    @Test(arguments: [1, 2], [0, 1, 2])
+    func `closing finishes overwriting`(spaces: Int, commits: Int) throws {
         try expectNothingTaken(try close(spaces: spaces, after: commits))
     }
 
@@ -91,7 +93,7 @@ import VaultFormat
     }
 
     /// After so many steps there is a crash: they are free, overwritten or not.
-    @Test(arguments: 0..<8) func aCrashLeavesThemFree(steps: Int) throws {
+    @Test(arguments: 0..<8) func `a crash leaves destroyed sectors free`(steps: Int) throws {
         let path = try crash(after: steps)
         try expectNothingTaken(path)
     }
@@ -116,7 +118,7 @@ import VaultFormat
         #expect(taken(space) == 0 && space.pendingBytes == 0)
     }
 
-    @Test func whatIsWrittenMeanwhileIsNeverTouched() throws {
+    @Test func `sectors written meanwhile are never touched`() throws {
         let (path, kept) = try writeAndDestroy()
         let space = try openSpace(path)
         for (content, runs) in kept { #expect(try space.readAll(content, runs) == part) }

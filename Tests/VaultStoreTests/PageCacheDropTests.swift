@@ -31,7 +31,7 @@ private final class HeldPages: ForwardingCalls {
 }
 
 /// Nobody is to see in the page cache which parts of the spaces were used; fincore(1).
-@Suite struct PageCacheDropTests {
+@Suite("Secrets: pages that are dropped") struct PageCacheDropTests {
     private let directory = TemporaryDirectory()
 
     private func unlock(_ calls: HeldPages) throws {

@@ -3,8 +3,8 @@ import Testing
 @testable import VaultFormat
 @testable import VaultStore
 
-@Suite struct SlotTests {
-    @Test func onlySlotsThatHaveTheirDiskAreGivenOut() throws {
+@Suite("Space: slots of pages") struct SlotTests {
+    @Test func `only slots that have their disk are given out`() throws {
         var slots = SlotAllocator(slotsPerPair: 256, pairCount: 1, words: [], backed: 20)
         #expect(slots.freeSlots == 20 - RootLayout.rootSlots)
         var taken: [UInt32] = []
@@ -20,7 +20,7 @@ import Testing
         #expect(slots.freeSlots == 490 && slots.take() == 22)
     }
 
-    @Test func whatIsInUseHasItsDisk() {
+    @Test func `slots in use have their disk`() {
         let slots = SlotAllocator(slotsPerPair: 256, pairCount: 1, words: [0xFFFF, 1 << 6], backed: 20)
         #expect(slots.backedSlots == 71 && slots.freeSlots == 71 - 17)
     }
@@ -35,14 +35,15 @@ import Testing
         #expect(slots.take() == 18)
         slots.didPublish(durable: false, mayReuse: true)
         #expect(slots.usedSlots == 19 && slots.take() == 16)
-        // A second free slot of the same commit, and a durable root that refers to what is left.
+        // A second free slot of the same commit, and a durable root that refers to the others.
         #expect(slots.replace(17) == true)
         slots.didPublish(durable: true, mayReuse: true)
         #expect([slots.replace(16), slots.replace(18)] == [false, false])
         #expect(slots.take() == 19)
     }
 
-    @Test func `what a failed commit replaced is in use again, and no slot counts as one of soft roots`() {
+    @Test func `slots that a failed commit replaced are in use again, and none counts as one of soft roots`()
+    {
         var slots = SlotAllocator(slotsPerPair: 256, pairCount: 1, words: [], backed: 256)
         #expect([slots.take(), slots.take()] == [16, 17])
         #expect(slots.replace(16) == true)
@@ -63,7 +64,7 @@ import Testing
         #expect(slots.freeSlots == 1 && slots.take() == 16)
     }
 
-    @Test func preferredSlotsAreGivenOutFirst() {
+    @Test func `preferred slots are given out first`() {
         var slots = SlotAllocator(slotsPerPair: 256, pairCount: 2, words: [], backed: 512)
         #expect(slots.take() == 16)
         slots.prefer(300..<Int.max)

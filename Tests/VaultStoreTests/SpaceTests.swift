@@ -5,11 +5,11 @@ import VaultFormat
 
 @testable import VaultStore
 
-@Suite struct SpaceTests {
+@Suite("Space: extents, pages and roots") struct SpaceTests {
     let directory = TemporaryDirectory()
 
     @Test(arguments: [0, 1, 2, 5, 511, 4056, 131_071, 131_072, 131_073, 1_000_000, 3_333_333])
-    func contentComesBack(count: Int) throws {
+    func `content comes back as it was`(count: Int) throws {
         let path = try makeVault(directory)
         let data = bytes(count, seed: 7)
         var runs: [ExtentRun] = []
@@ -28,7 +28,7 @@ import VaultFormat
         }
     }
 
-    @Test func pagesComeBackAfterSoftAndDurableRoots() throws {
+    @Test func `pages come back after soft and durable roots`() throws {
         let path = try makeVault(directory)
         for durable in [true, false] {
             let mark: UInt8 = durable ? 1 : 101
@@ -48,7 +48,7 @@ import VaultFormat
         }
     }
 
-    @Test func softRootsOfAnotherBootDoNotCount() throws {
+    @Test func `soft roots of another boot do not count`() throws {
         let path = try makeVault(directory)
         do {
             let space = try openSpace(path)
@@ -67,7 +67,7 @@ import VaultFormat
         #expect(try space.page(0) == 1)
     }
 
-    @Test func aSoftRootCountsOnlyIfAllItLeadsToOpens() throws {
+    @Test func `a soft root counts only if all it leads to opens`() throws {
         let path = try makeVault(directory)
         var run: ExtentRun?
         do {
@@ -91,7 +91,7 @@ import VaultFormat
         #expect(try openSpace(path, readOnly: true).page(0) == 1)
     }
 
-    @Test func freedRoomIsUsedAgainAfterTwoDurableRoots() throws {
+    @Test func `freed room is used again after two durable roots`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
         let empty = space.capacity
@@ -118,7 +118,7 @@ import VaultFormat
         }
     }
 
-    @Test func reservedRoomIsForgottenAndGivenBack() throws {
+    @Test func `reserved room is forgotten and given back`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
         let before = space.capacity.free
@@ -128,7 +128,7 @@ import VaultFormat
         #expect(space.capacity.free == before)
     }
 
-    @Test func manyCommitsKeepTheCatalogueSmall() throws {
+    @Test func `many commits keep the catalogue small`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         var model: [UInt32: UInt8] = [:]
         var generator = SeededGenerator(42)
@@ -153,7 +153,7 @@ import VaultFormat
     }
 
     /// Pages, map nodes, deltas and roots are there twice: either segment of a pair may be lost as a whole.
-    @Test(arguments: [0, 1]) func eitherCopyOfAllPagesSuffices(lost: Int) throws {
+    @Test(arguments: [0, 1]) func `either copy of all pages suffices`(lost: Int) throws {
         let path = try makeVault(directory)
         do {
             let space = try openSpace(path)
@@ -176,7 +176,7 @@ import VaultFormat
     }
 
     /// A flipped bit of content is an error for that chunk and for nothing else.
-    @Test func damagedContentIsNeverServed() throws {
+    @Test func `damaged content is never served`() throws {
         let path = try makeVault(directory)
         let space = try openSpace(path)
         let data = bytes(600_000, seed: 9)
@@ -207,8 +207,8 @@ import VaultFormat
         #expect(try space.readAll(1, runs) == data)
     }
 
-    /// A segment that somebody deleted costs what lay in it; its number and those after it are not taken for free.
-    @Test func aDeletedSegmentEndangersNoOther() throws {
+    /// A deleted segment costs its contents; its number and those after it are not taken for free.
+    @Test func `a deleted segment endangers no other`() throws {
         let path = try makeVault(directory)
         let data = bytes(3_000_000, seed: 4)
         var all: [[ExtentRun]] = []
@@ -241,7 +241,7 @@ import VaultFormat
     }
 
     /// A mount that finds a soft root and changes nothing must not lose it by unmounting.
-    @Test func aSoftRootSurvivesAMountThatChangesNothing() throws {
+    @Test func `a soft root survives a mount that changes nothing`() throws {
         let path = try makeVault(directory)
         do {
             let space = try openSpace(path)
@@ -253,7 +253,7 @@ import VaultFormat
     }
 
     /// Two runs may meet at the end of a segment and be put together to one row.
-    @Test func aRunMayGoOnInTheNextSegment() throws {
+    @Test func `a run may go on in the next segment`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 32 << 20)
         let space = try openSpace(path)
         let before = space.capacity

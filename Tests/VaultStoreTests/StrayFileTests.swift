@@ -7,8 +7,8 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// What others put into a vault's directory: names, numbers and kinds of files that no vault makes.
-@Suite struct StrayFileTests {
+/// Foreign entries in a vault's directory: names, numbers and kinds of files that no vault makes.
+@Suite("Damage: strange files in a vault") struct StrayFileTests {
     private let directory = TemporaryDirectory()
     private var copy: String { directory.path + "/copy" }
 
@@ -68,7 +68,7 @@ import VaultFormat
     }
 
     @Test(arguments: [mode_t(S_IFIFO), mode_t(S_IFSOCK), mode_t(S_IFLNK), mode_t(S_IFDIR)])
-    func `what is no file is no segment, and lets nobody wait`(kind: mode_t) throws {
+    func `an entry that is no file is no segment, and lets no call wait`(kind: mode_t) throws {
         let vault = try makeVault(directory)
         let outside = directory.path + "/outside"
         try makeFile(outside, "not of the vault")
@@ -98,7 +98,7 @@ import VaultFormat
     }
 
     @Test(arguments: [mode_t(S_IFIFO), mode_t(S_IFSOCK), mode_t(S_IFLNK), mode_t(S_IFDIR)])
-    func `what is no file is not the file of all spaces`(kind: mode_t) throws {
+    func `an entry that is no file is not the file of all spaces`(kind: mode_t) throws {
         let vault = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         let outside = directory.path + "/outside"
         try FileManager.default.moveItem(atPath: vault + "/spaces", toPath: outside)
@@ -113,9 +113,9 @@ import VaultFormat
         _ = try useAll(vault, spaces: 2)
     }
 
-    /// They have the claim, which is read and written by other calls than what they have else.
+    /// They have the claim, which is read and written by other calls than their other files.
     @Test(arguments: [mode_t(S_IFIFO), mode_t(S_IFSOCK), mode_t(S_IFLNK), mode_t(S_IFDIR)])
-    func `what is no file is neither of the first two segments`(kind: mode_t) throws {
+    func `an entry that is no file is neither of the first two segments`(kind: mode_t) throws {
         let vault = try makeVault(directory)
         let outside = directory.path + "/outside"
         try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: false)
@@ -132,7 +132,7 @@ import VaultFormat
         _ = try useAll(vault, spaces: 1)
     }
 
-    @Test func `what stands where a vault is to grow leaves it without room`() throws {
+    @Test func `an entry at the place of a new segment leaves the vault without room`() throws {
         let vault = try makeVault(directory)
         #expect(mkfifo(place(vault, SegmentLayout.name(2)), 0o600) == 0)
         func fill() throws {
@@ -184,7 +184,7 @@ import VaultFormat
         let names = (0..<5).map { SegmentLayout.name($0) }
         #expect(SegmentListing(names + [SegmentLayout.name(4100)]).numbers == [0, 1, 2, 3, 4, 4100])
         #expect(SegmentListing(names + [SegmentLayout.name(4102)]).distant == [4102])
-        // What may have been lost of a large vault is missed.
+        // Segments that a large vault may have lost are missed.
         let many = (0..<1000).map { SegmentLayout.name($0) }
         #expect(SegmentListing(many + [SegmentLayout.name(17_000)]).numbers.last == 17_000)
         #expect(SegmentListing(many + [SegmentLayout.name(17_001)]).distant == [17_001])

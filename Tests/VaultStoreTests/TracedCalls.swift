@@ -28,7 +28,7 @@ final class TracedCalls: ForwardingCalls {
     }
     private let state = Mutex(State())
 
-    /// Writes down from now on what is done to the file at `path`.
+    /// Records the calls on the file at `path` from now on.
     func trace(_ path: String) throws {
         let descriptor = try real.open(AT_FDCWD, path, flags: O_RDONLY, mode: 0)
         defer { real.close(descriptor) }

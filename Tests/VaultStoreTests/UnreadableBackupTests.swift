@@ -33,8 +33,8 @@ private final class BadSectorCalls: ForwardingCalls {
     func sync(_ d: Int32) throws(Errno) {}
 }
 
-/// A backup of a vault whose disk begins to fail copies all else, and says what it could not.
-@Suite struct UnreadableBackupTests {
+/// A backup of a vault whose disk begins to fail copies all else, and names the rest.
+@Suite("Commands: backup, of an unreadable vault") struct UnreadableBackupTests {
     private let directory = TemporaryDirectory()
     private let calls = BadSectorCalls()
     private var copy: String { directory.path + "/copy" }
@@ -88,7 +88,7 @@ private final class BadSectorCalls: ForwardingCalls {
         try openSpace(copy, readOnly: true).readAll(content, runs)
     }
 
-    @Test func whatAnEarlierBackupHasStays() throws {
+    @Test func `what an earlier backup has stays`() throws {
         let vault = try makeVault()
         let lost = try loseSector(of: try #require(vault.before.first), in: vault.path)
         #expect(throws: StoreError.io(.inputOutput)) {
@@ -103,7 +103,7 @@ private final class BadSectorCalls: ForwardingCalls {
         #expect(again.unreadable == [lost] && again.bytesWritten == 0)
     }
 
-    @Test func whatIsNewAndLostIsAnErrorAndAllElseIsThere() throws {
+    @Test func `new bytes that are lost are an error, and all others are there`() throws {
         let vault = try makeVault()
         let run = try #require(vault.after.first)
         let lost = try loseSector(of: run, in: vault.path)
@@ -115,7 +115,7 @@ private final class BadSectorCalls: ForwardingCalls {
         #expect(try read(2, [first]) == Array(after.prefix(Geometry.chunkBytes)))
     }
 
-    @Test func aFirstCopyHasRandomBytesThere() throws {
+    @Test func `a first copy has random bytes in place of lost ones`() throws {
         let vault = try makeVault()
         let lost = try loseSector(of: try #require(vault.after.first), in: vault.path)
         try FileManager.default.removeItem(atPath: copy)
@@ -127,7 +127,7 @@ private final class BadSectorCalls: ForwardingCalls {
     }
 
     /// Of roots and the header the other copy serves; the newest state comes across.
-    @Test(arguments: [0, 1]) func rootsAndHeaderHaveAnotherCopy(number: Int) throws {
+    @Test(arguments: [0, 1]) func `roots and header have another copy`(number: Int) throws {
         let vault = try makeVault()
         let segment = "segments/" + SegmentLayout.name(number)
         let page = UInt64(Geometry.pageBytes)
@@ -151,7 +151,7 @@ private final class BadSectorCalls: ForwardingCalls {
     }
 
     /// A header of which nothing can be read is no vault; the copy stays what it was.
-    @Test func withoutAHeaderTheCopyStaysWhatItWas() throws {
+    @Test func `without a header the copy stays what it was`() throws {
         let vault = try makeVault()
         try calls.lose(0..<131_072, of: "\(vault.path)/\(VaultDirectory.headerName)")
         #expect(throws: BackupError.self) { try backUp(vault.path) }

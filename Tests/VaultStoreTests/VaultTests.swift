@@ -7,7 +7,7 @@ import VaultFormat
 
 @testable import VaultStore
 
-@Suite struct VaultTests {
+@Suite("Passwords: vaults and their spaces") struct VaultTests {
     let directory = TemporaryDirectory()
 
     func verdict(_ body: () throws -> Void) -> VaultError? {
@@ -17,7 +17,7 @@ import VaultFormat
         } catch { return error as? VaultError }
     }
 
-    @Test func twoPasswordsOpenTwoSpacesAThirdNone() throws {
+    @Test func `two passwords open two spaces, a third none`() throws {
         let path = try makeVault(directory, spaces: 3, bytes: 16 << 20)
         try Vault.addSpace(path, new: secret("two"), surviving: [secret("one")])
         do {
@@ -39,7 +39,7 @@ import VaultFormat
         #expect(verdict { try Vault.addSpace(path, new: secret("two"), surviving: []) } == .passwordTaken)
     }
 
-    @Test func passwordsAreChangedAndSpacesDestroyed() throws {
+    @Test func `passwords are changed, and spaces destroyed`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         try Vault.changePassword(path, old: secret("one"), new: secret("uno"))
         #expect(verdict { _ = try openSpace(path) } == .noSpaceOpens)
@@ -53,14 +53,14 @@ import VaultFormat
                 == .noUnusedSpace)
     }
 
-    @Test func oneAtATime() throws {
+    @Test func `one mount at a time`() throws {
         let path = try makeVault(directory)
         let space = try Vault.unlock(path, password: secret("one"))
         #expect(verdict { _ = try Vault.unlock(path, password: secret("one")) } == .inUse)
         withExtendedLifetime(space) {}
     }
 
-    @Test func anyCopyOfTheHeaderServesAndRepairsTheOther() throws {
+    @Test func `any copy of the header serves and repairs the other`() throws {
         let path = try makeVault(directory)
         let header = path + "/obscura.vault"
         let whole = try Data(contentsOf: URL(fileURLWithPath: header))
@@ -81,7 +81,7 @@ import VaultFormat
         #expect(verdict { _ = try openSpace(path, password: "wrong") } == .headerDamaged)
     }
 
-    @Test func everySegmentIsFullAndAlike() throws {
+    @Test func `every segment is full and alike`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 20 << 20)
         let info = try Vault.info(path)
         #expect(info.segmentsPerSpace == 5 && info.segmentBytes == 4 << 20 && !info.grows)
@@ -101,7 +101,7 @@ import VaultFormat
         }
     }
 
-    @Test func anInterruptedGrowIsCompletedByTheNextMountOrGrow() throws {
+    @Test func `an interrupted grow is completed by the next mount or grow`() throws {
         let path = try makeVault(directory, spaces: 3, bytes: 16 << 20)
         let file = path + "/spaces"
         let row = off_t(3 * 4 << 20)
@@ -120,7 +120,7 @@ import VaultFormat
         #expect(throws: VaultError.self) { try Vault.grow(path, bytesPerSpace: 24 << 20) { _, _ in } }
     }
 
-    @Test(arguments: [1, 3]) func aCreateThatIsEndedAnywhereLeavesNothing(spaces: Int) throws {
+    @Test(arguments: [1, 3]) func `a create that is ended anywhere leaves nothing`(spaces: Int) throws {
         let root = URL(fileURLWithPath: directory.path)
         for isThere in [false, true] {
             let path = directory.path + "/ended"
@@ -150,7 +150,7 @@ import VaultFormat
         }
     }
 
-    @Test func createRefusesWhatIsThereAndLeavesNothingBehind() throws {
+    @Test func `create refuses a directory that is there, and leaves nothing behind`() throws {
         let path = directory.path + "/full"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         try Data([1]).write(to: URL(fileURLWithPath: path + "/photo.jpg"))

@@ -7,7 +7,7 @@ import VaultFormat
 @testable import VaultStore
 
 /// The program comes to the verdicts of Tests/Vectors, as the reader in Tests/Reader does.
-@Suite struct VectorTests {
+@Suite("Format: vectors") struct VectorTests {
     private func secret(_ bytes: [UInt8]?) throws -> SecretBytes {
         try #require(bytes).withUnsafeBytes { SecretBytes(copying: $0) }
     }
@@ -228,7 +228,7 @@ import VaultFormat
         }
     }
 
-    /// What stands in slot 12 of a space on that disk.
+    /// The bytes of slot 12 of a space on that disk.
     ///
     /// - Parameter slot: both copies, of which the second one may be cut or not there.
     private func standingClaim(

@@ -6,8 +6,8 @@ import Testing
 @testable import PhotoImaging
 
 extension WorkerTests {
-    /// What a thumbnailer that a video has taken over can do.
-    @Suite struct TheBox {
+    /// The abilities of a thumbnailer that a video has taken over.
+    @Suite("Decoders: the box of installed programs") struct BoxTests {
         let home: DataHome
 
         init() throws { home = try DataHome() }
@@ -72,7 +72,7 @@ extension WorkerTests {
             """
         }
 
-        @Test func seesAndReachesNothing() throws {
+        @Test func `a boxed program sees and reaches nothing`() throws {
             let (listener, port) = try listen()
             defer { close(listener) }
             try "secret".write(toFile: home.root + "/secret", atomically: true, encoding: .utf8)
@@ -88,7 +88,7 @@ extension WorkerTests {
             let report = try home.installed().report()
             #expect(report.filter { $0.value != "no" }.isEmpty)
             #expect(report.count == 19)
-            // What it wrote in a directory of that name was in its own memory.
+            // Its writes in a directory of that name were in its own memory.
             #expect(!FileManager.default.fileExists(atPath: home.root + "/written"))
 
             // Outside each of the harmless ones works: it is the box that refuses them.
@@ -101,7 +101,7 @@ extension WorkerTests {
             #expect(FileManager.default.fileExists(atPath: home.root + "/written"))
         }
 
-        @Test func whatItIs() throws {
+        @Test func `a boxed program has the processes, directories and limits of a box`() throws {
             try home.add(
                 """
                 printf '\(DataHome.reportHead)' >"$2"
@@ -143,8 +143,8 @@ extension WorkerTests {
             #expect(report["limits"] == "0 256")
         }
 
-        /// Not even in its own eyes: what /proc/sys lets root write, it lets root without capabilities write.
-        @Test func isNeverRootOutside() throws {
+        /// Not even inside: /proc/sys lets root write also without capabilities.
+        @Test func `a boxed program is never root outside`() throws {
             try home.add("sleep \(home.nap)")
             let installed = home.installed()
             let group = onThreads(1) { _ in _ = try? installed.report() }

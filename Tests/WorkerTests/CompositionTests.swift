@@ -5,7 +5,7 @@ import Testing
 
 extension WorkerTests {
     /// Stacks and contact sheets.
-    @Suite struct Compositions {
+    @Suite("Decoders: covers and contact sheets") struct CompositionTests {
         let workers = makeWorkers()
 
         private func thumbnails(_ count: Int) -> [[UInt8]] {
@@ -22,7 +22,7 @@ extension WorkerTests {
 
         /// Nothing is clipped: the outermost pixels stay white, but for what JPEG makes of edges near them.
         @Test(arguments: [(256, 256, 5), (256, 256, 1), (128, 96, 4), (300, 512, 7), (64, 64, 5)])
-        func stackLeavesAMargin(width: Int, height: Int, count: Int) throws {
+        func `a cover leaves a margin`(width: Int, height: Int, count: Int) throws {
             let found = try stack(thumbnails(count), width, height)
             #expect(found.size == PixelSize(width: width, height: height))
             let rim =
@@ -33,7 +33,7 @@ extension WorkerTests {
 
         /// The first picture lies on top, straight, its colours where they were, with a white border and a
         /// shadow.
-        @Test func stackShowsTheFirst() throws {
+        @Test func `a cover shows the first photo`() throws {
             let found = try stack(thumbnails(1), 256, 256)
             #expect(found.corners == Corner.stored)
             // Going left from the middle of red's edge: red, border, shadow, white.
@@ -45,7 +45,7 @@ extension WorkerTests {
             #expect(below > 0)
         }
 
-        @Test func stackLeavesOutWhatItCannotDecode() throws {
+        @Test func `a cover leaves out photos that cannot be decoded`() throws {
             let pictures = thumbnails(1)
             #expect(try stack([[1, 2, 3]] + pictures, 256, 256).rgb.count == 256 * 256 * 3)
             #expect(throws: ThumbnailError.undecodable) { try stack([], 256, 256) }
@@ -58,7 +58,7 @@ extension WorkerTests {
             return try #require(DecodedThumbnail(try workers.composeSheet(pictures, title: title)))
         }
 
-        @Test func sheetIsAnEvenGrid() throws {
+        @Test func `a contact sheet is an even grid`() throws {
             let found = try sheet(["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"])
             let layout = SheetLayout(count: 5)
             #expect(found.size == layout.size && layout.columns == 3 && layout.rows == 2)
@@ -72,7 +72,7 @@ extension WorkerTests {
             #expect(found.pixel(x + 60, y + 60).allSatisfy { $0 > 245 })
         }
 
-        @Test func sheetsFitTheLimits() {
+        @Test func `contact sheets fit the limits`() {
             for count in 0...CompositionRequest.sheetTilesMax {
                 let layout = SheetLayout(count: count)
                 #expect(layout.columns * layout.rows >= count)
@@ -80,7 +80,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func sheetOfNothing() {
+        @Test func `a contact sheet of no photos`() {
             #expect(throws: ThumbnailError.undecodable) { try sheet([]) }
         }
     }

@@ -7,9 +7,11 @@ private let photos = ProcessInfo.processInfo.environment["OBSCURA_PHOTOS"] ?? "/
 
 extension WorkerTests {
     /// Real and damaged files: every picture that another program decodes has a thumbnail of the right size.
-    @Suite(.enabled(if: FileManager.default.fileExists(atPath: photos + "/expected.tsv")))
-    struct Corpus {
-        @Test func everyFileIsAnswered() throws {
+    @Suite(
+        "Decoders: the shared collection",
+        .enabled(if: FileManager.default.fileExists(atPath: photos + "/expected.tsv")))
+    struct CorpusTests {
+        @Test func `every file of the collection is answered`() throws {
             let table = try String(contentsOfFile: photos + "/expected.tsv", encoding: .utf8)
             let workers = makeWorkers()
             var made = 0

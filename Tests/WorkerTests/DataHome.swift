@@ -36,7 +36,7 @@ final class DataHome {
         try FileManager.default.removeItem(atPath: entries + "/" + name + ".thumbnailer")
     }
 
-    /// What is installed here and nowhere else; looked at whenever asked.
+    /// The programs installed here and nowhere else; read at each request.
     func installed(
         bubblewrap: String = "/usr/bin/bwrap", _ change: (inout ThumbnailerLimits) -> Void = { _ in }
     ) -> InstalledThumbnailers {
@@ -63,7 +63,7 @@ final class DataHome {
     static let reportHead = "\\377\\330\\377\\340"
 }
 
-/// Where a script's report is what it "drew".
+/// The file of a script's report, in place of a picture.
 extension InstalledThumbnailers {
     func report(_ bytes: [UInt8] = Array("picture".utf8)) throws(ThumbnailError) -> [String: String] {
         let drawn = try draw(MemorySource(bytes: bytes), type: .mp4, side: 128)

@@ -7,7 +7,7 @@ import Testing
 
 extension WorkerTests {
     /// Thumbnailers that others installed, in their boxes. Real ones, made of scripts.
-    @Suite struct Installed {
+    @Suite("Decoders: installed programs") struct InstalledTests {
         let home: DataHome
 
         init() throws { home = try DataHome() }
@@ -20,7 +20,7 @@ extension WorkerTests {
                 installed: installed)
         }
 
-        @Test func whatItDrawsIsShown() throws {
+        @Test func `the picture that a program draws is shown`() throws {
             let png = TestPNG(width: 200, height: 120).bytes
             // It must be given the very bytes, under a name of the type, and the size that was asked for.
             let check = """
@@ -42,7 +42,7 @@ extension WorkerTests {
         }
 
         /// Its picture goes the way of all pictures: it is turned, cropped, and made smaller, never larger.
-        @Test func itsJPEGIsAPictureLikeAnyOther() throws {
+        @Test func `a program's JPEG is a picture like any other`() throws {
             var picture = TestPicture(width: 400, height: 300)
             picture.orientation = 6
             try home.add(DataHome.writing(picture.jpeg))
@@ -58,7 +58,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func aPictureToBeFilledIsAskedForInALargerSize() throws {
+        @Test func `a picture to be filled is asked for in a larger size`() throws {
             try home.add("printf '\(DataHome.reportHead)size %s\\n' \"$3\" >\"$2\"")
             let installed = home.installed()
             for (size, side) in [
@@ -71,8 +71,8 @@ extension WorkerTests {
             }
         }
 
-        /// Some enlarge what they draw to the size that they are given.
-        @Test func noneIsAskedForMoreThanThePictureHas() throws {
+        /// Some enlarge their picture to the size that they are given.
+        @Test func `no program is asked for more than the picture has`() throws {
             try home.add(
                 """
                 if [ "$3" = 90 ]; then
@@ -96,7 +96,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func noneInstalled() throws {
+        @Test func `without installed programs there are no pictures`() throws {
             let installed = home.installed()
             #expect(installed.types.isEmpty)
             #expect(throws: ThumbnailError.unavailable) { try installed.report() }
@@ -113,14 +113,14 @@ extension WorkerTests {
             #expect(home.installed(bubblewrap: "/usr/bin/true").types.isEmpty)
         }
 
-        @Test func theNextIsTriedWhereOneFails() throws {
+        @Test func `if one program fails, the next is tried`() throws {
             try home.add("exit 3", named: "a")
             try home.add("echo no picture >\"$2\"", named: "b")
             try home.add("printf '\(DataHome.reportHead)c\\n' >\"$2\"", named: "c")
             #expect(try home.installed().report() == ["c": ""])
         }
 
-        @Test func whatFailsIsUndecodable() throws {
+        @Test func `a photo of which all programs fail is undecodable`() throws {
             for script in [
                 "exit 1", "exit 0", "echo text >\"$2\"", "kill -9 $$", "ln -s /dev/zero \"$2\"",
                 "mkfifo \"$2\"",
@@ -142,7 +142,7 @@ extension WorkerTests {
         }
 
         /// That a program cannot be run says nothing of the picture.
-        @Test func whatCannotBeRunIsUnavailable() throws {
+        @Test func `a program that cannot be run is unavailable`() throws {
             try home.add("exit 0", shell: "/nonexistent/interpreter")
             #expect(throws: ThumbnailError.unavailable) { try home.installed().report() }
             #expect(throws: ThumbnailError.workerFailed) {
@@ -150,7 +150,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func oneThatHangsCostsItsPictureAlone() throws {
+        @Test func `a program that hangs costs its picture alone`() throws {
             try home.add(
                 """
                 [ "$(cat "$1")" = picture ] || exec sleep \(home.nap)
@@ -167,8 +167,8 @@ extension WorkerTests {
             #expect(try home.installed().report().isEmpty)
         }
 
-        /// What it leaves running ends with it, whatever session and group it is in.
-        @Test func processesAreLimitedAndNoneIsLeft() throws {
+        /// Processes that it leaves running end with it, in any session and group.
+        @Test func `processes are limited, and none is left`() throws {
             try home.add(
                 """
                 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
@@ -192,7 +192,7 @@ extension WorkerTests {
             #expect(home.processes.isEmpty)
         }
 
-        @Test func memoryFilesAndTimeAreLimited() throws {
+        @Test func `memory, files and time are limited`() throws {
             let installed = home.installed {
                 $0.outputBytes = 1 << 20
                 $0.scratchBytes = 3 << 20
@@ -218,7 +218,7 @@ extension WorkerTests {
         }
 
         /// Of a large one the parts that are wanted, in a file of the whole size that takes no more memory than they.
-        @Test func aLargeVideoIsGivenInParts() throws {
+        @Test func `a large video is given in parts`() throws {
             let video = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 >> 16 &+ 1) }
             try home.add(
                 """
@@ -235,7 +235,7 @@ extension WorkerTests {
             #expect(report["5000000"] == "0")
         }
 
-        @Test func shuttingDownEndsWhatRuns() throws {
+        @Test func `shutting down ends the programs that run`() throws {
             try home.add("sleep \(home.nap)")
             let before = openDescriptors()
             let installed = home.installed()
@@ -256,8 +256,8 @@ extension WorkerTests {
             return line.starts(with: Data("sleep".utf8))
         }
 
-        /// As when the daemon is killed: what is outside takes with it what is inside.
-        @Test func aBoxEndsWithWhoMadeIt() throws {
+        /// As when the daemon is killed: the outer process takes the inner ones with it.
+        @Test func `a box ends with its maker`() throws {
             try home.add("sleep \(home.nap)")
             let installed = home.installed()
             let group = onThreads(1) { _ in

@@ -57,8 +57,8 @@ private func ink(_ rows: [[Int]]) -> Int {
 
 extension WorkerTests {
     /// Texts on contact sheets.
-    @Suite struct Labels {
-        @Test func areDrawnInManyScripts() throws {
+    @Suite("Decoders: labels") struct LabelTests {
+        @Test func `labels are drawn in many scripts`() throws {
             let labels = [
                 "Ünïcode", "Unicode", "Ελληνικά", "Кириллица",
                 "עברית", "العربية", "Հայերեն", "",
@@ -73,7 +73,7 @@ extension WorkerTests {
             #expect(ink(found.label(7)) == 0 && ink(found.title) == 0 && ink(found.gaps) == 0)
         }
 
-        @Test func titlesAreAsLargeAsFits() throws {
+        @Test func `titles are as large as fits`() throws {
             let short = try LabelledSheet(["", "", "", ""], title: "Ünïcode")
             let long = try LabelledSheet(["", "", "", ""], title: String(repeating: "Ünïcode ", count: 30))
             func rows(_ sheet: LabelledSheet) -> Int { sheet.title.count { ink([$0]) > 0 } }
@@ -81,7 +81,7 @@ extension WorkerTests {
         }
 
         /// The same letter with its mark in one character or in two.
-        @Test func marksLieOnTheirLetters() throws {
+        @Test func `marks lie on their letters`() throws {
             let sheet = try LabelledSheet(["u\u{308}", "u"])
             let columns = (0...1).map { index in
                 let rows = sheet.label(index)
@@ -92,7 +92,7 @@ extension WorkerTests {
         }
 
         /// A wide letter and a narrow one: the first of them stands on the right.
-        @Test func hebrewRunsFromRightToLeft() throws {
+        @Test func `Hebrew runs from right to left`() throws {
             let sheet = try LabelledSheet(["שווו", "וווש", "abc שווו.jpg"])
             for (index, isWideFirst) in [(0, true), (1, false)] {
                 let columns = (0..<SheetLayout.tileSide).map { column in
@@ -107,8 +107,8 @@ extension WorkerTests {
             #expect(ink(sheet.label(2)) > ink(sheet.label(0)))
         }
 
-        /// What the first font lacks is drawn by the second.
-        @Test func fontsFillInForEachOther() throws {
+        /// Characters that the first font lacks are drawn by the second.
+        @Test func `fonts fill in for each other`() throws {
             let labels = ["abc", "שלום"]
             let mono = try LabelledSheet(labels, fonts: [["/nonexistent.ttf", DejaVu.mono]])
             let both = try LabelledSheet(labels, fonts: [[DejaVu.mono], [DejaVu.sans]])
@@ -117,7 +117,7 @@ extension WorkerTests {
         }
 
         /// Pictures without labels where no font can be read; its file may be missing, empty or no font.
-        @Test func withoutAFontThereIsNone() throws {
+        @Test func `without a font there is no label`() throws {
             let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: directory) }
@@ -137,7 +137,7 @@ extension WorkerTests {
         }
 
         /// Names that a stranger chose.
-        @Test func hostileNamesStayInTheirPlace() throws {
+        @Test func `hostile names stay in their place`() throws {
             var random = RandomSource(18)
             var names = [
                 "\0\u{1}\u{1B}[31m\r\n\t\u{7F}\u{85}\u{9B}",
@@ -169,7 +169,7 @@ extension WorkerTests {
             for index in names.indices {
                 // The last rows below a label belong to nobody.
                 #expect(ink(sheet.label(index).suffix(2)) == 0, "\(Array(names[index].utf8))")
-                // What nobody may see leaves nothing behind; what has no picture does.
+                // A hidden photo leaves no gap; one without a picture does.
                 #expect(index != 7 || ink(sheet.label(index)) == 0)
             }
             for name in names {
@@ -183,7 +183,7 @@ extension WorkerTests {
         }
 
         /// The first line of a label that is too long for one ends where a word does.
-        @Test func arePartedBetweenWords() throws {
+        @Test func `labels are parted between words`() throws {
             let labels = try ["PXL_20240505_113857_original.jpg", "PXL_20240505_113857_"].map { label in
                 try LabelledSheet([label]).label(0)
             }
@@ -193,13 +193,13 @@ extension WorkerTests {
             #expect(ink(Array(labels[0].dropFirst(24))) > 1000 && ink(Array(labels[1].dropFirst(24))) == 0)
         }
 
-        @Test func longOnesAreShortened() throws {
+        @Test func `long labels are shortened`() throws {
             let long = "IMG_" + String(repeating: "0123456789", count: 24) + ".jpg"
             let sheet = try LabelledSheet([long, String(repeating: "W", count: 1000)])
             #expect(ink(sheet.label(0)) > 10000 && ink(sheet.label(1)) > 10000 && ink(sheet.gaps) == 0)
         }
 
-        @Test func theFirstFontOfEachGroupServes() {
+        @Test func `the first font of each group serves`() {
             let fonts = InstalledFonts(paths: [
                 ["/nonexistent.ttf", DejaVu.mono, DejaVu.sans], ["/x"], [DejaVu.sans],
             ])

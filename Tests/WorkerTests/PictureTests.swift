@@ -6,10 +6,10 @@ import Testing
 @testable import PhotoImaging
 
 /// One after another: they count processes and descriptors.
-@Suite(.serialized, .waiting) struct WorkerTests {}
+@Suite("Decoders: obscura-worker", .serialized, .waiting) struct WorkerTests {}
 
 extension WorkerTests {
-    @Suite struct Pictures {
+    @Suite("Decoders: JPEG") struct PictureTests {
         let workers = makeWorkers()
 
         private func decoded(_ picture: TestPicture, box: Int = 256) throws -> DecodedThumbnail {
@@ -23,12 +23,12 @@ extension WorkerTests {
             (1000, 999, 100, 100, 100), (1003, 701, 512, 512, 358), (2000, 1500, 1, 1, 1),
             (1500, 1100, 1024, 1024, 751), (511, 511, 2, 2, 2),
         ])
-        func fitsTheBox(width: Int, height: Int, box: Int, wide: Int, high: Int) throws {
+        func `a picture fits the box`(width: Int, height: Int, box: Int, wide: Int, high: Int) throws {
             let thumbnail = try decoded(TestPicture(width: width, height: height), box: box)
             #expect(thumbnail.size == PixelSize(width: wide, height: high))
         }
 
-        @Test func fitsABoxThatIsNotSquare() throws {
+        @Test func `a picture fits a box that is not square`() throws {
             let source = MemorySource(bytes: TestPicture(width: 400, height: 300, orientation: 6).jpeg)
             let size = PictureSize(width: 200, height: 100)
             let jpeg = try workers.makeThumbnail(of: source, type: .jpeg, size: size)
@@ -40,7 +40,7 @@ extension WorkerTests {
             (1, "top", "left"), (2, "top", "right"), (3, "bottom", "right"), (4, "bottom", "left"),
             (5, "left", "top"), (6, "right", "top"), (7, "right", "bottom"), (8, "left", "bottom"),
         ])
-        func isUpright(value: UInt16, firstRow: String, firstColumn: String) throws {
+        func `a turned picture is upright`(value: UInt16, firstRow: String, firstColumn: String) throws {
             let thumbnail = try decoded(TestPicture(width: 400, height: 300, orientation: value))
             let isTransposed = value >= 5
             #expect(
@@ -61,12 +61,12 @@ extension WorkerTests {
         }
 
         @Test(arguments: [0, 9, 65535] as [UInt16])
-        func nonsenseOrientationIsNone(value: UInt16) throws {
+        func `an invalid orientation is none`(value: UInt16) throws {
             let thumbnail = try decoded(TestPicture(orientation: value))
             #expect(thumbnail.corners == Corner.stored)
         }
 
-        @Test func profileIsKept() throws {
+        @Test func `a profile is kept`() throws {
             let parts = (1...3).map { TestPicture.profilePart($0, of: 3, byteCount: $0 == 3 ? 1234 : 65519) }
             // Out of order in the file, in order in the thumbnail.
             let jpeg = try workers.thumbnail(TestPicture(segments: parts[1] + parts[0] + parts[2]).jpeg)
@@ -75,20 +75,20 @@ extension WorkerTests {
             #expect(Data(jpeg).range(of: Data(parts[0] + parts[1] + parts[2]))?.lowerBound == 20)
         }
 
-        @Test func profileWithAPartMissingIsDropped() throws {
+        @Test func `a profile with a part missing is dropped`() throws {
             let part = TestPicture.profilePart(1, of: 2, byteCount: 100)
             let jpeg = try workers.thumbnail(TestPicture(segments: part).jpeg)
             #expect(Data(jpeg).range(of: Data("ICC_PROFILE".utf8)) == nil)
         }
 
-        @Test func inksBecomeColorsWithoutTheirProfile() throws {
+        @Test func `inks become colours without their profile`() throws {
             let part = TestPicture.profilePart(1, of: 1, byteCount: 100)
             let jpeg = try workers.thumbnail(TestPicture(kind: .cmyk, segments: part).jpeg)
             #expect(try #require(DecodedThumbnail(jpeg)).corners == Corner.stored)
             #expect(Data(jpeg).range(of: Data("ICC_PROFILE".utf8)) == nil)
         }
 
-        @Test func grayStaysGray() throws {
+        @Test func `gray stays gray`() throws {
             let thumbnail = try decoded(TestPicture(kind: .gray, orientation: 2))
             #expect(thumbnail.isGray)
             #expect(thumbnail.pixel(64, 48)[0] < 10)  // mirrored: green's 0 is on the left
@@ -96,18 +96,18 @@ extension WorkerTests {
         }
 
         @Test(arguments: [TJSAMP_444, TJSAMP_422, TJSAMP_440, TJSAMP_411].map(\.rawValue))
-        func subsamplings(value: UInt32) throws {
+        func `all subsamplings`(value: UInt32) throws {
             #expect(try decoded(TestPicture(subsampling: TJSAMP(value))).corners == Corner.stored)
         }
 
-        @Test func progressive() throws {
+        @Test func `progressive JPEG`() throws {
             #expect(
                 try decoded(TestPicture(width: 1600, height: 1200, isProgressive: true)).corners
                     == Corner.stored)
         }
 
         /// Lines one pixel wide must become an even grey, not a pattern.
-        @Test func nothingAliases() throws {
+        @Test func `nothing aliases`() throws {
             let picture = TestPicture(width: 700, height: 500, kind: .gray)
             let lines = (0..<700 * 500).map { $0 % 2 == 0 ? UInt8(255) : 0 }
             let jpeg = try workers.thumbnail(picture.encode(lines))
@@ -117,7 +117,7 @@ extension WorkerTests {
         }
 
         @Test(arguments: [false, true])
-        func truncatedIsDecodedAsFarAsItGoes(isProgressive: Bool) throws {
+        func `a truncated picture is decoded as far as it goes`(isProgressive: Bool) throws {
             let jpeg = TestPicture(width: 1600, height: 1200, isProgressive: isProgressive).jpeg
             let thumbnail = try decodedPrefix(of: jpeg, part: 0.8)
             #expect(thumbnail.size == PixelSize(width: 256, height: 192))
@@ -129,7 +129,7 @@ extension WorkerTests {
             return try #require(DecodedThumbnail(try workers.thumbnail(prefix)))
         }
 
-        @Test func everyShortPrefixIsAnswered() throws {
+        @Test func `every short prefix is answered`() throws {
             let jpeg = TestPicture(width: 64, height: 64, orientation: 6).jpeg
             for count in stride(from: 1, to: jpeg.count, by: 13) {
                 _ = try? workers.thumbnail(Array(jpeg.prefix(count)))
@@ -137,7 +137,7 @@ extension WorkerTests {
             #expect(try decoded(TestPicture()).corners == Corner.stored)
         }
 
-        @Test func garbageIsRefused() throws {
+        @Test func `garbage is refused`() throws {
             var random = SystemRandomNumberGenerator()
             let noise = (0..<10_000).map { _ in UInt8.random(in: 0...255, using: &random) }
             for bytes in [
@@ -148,7 +148,7 @@ extension WorkerTests {
         }
 
         @Test(arguments: [(60_000, 60_000), (65_535, 65_535), (0, 100)])
-        func impossibleClaimIsRefused(width: Int, height: Int) throws {
+        func `an impossible size is refused`(width: Int, height: Int) throws {
             var jpeg = TestPicture(width: 64, height: 64).jpeg
             let frame = try #require(Data(jpeg).range(of: Data([0xFF, 0xC0]))).lowerBound
             jpeg.replaceSubrange(
@@ -158,7 +158,7 @@ extension WorkerTests {
         }
 
         /// 19,000 × 19,000 progressive pixels need 1 GB of coefficients: more than the worker may have.
-        @Test func memoryLimitIsARefusal() throws {
+        @Test func `a picture beyond the memory limit is refused`() throws {
             var jpeg = TestPicture(width: 64, height: 64, isProgressive: true).jpeg
             let frame = try #require(Data(jpeg).range(of: Data([0xFF, 0xC2]))).lowerBound
             jpeg.replaceSubrange(frame + 5..<frame + 9, with: [0x4A, 0x38, 0x4A, 0x38])
@@ -166,14 +166,14 @@ extension WorkerTests {
             #expect(try decoded(TestPicture()).corners == Corner.stored)
         }
 
-        @Test func twelveBitIsRefused() throws {
+        @Test func `twelve bits a sample are refused`() throws {
             var jpeg = TestPicture(width: 64, height: 64).jpeg
             let frame = try #require(Data(jpeg).range(of: Data([0xFF, 0xC0]))).lowerBound
             jpeg[frame + 4] = 12
             #expect(throws: ThumbnailError.undecodable) { try workers.thumbnail(jpeg) }
         }
 
-        @Test func othersAndBoxesBeyondTheLimitsAreRefused() throws {
+        @Test func `other formats, and boxes beyond the limits, are refused`() throws {
             let source = MemorySource(bytes: TestPicture().jpeg)
             #expect(throws: ThumbnailError.undecodable) {
                 try workers.makeThumbnail(of: source, type: .mp4, box: 256)
@@ -185,7 +185,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func aSourceThatFailsSaysNothingAboutThePicture() {
+        @Test func `a source that fails says nothing about the picture`() {
             #expect(throws: ThumbnailError.workerFailed) {
                 try workers.makeThumbnail(of: FailingSource(), type: .jpeg, box: 256)
             }

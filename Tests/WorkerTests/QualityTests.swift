@@ -9,8 +9,8 @@ private let width = 640
 private let height = 480
 
 extension WorkerTests {
-    /// How near thumbnails come to what an ideal filter makes of the same pixels.
-    @Suite struct Quality {
+    /// The distance of thumbnails from an ideal filter of the same pixels.
+    @Suite("Decoders: how near a picture is to the ideal") struct QualityTests {
         let workers = makeWorkers()
         /// PSNR that every picture has at least.
         private static let decibelsMin = 35.0
@@ -20,7 +20,7 @@ extension WorkerTests {
             case ordinary
             /// Every channel of every pixel at random: no JPEG loses more.
             case noise
-            /// Red and cyan by turns, of one brightness: what colour at half resolution would lose.
+            /// Red and cyan by turns, of one brightness: colour at half resolution would lose them.
             case stripes
 
             /// Red, green and blue of a pixel.
@@ -56,7 +56,7 @@ extension WorkerTests {
                 PictureSize(fitting: 200), PictureSize(fitting: 540),
                 PictureSize(width: 150, height: 150, isFilled: true),
             ])
-        func isNearTheIdeal(scene: Scene, size: PictureSize) throws {
+        func `a picture is near the ideal`(scene: Scene, size: PictureSize) throws {
             let (rows, png) = try #require(Self.pictures[scene])
             let jpeg = try workers.makeThumbnail(of: MemorySource(bytes: png), type: .png, size: size)
             let made = try #require(DecodedThumbnail(jpeg))
@@ -67,7 +67,7 @@ extension WorkerTests {
         }
 
         /// Transparent stripes are white ones, at their edges too.
-        @Test func isLaidOnWhiteAsAWhole() throws {
+        @Test func `transparency is laid on white as a whole`() throws {
             let isFree: (Int) -> Bool = { $0 / 4 % 2 == 0 }
             let clear = (0..<height).map { _ in
                 (0..<width).flatMap { isFree($0) ? [0, 0, 0, 0] : [90, 40, 140, 255] as [UInt8] }
@@ -82,8 +82,8 @@ extension WorkerTests {
             #expect(decibels >= Self.decibelsMin, "\(decibels) dB")
         }
 
-        /// What loses little anyway is written as before.
-        @Test func anOrdinaryOneCostsNoMore() throws {
+        /// A picture that loses little anyway is written as before.
+        @Test func `an ordinary picture costs no more`() throws {
             let png = try #require(Self.pictures[.ordinary]).png
             for (side, subsampling) in [(200, TJSAMP_444), (540, TJSAMP_420)] {
                 let jpeg = try workers.makeThumbnail(of: MemorySource(bytes: png), type: .png, box: side)
@@ -93,7 +93,7 @@ extension WorkerTests {
 
         private struct Manner: Equatable {
             var subsampling: TJSAMP
-            /// What libjpeg divides a block's mean by: 16 at quality 50, 2 at 93 (ITU-T T.81, table K.1).
+            /// libjpeg's divisor of a block's mean: 16 at quality 50, 2 at 93 (ITU-T T.81, table K.1).
             var firstDivisor: UInt8
         }
 
@@ -138,7 +138,7 @@ private struct Ideal {
         }
     }
 
-    /// What each sample of a line's middle `part` is made of.
+    /// The weights of each sample of a line's middle `part`.
     private static func weights(_ count: Int, _ target: Int, part: Double) -> [[(index: Int, weight: Double)]]
     {
         let step = min(part, Double(count)) / Double(target)

@@ -5,13 +5,13 @@ import Testing
 @testable import PhotoImaging
 
 extension WorkerTests {
-    @Suite struct TheSandbox {
-        @Test func refusesEverythingButMemory() throws {
+    @Suite("Decoders: the sandbox") struct SandboxTests {
+        @Test func `the sandbox refuses all system calls but those of memory`() throws {
             let bytes = try makeWorkers(trial: "sandbox").thumbnail(TestPicture().jpeg)
             #expect(String(decoding: bytes.dropFirst(3).dropLast(2), as: UTF8.self) == "1111111111111")
         }
 
-        @Test func isInForceOnARunningDecoder() throws {
+        @Test func `the sandbox is in force on a running decoder`() throws {
             let workers = makeWorkers(deadlineMilliseconds: 600_000, trial: "stall")
             let group = onThreads(1) { _ in _ = try? workers.thumbnail(TestPicture().jpeg) }
             var status: [Substring: String] = [:]
@@ -48,7 +48,7 @@ extension WorkerTests {
         }
 
         /// As when the daemon is killed: both processes go, though one is busy.
-        @Test func endsWithItsSocket() throws {
+        @Test func `a worker ends with its socket`() throws {
             for trial in [nil, "stall"] as [String?] {
                 let worker = try #require(
                     WorkerProcess.spawn(
@@ -82,7 +82,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func thePictureCannotBeChangedOrResized() {
+        @Test func `the picture cannot be changed or resized`() {
             guard let file = MemoryFile.copy(of: MemorySource(bytes: [1, 2, 3, 4]), byteCount: 4) else {
                 Issue.record("no memory file")
                 return
@@ -93,7 +93,7 @@ extension WorkerTests {
             #expect(ftruncate(descriptor, 8) == -1)
         }
 
-        @Test func anArrivingPictureIsWrittenByItsClientAlone() {
+        @Test func `an arriving picture is written by its client alone`() {
             guard let file = PictureFile.make(byteCount: 4) else {
                 Issue.record("no memory file")
                 return
@@ -116,7 +116,7 @@ extension WorkerTests {
             #expect(Array(picture.whole) == [1, 2, 3, 4])
         }
 
-        @Test func requestsAreChecked() {
+        @Test func `requests are checked`() {
             let size = PictureSize(width: 3, height: 4, isFilled: true)
             let request = WorkerRequest(.sheet, pictureBytes: 10, size: size, format: .png, type: .gif)
             #expect(WorkerRequest(words: request.words) == request)
@@ -132,7 +132,7 @@ extension WorkerTests {
             }
         }
 
-        @Test func compositionRequestsAreChecked() {
+        @Test func `composition requests are checked`() {
             let composition = CompositionRequest(
                 title: "Día", tiles: [.init(jpeg: [1, 2, 3], label: "a"), .init(jpeg: [], label: "")])
             let bytes = composition.bytes

@@ -100,9 +100,9 @@ private func decoded(_ jpeg: [UInt8], divisor: Int) -> [UInt8]? {
 }
 
 extension WorkerTests {
-    @Suite struct Streams {
+    @Suite("Decoders: pictures that arrive in pieces") struct StreamTests {
         @Test(arguments: [0, 1, 2, 7, 25, 26, 50, 100, 475, 60_000] as [UInt32], [false, true])
-        func pixelsAreTheLibrarysWhateverTheRestarts(interval: UInt32, isGray: Bool) throws {
+        func `pixels are the library's with any restarts`(interval: UInt32, isGray: Bool) throws {
             let jpeg = makeJPEG(interval: interval, isGray: isGray, seed: UInt64(interval))
             for divisor in [1, 2, 4, 8] {
                 let expected = try #require(decoded(jpeg, divisor: divisor))
@@ -111,7 +111,7 @@ extension WorkerTests {
         }
 
         @Test(arguments: [0, 1, 25, 50] as [UInt32])
-        func damageShowsAsTheLibraryShowsIt(interval: UInt32) throws {
+        func `damage shows as the library shows it`(interval: UInt32) throws {
             let whole = makeJPEG(interval: interval, seed: 7)
             let scan = try #require(Data(whole).range(of: Data([0xFF, 0xDA]))).upperBound + 12
             var random = RandomSource(UInt64(interval))
@@ -133,15 +133,15 @@ extension WorkerTests {
             }
         }
 
-        /// The worker decodes what is there while the rest comes.
-        @Test func aPictureMayArriveSlowly() throws {
+        /// The worker decodes the first bytes while the rest comes.
+        @Test func `a picture may arrive slowly`() throws {
             let workers = makeWorkers()
             let jpeg = makeJPEG(interval: 25, seed: 3)
             let slow = try workers.makeThumbnail(of: SlowSource(bytes: jpeg), type: .jpeg, box: 256)
             #expect(slow == (try workers.thumbnail(jpeg)))
         }
 
-        @Test func whatStopsArrivingSaysNothingAboutThePicture() throws {
+        @Test func `a picture that stops arriving says nothing about itself`() throws {
             let workers = makeWorkers()
             let jpeg = makeJPEG(interval: 0, seed: 3)
             #expect(throws: ThumbnailError.workerFailed) {

@@ -3,12 +3,12 @@ import Testing
 
 @testable import PhotoImaging
 
-/// What `.thumbnailer` files say, and which of them count.
-@Suite struct ThumbnailerEntryTests {
+/// The contents of `.thumbnailer` files, and which of them count.
+@Suite("Decoders: entries of installed programs") struct ThumbnailerEntryTests {
     private let fields = ThumbnailerEntry.Fields(
         input: "/in file", uri: "file:///in%20file", output: "/out", side: 256)
 
-    @Test func whatDebiansEntriesSay() throws {
+    @Test func `Debian's entries are understood`() throws {
         let entry = try #require(
             ThumbnailerEntry(
                 """
@@ -27,7 +27,7 @@ import Testing
                 == ["ffmpegthumbnailer", "-i", "/in file", "-o", "/out", "-s", "256", "-f"])
     }
 
-    @Test func codesWithinWords() throws {
+    @Test func `codes within words`() throws {
         let entry = try #require(
             ThumbnailerEntry("[Thumbnailer Entry]\nExec=p --size=%s %u%x 100%% %o\nMimeType=a/b"))
         #expect(entry.commandLine(fields) == ["p", "--size=256", "file:///in%20file", "100%", "/out"])
@@ -41,12 +41,12 @@ import Testing
             (#"a\ b "c\"d\$\e" 'f\g'"#, ["a b", #"c"d$\e"#, #"f\g"#]),
             ("'a", nil), ("\"a", nil), (#"a\"#, nil),
         ] as [(String, [String]?)])
-    func quoting(command: String, words: [String]?) {
+    func `quoted words`(command: String, words: [String]?) {
         #expect(ThumbnailerEntry.words(of: command) == words)
     }
 
     /// The file's escapes come before the command's.
-    @Test func escapes() throws {
+    @Test func `escaped characters`() throws {
         let entry = try #require(
             ThumbnailerEntry("[Thumbnailer Entry]\nExec=p\\s%i \"a\\\\\"b\" %o\\\\q\nMimeType=a/b"))
         #expect(entry.words == ["p", "%i", "a\"b", "%oq"])
@@ -60,11 +60,11 @@ import Testing
         "[Thumbnailer Entry]\nExec='' %i %o\nMimeType=a/b",
         "[Thumbnailer Entry]\n=\n===\n", "[Thumbnailer Entry]\nExec=\nMimeType=;;;",
     ])
-    func whatIsNone(text: String) {
+    func `invalid entries are none`(text: String) {
         #expect(ThumbnailerEntry(text) == nil)
     }
 
-    @Test func directoriesByTheSpecification() {
+    @Test func `directories by the specification`() {
         let system = ["/usr/local/share", "/usr/share"]
         #expect(dataDirectories(home: nil, dataHome: nil, dataDirectories: nil) == system)
         #expect(
@@ -74,7 +74,7 @@ import Testing
         #expect(dataDirectories(home: "h", dataHome: "d", dataDirectories: "b") == system)
     }
 
-    @Test func theMoreImportantComesFirstAndHidesItsNamesake() throws {
+    @Test func `the more important comes first and hides its namesake`() throws {
         let (own, system) = (try DataHome(), try DataHome())
         try own.add("", named: "b", types: "video/mp4")
         try own.add("", named: "hidden", types: "image/bmp")
@@ -90,7 +90,7 @@ import Testing
         #expect(catalogue.types == [.mp4, .m4v, .matroska, .bmp])
     }
 
-    @Test func programsMustBeThere() throws {
+    @Test func `programs must be there`() throws {
         let home = try DataHome()
         try home.add("", named: "gone", types: "video/mp4")
         try home.entry("name", "Exec=cp %i %o\nMimeType=image/bmp")
@@ -107,7 +107,7 @@ import Testing
         #expect(catalogue.types == [.bmp, .mov])
     }
 
-    @Test func filesThatAreNoEntriesAreLeftAlone() throws {
+    @Test func `files that are no entries are left alone`() throws {
         let home = try DataHome()
         let directory = home.root + "/thumbnailers/"
         #expect(mkfifo(directory + "a.thumbnailer", 0o644) == 0)
@@ -121,8 +121,8 @@ import Testing
         #expect(catalogue.types.isEmpty)
     }
 
-    /// What the workers decode themselves is nobody else's.
-    @Test func onlyWhatIsNotDecodedHere() throws {
+    /// Formats that the workers decode themselves go to no other program.
+    @Test func `only formats that are not decoded here`() throws {
         let home = try DataHome()
         try home.add("", named: "a", types: MediaType.allCases.map(\.mimeType).joined(separator: ";"))
         var catalogue = ThumbnailerCatalogue(dataDirectories: [home.root])
@@ -130,7 +130,7 @@ import Testing
         #expect(catalogue.types == Set(MediaType.allCases.filter { $0.isVideo } + [.jxl, .bmp, .psd]))
     }
 
-    @Test func theWholeOfSmallOnesAndPartsOfLargeOnes() {
+    @Test func `the whole of small ones and parts of large ones`() {
         let mebi = 1 << 20
         #expect(excerptRanges(byteCount: 512 * mebi, budget: 512 * mebi) == [0..<512 * mebi])
         for byteCount in [513 * mebi, 700 * mebi + 1, 2048 * mebi + 77, 4096 * mebi, 40_960 * mebi, 1 << 50] {

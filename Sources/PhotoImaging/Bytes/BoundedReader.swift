@@ -1,4 +1,4 @@
-/// Limits on the cost of one picture, whatever its bytes claim.
+/// Limits on the cost of one picture, with any claim of its bytes.
 enum ReadLimits {
     /// The first read: holds the EXIF block, the embedded thumbnail and the frame header of most JPEGs.
     static let headBytes = 64 * 1024

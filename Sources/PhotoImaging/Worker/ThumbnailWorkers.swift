@@ -49,7 +49,7 @@ public final class ThumbnailWorkers: Sendable {
     /// Wall-clock time for one picture. An endless computation is stopped long before, by the worker's own limit of
     /// processor time.
     private static let deadlineMilliseconds = 60_000
-    /// The same for background workers, which may wait for the processor; their CPU limit is what stops a picture.
+    /// The same for background workers, which may wait for the processor; their CPU limit stops a picture.
     private static let backgroundDeadlineMilliseconds = 120_000
 
     /// Up to `count` workers, started on demand.
@@ -215,6 +215,9 @@ public final class ThumbnailWorkers: Sendable {
             giveBack(slot)
         }
     }
+
+    /// Callers that wait for a worker.
+    var waitingCount: Int { pool.withLock { $0.waiting.count } }
 
     private func takeSlot(unless cancellation: Cancellation) throws(ThumbnailError) -> WorkerSlot {
         enum Turn {

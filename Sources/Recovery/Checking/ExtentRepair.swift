@@ -196,7 +196,7 @@ struct ExtentRepair {
         // Ranges of rows with impossible lengths are clipped to the file.
         let known = kept.map(\.end).max() ?? 0
         let most = max(size ?? 0, min(known, Geometry.fileBytesMax)) + (size == nil ? Chunk.bytes : 0)
-        // The offset of an authentic extent is in its descriptor, whatever the row says.
+        // The offset of an authentic extent is in its descriptor, not in the row.
         let opened = Set(content.open.map(\.sector))
         let claimed = runs.flatMap { run -> [Range<UInt64>] in
             guard run.offset < most, run.length > 0 else { return [] }

@@ -1,6 +1,7 @@
 import CatalogueRows
 import FileRequests
 import FileTree
+import PhotoRules
 package import VaultCatalogue
 import VaultFormat
 package import VaultStore
@@ -217,10 +218,24 @@ package struct PathFinder {
             guard parts.count < Self.depthMax,
                 let above = try tables.rawNames(of: directory, limit: 1).first
             else { return nil }
+            if above.parent == WellKnownInode.versions { return try version(parts, of: above.name) }
             parts.append(above.name)
             directory = above.parent
         }
         return Array(parts.reversed().map(Self.printable).joined(separator: [UInt8(ascii: "/")]))
+    }
+
+    /// The path of a version: beside its photo.
+    private func version(_ parts: [[UInt8]], of directory: [UInt8]) throws(CatalogueError) -> [UInt8]? {
+        guard let ino = versionedFile(named: directory),
+            let (parent, name) = try tables.rawNames(of: ino, limit: 1).first,
+            parent != WellKnownInode.versions, let photo = try path(parent, name)
+        else { return nil }
+        let above = photo.lastIndex(of: UInt8(ascii: "/")).map { photo[...$0] } ?? []
+        let shown = shownVersionName(parts[0], of: name)
+        return Array(
+            ([above + versionsName, Self.printable(name)[...], Self.printable(shown)[...]])
+                .joined(separator: [UInt8(ascii: "/")]))
     }
 
     /// A name that is invalid as an entry must not look like a path.

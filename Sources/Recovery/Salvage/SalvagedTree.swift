@@ -71,6 +71,7 @@ struct SalvagedTree {
         }
         try settleCopies()
         try settleTrash()
+        try settleVersions()
         try addNameless()
         try settleShares()
         try restoreDirectories()
@@ -126,6 +127,7 @@ struct SalvagedTree {
         if [WellKnownInode.root, WellKnownInode.moments, WellKnownInode.albums].contains(ino) {
             return try tree.inode(ino)
         }
+        if ino == WellKnownInode.versions { return try tree.versionsRoot() }
         if let place = places[ino] { return try tree.inode(place) }
         guard let record = waiting.removeValue(forKey: ino) else { return try standIn(ino) }
         // It has no place during this search, so a directory that contains itself ends in a stand-in.
@@ -394,6 +396,25 @@ struct SalvagedTree {
             try tree.addEntry(parent, try tree.freeName(parent, Array("\(ino)".utf8)), inode, now: now)
             tree.linked(inode, now: now)
             try sql(tree.tables.addPendingClassification(parent.ino))
+        }
+    }
+
+    /// Versions whose photo is lost become files of `albums/Recovered`.
+    private mutating func settleVersions() throws(FileError) {
+        guard let root = try tree.existing(WellKnownInode.versions) else { return }
+        for row in try tree.rows(of: root) {
+            if let file = versionedFile(named: row.name), try tree.existing(file)?.isRegular == true {
+                continue
+            }
+            let (directory, album) = (try tree.inode(row.ino), try recoveredAlbum())
+            try tree.removeEntry(root, row.id, directory, now: now)
+            try tree.addEntry(album, try tree.freeName(album, row.name), directory, now: now)
+            for version in try tree.rows(of: directory) {
+                let inode = try tree.inode(version.ino)
+                inode.row.flags.remove(.version)
+                tree.touch(inode)
+            }
+            try sql(tree.tables.addPendingClassification(directory.ino))
         }
     }
 

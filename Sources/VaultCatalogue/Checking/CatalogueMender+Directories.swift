@@ -139,7 +139,7 @@ extension CatalogueMender {
     /// Photos get a place in their days; see `mendMoments`.
     func mendNameless() throws(CatalogueError) {
         let nameless = """
-            ino > 3 AND ino NOT IN (SELECT ino FROM dentry) AND ino NOT IN (SELECT ino FROM orphan)
+            ino > 4 AND ino NOT IN (SELECT ino FROM dentry) AND ino NOT IN (SELECT ino FROM orphan)
             AND ino NOT IN (SELECT ino FROM trash_name)
             """
         try execute(

@@ -60,6 +60,7 @@ public final class CatalogueMender {
         case .unreachable: try mendUnreachable()
         case .days: try mendDays()
         case .moments: try mendMoments()
+        case .versions: try mendVersions()
         }
     }
 

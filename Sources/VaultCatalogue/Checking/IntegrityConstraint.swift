@@ -18,7 +18,7 @@ public struct IntegrityConstraint: Sendable {
         public enum Step: Sendable, Equatable {
             case counters, wellKnownDirectories, inodeNumbers, contentNumbers, nameNumbers
             case names, takenNames, attributeNames
-            case directories, strayNames, nameless, unreachable, days, moments
+            case directories, strayNames, nameless, unreachable, days, moments, versions
         }
     }
 
@@ -88,7 +88,7 @@ enum RuleText {
 extension IntegrityConstraint {
     /// All constraints. A constraint on a count comes after those whose mending changes the count.
     public static let all: [IntegrityConstraint] =
-        values + names + directories + details + extents + photos + counts + totals
+        values + names + directories + versions + details + extents + photos + counts + totals
 
     // MARK: Names
 
@@ -136,7 +136,7 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "inode without a directory entry", .inode, .mender(.nameless),
             query: """
-                SELECT ino FROM inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM dentry)
+                SELECT ino FROM inode WHERE ino NOT IN (1, 4) AND ino NOT IN (SELECT ino FROM dentry)
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash_name)
                 """),
         IntegrityConstraint(
@@ -146,13 +146,13 @@ extension IntegrityConstraint {
             mending: [
                 """
                 UPDATE inode SET parent = coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
-                    WHERE \(RuleText.isDirectory) AND (ino = 1 OR ino IN (SELECT ino FROM dentry))
+                    WHERE \(RuleText.isDirectory) AND (ino IN (1, 4) OR ino IN (SELECT ino FROM dentry))
                     AND parent <> coalesce((SELECT parent FROM dentry WHERE dentry.ino = inode.ino), 1)
                 """
             ],
             query: """
                 SELECT ino FROM (\(directoryEntries)) WHERE above <> parent
-                    UNION SELECT ino FROM inode WHERE ino = 1 AND parent <> 1
+                    UNION SELECT ino FROM inode WHERE ino IN (1, 4) AND parent <> 1
                 """),
         IntegrityConstraint(
             "misplaced or misnamed day directory", .inode, .mender(.days),
@@ -167,7 +167,7 @@ extension IntegrityConstraint {
     /// Directories that are not below the root.
     static let unreachable = """
         WITH RECURSIVE entry(parent, ino) AS MATERIALIZED (SELECT parent, ino FROM (\(directoryEntries))),
-            reached(ino) AS (SELECT 1 UNION SELECT entry.ino FROM reached JOIN entry ON entry.parent = reached.ino)
+            reached(ino) AS (SELECT 1 UNION SELECT 4 UNION SELECT entry.ino FROM reached JOIN entry ON entry.parent = reached.ino)
             SELECT ino FROM entry WHERE ino NOT IN (SELECT ino FROM reached)
         """
 

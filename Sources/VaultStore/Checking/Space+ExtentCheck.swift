@@ -157,7 +157,7 @@ extension Space {
     }
 
     /// The extents at a run's sectors that open as extents of `content` and of the run's commit, each as its own run.
-    /// Their offsets and lengths come from their descriptors, whatever the run's are.
+    /// Their offsets and lengths come from their descriptors, not from the run.
     public func openingExtents(of run: ExtentRun, _ role: ExtentRole, content: UInt64) -> [ExtentRun] {
         let perSegment = UInt64(files.sectorsPerSegment)
         let sectorsMax = lock.withLock { UInt64(sectors.segmentCount) } * perSegment

@@ -11,8 +11,8 @@ public struct FileDamage: Sendable, Equatable {
 }
 
 extension Vault {
-    /// Checks what is visible without a password: both copies of the header, the numbers and sizes of segments. Writes
-    /// and locks nothing.
+    /// Checks the facts that are visible without a password: both copies of the header, the numbers and sizes of
+    /// segments. Writes and locks nothing.
     public static func checkFiles(
         _ path: String, calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> [FileDamage] {

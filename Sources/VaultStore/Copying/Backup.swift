@@ -8,7 +8,7 @@ public enum BackupError: Error, Sendable, Equatable {
     case source(VaultError)
     /// The copy cannot be written. It keeps its old state, or has none until the backup is run again.
     case destination(VaultError)
-    /// The vault keeps changing while it is read, and no mount on this machine keeps what the backup needs.
+    /// The vault keeps changing while it is read, and no mount on this machine keeps the sectors that the backup needs.
     case changing
     /// Cancelled by `progress`.
     case interrupted

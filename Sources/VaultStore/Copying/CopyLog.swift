@@ -10,7 +10,7 @@ import VaultFormat
 /// header last. An incomplete log in a copy without a header means that the first backup was interrupted.
 ///
 /// The file is a head of 128 bytes (magic, version, the vault's clear fields, hash), then records: kind (1), zeros (3),
-/// space (4), segment (8), offset (8), bytes (8), hash of these 32 bytes and of what follows (32), the bytes.
+/// space (4), segment (8), offset (8), bytes (8), hash of these 32 bytes and of the following ones (32), the bytes.
 final class CopyLog {
     static let name = "obscura.backup"
 

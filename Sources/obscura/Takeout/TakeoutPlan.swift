@@ -3,7 +3,7 @@ import LinuxIO
 import PhotoLibrary
 import TakeoutRules
 
-/// A file of an export that may be a photo, with what the export says of it.
+/// A file of an export that may be a photo, with the export's metadata.
 struct TakeoutItem {
     var file: TakeoutFile
     var metadata: PhotoMetadata?
@@ -143,7 +143,7 @@ struct TakeoutPlan {
 
     // MARK: Apple's tables
 
-    /// What the tables of a folder say about its photos. Remembers the rows of albums.
+    /// The metadata of photos in the tables of a folder. Remembers the rows of albums.
     private mutating func appleDetails(
         _ tables: [TakeoutFile], _ folder: TakeoutListing.Folder
     ) -> [String: PhotoMetadata] {
@@ -198,7 +198,7 @@ struct TakeoutPlan {
     }
 }
 
-/// The files of a folder by what they may be, each name once: an export may have a file in two of its parts.
+/// The files of a folder by kind, each name once: an export may have a file in two of its parts.
 private struct Sorted {
     var json: [TakeoutFile] = []
     var tables: [TakeoutFile] = []

@@ -1,12 +1,12 @@
 import LinuxIO
 
-/// What `import --takeout` did besides adding photos.
+/// The results of `import --takeout` besides added photos.
 struct TakeoutReport {
     /// Names of photos in albums that were added, Favourites included, and the albums.
     var memberships = 0
     var albums: Set<String> = []
     var favourites = 0
-    /// XMP sidecars that were written from what the export says.
+    /// XMP sidecars that were written from the export's metadata.
     var written = 0
     /// Edited photos, imported beside their originals.
     var edited: [HostPath] = []

@@ -218,7 +218,7 @@ final class TakeoutRun: ImportTask {
         if sidecar.isWritten { takeout.written += 1 } else { report.sidecars += 1 }
     }
 
-    /// Adds to a photo that the space has what the export says, as far as it says nothing else already.
+    /// Adds the export's metadata to a photo that the space has, unless it has its own.
     private func complete(_ ino: UInt64, _ arrival: TakeoutArrival) throws(FileError) {
         if isDry { return }
         for (sidecar, file) in zip(arrival.sidecars, arrival.besides) {

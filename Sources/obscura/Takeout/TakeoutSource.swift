@@ -5,7 +5,7 @@ import PhotoImaging
 import PhotoLibrary
 import TakeoutRules
 
-/// A file of an export: in a folder, in an archive, or made from what the export says.
+/// A file of an export: in a folder, in an archive, or made from the export's metadata.
 final class TakeoutSource: ImportSource {
     private enum Origin {
         case file(SourceFile)

@@ -20,7 +20,7 @@ private func runDriver(
     _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-/// What SwiftPM links as `main`.
+/// SwiftPM links this as `main`.
 @_cdecl("obscura_fuzz_main")
 public func main(
     _ count: CInt, _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?

@@ -12,7 +12,7 @@ import VaultFormat
 @testable import VaultCatalogue
 @testable import VaultStore
 
-/// Pages of a catalogue by somebody who knows the key: the input says which bytes of a sound one are something else.
+/// Pages of a catalogue by somebody who knows the key: the input says which bytes of a sound one are changed.
 /// It is checked as a whole, and, where SQLite opens it, mounted and used.
 func fuzzCatalogue(_ bytes: UnsafeRawBufferPointer) {
     var input = Input(bytes)
@@ -119,7 +119,7 @@ private final class CatalogueImage: PageStorage, @unchecked Sendable {
             change(library)
             try library.close()
         } catch {
-            // An error is what is to come of it.
+            // An error is expected.
         }
     }
 

@@ -8,7 +8,7 @@ import VaultFormat
 
 /// A vault's directory in the hands of others: the input says which names, sizes, links and other things are put among
 /// its files, or in their place. All that commands do with a directory is done: none may die, wait for ever, follow a
-/// link, or touch what is not the vault's.
+/// link, or touch foreign files.
 func fuzzDirectory(_ bytes: UnsafeRawBufferPointer) {
     var input = Input(bytes)
     let place = Playground()
@@ -23,11 +23,11 @@ func fuzzDirectory(_ bytes: UnsafeRawBufferPointer) {
         others += change(&input, place)
         count += 1
     }
-    // A later change may have removed or moved what an earlier one made.
+    // A later change may have removed or moved the file of an earlier one.
     others.removeAll { type(of: $0.path) != $0.type }
     use(place, &input)
     for other in others where type(of: other.path) != other.type {
-        // The log of a backup is taken away, whatever it is.
+        // The log of a backup is removed, of any kind.
         precondition(other.path.hasSuffix("/" + CopyLog.name), "\(other.path) is something else")
     }
     precondition(place.isOutsideWhole, "what lies outside was changed")
@@ -186,7 +186,7 @@ private func chosenSize(_ input: inout Input) -> UInt64 {
     return kind & 0x10 == 0 ? size : min(size, UInt64(Int64.max) - 1) + 1
 }
 
-/// Changes the directory. Returns what is no file and so to stay as it is.
+/// Changes the directory. Returns the entries that are no files and must stay unchanged.
 private func change(_ input: inout Input, _ place: Playground) -> [(path: String, type: mode_t)] {
     let path = chosenPath(&input, place)
     let kind = input.number(UInt8.self)

@@ -3,7 +3,7 @@ import VaultFormat
 
 @testable import VaultStore
 
-/// A copy of a header as whoever makes a vault can write it, with the checksum that belongs to it.
+/// A copy of a header as the maker of a vault can write it, with its right checksum.
 func fuzzHeader(_ bytes: UnsafeRawBufferPointer) {
     var copy = Header(
         spaces: 2, segmentBytes: Geometry.segmentBytesUsual,

@@ -9,8 +9,8 @@ import VaultFormat
 @testable import VaultStore
 @testable import obscura
 
-/// Numbers from outside, wherever they enter: in every option and operand that takes one, in what a mount answers, and
-/// in what the host tells of itself and of files. All is done with them that is done before a vault is touched.
+/// Numbers from outside, wherever they enter: in every option and operand that takes one, in a mount's answers, and
+/// in the host's answers about itself and files. Each goes all the way up to the first use of a vault.
 func fuzzNumbers(_ bytes: UnsafeRawBufferPointer) {
     var input = Input(bytes)
     fuzzHost(&input)
@@ -102,13 +102,13 @@ private func check(_ options: MountOptionParser) {
     _ = clock.isOver(uses: 1, open: 0, now: 0)
     precondition(!clock.isOver(uses: 1, open: 0, now: 1) || mount.idleSeconds == 0)
     _ = clock.isOver(uses: 1, open: 0, now: .max)
-    // What the daemon is told is what was asked for.
+    // The daemon is told the options that were given.
     var again = MountOptionParser()
     try? again.apply(options.daemonList)
     precondition(again.daemonList == options.daemonList)
 }
 
-/// What a mount that may not be ours says of itself.
+/// The answer of a mount that may not be ours.
 private func fuzzAnswer(_ text: String) {
     let keys = ["total", "free", "available", "photos", "trashed", "thumbnails", "unsaved", "bytes"]
     let lines = statusText("D", Dictionary(keys.map { ($0, text) }, uniquingKeysWith: { $1 }))
@@ -122,7 +122,7 @@ private func fuzzAnswer(_ text: String) {
     }
 }
 
-/// What statvfs(3) and stat(2) may say.
+/// Possible answers of statvfs(3) and stat(2).
 private func fuzzHost(_ input: inout Input) {
     var status = statvfs()
     status.f_frsize = input.number()

@@ -5,10 +5,10 @@ import VaultFormat
 @testable import Recovery
 @testable import VaultStore
 
-/// Payloads and descriptors that open: an identity record, and what an extent says of itself.
+/// Payloads and descriptors that open: an identity record, and the descriptor of an extent.
 func fuzzRecords(_ bytes: UnsafeRawBufferPointer) {
     if let (history, content) = Recorded.decode(bytes) {
-        // What was understood says the same again.
+        // A parsed record, written again, has the same bytes.
         let again = content.encoded(history)
         let known = again.withUnsafeBytes { Recorded.decode($0) }
         precondition(known?.history == history && known?.content == content, "a record that reads otherwise")

@@ -5,10 +5,10 @@ import VaultFormat
 @testable import TestFixtures
 @testable import VaultStore
 
-/// Roots, map nodes, deltas, bitmaps and counts by somebody who knows the key: the input says what of a sound space is
-/// something else, all of it sealed as it should be, and everything that a mount and a check do is done.
+/// Roots, map nodes, deltas, bitmaps and counts by somebody who knows the key: the input says which parts of a sound
+/// space are something else, all of it sealed as it should be, and everything that a mount and a check do is done.
 func fuzzStructure(_ bytes: UnsafeRawBufferPointer) {
-    // What cannot be forged, such as a page where no slot is free, is no finding.
+    // Structures that cannot be forged, such as a page where no slot is free, is no finding.
     try? Forgery.base.fork().forge(bytes)
 }
 
@@ -83,7 +83,7 @@ private final class Forgery: Sendable {
         use(isReadOnly: false)
     }
 
-    /// Seals what a reference leads to, changed, into a slot that is free.
+    /// Seals the page of a reference, changed, into a free slot.
     private func plant(
         _ space: Space, _ input: inout Input, in old: Reference, as identity: (UInt32) -> PageIdentity
     ) throws -> Reference {

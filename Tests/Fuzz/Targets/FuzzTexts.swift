@@ -6,7 +6,7 @@
 @testable import Thumbnails
 
 /// Texts and packets that others write: `.thumbnailer` files, mountinfo, names below `.thumbs`, cursors of a check, and
-/// what passes between the program and its workers.
+/// messages between the program and its workers.
 func fuzzTexts(_ bytes: UnsafeRawBufferPointer) {
     let text = String(decoding: bytes, as: UTF8.self)
     if let entry = ThumbnailerEntry(text) {

@@ -3,8 +3,8 @@ import VaultCrypto
 
 @testable import obscura
 
-/// What a user, mount(8) or a line of fstab says: words of a command line, an option list, sizes, and passwords as they
-/// are read from a file.
+/// Words of a user, of mount(8) or of a line of fstab: those of a command line, an option list, sizes, and passwords as
+/// they are read from a file.
 func fuzzWords(_ bytes: UnsafeRawBufferPointer) {
     let words = bytes.split(separator: 0, omittingEmptySubsequences: false).map {
         String(decoding: $0, as: UTF8.self)

@@ -1,4 +1,4 @@
-/// What reads each kind of untrusted bytes, by the name that `scripts/fuzz` takes.
+/// The reader of each kind of untrusted bytes, by the name that `scripts/fuzz` takes.
 let fuzzTargets: [String: @Sendable (UnsafeRawBufferPointer) -> Void] = [
     "header": { fuzzHeader($0) },
     "structure": { fuzzStructure($0) },
@@ -31,7 +31,7 @@ struct Input {
         return taken + [UInt8](repeating: 0, count: count - taken.count)
     }
 
-    /// What is left.
+    /// The remaining bytes.
     mutating func takeAll() -> [UInt8] {
         defer { rest = rest.suffix(0) }
         return Array(rest)

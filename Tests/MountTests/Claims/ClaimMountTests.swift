@@ -7,10 +7,10 @@ import Testing
 
 /// Two daemons over storage whose locks do nothing: I11, with processes. A test plays some rounds, `scripts/claims` as
 /// many as it is told.
-@Suite(.serialized, .waiting) struct ClaimMountTests {
+@Suite("Claims: two computers, through mounts", .serialized, .waiting) struct ClaimMountTests {
     private static func variable(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
 
-    /// A look is good for half a second, who takes over waits 1.1, and a race lasts 0.1.
+    /// A reading of the claim counts for half a second, a takeover waits 1.1, and a race lasts 0.1.
     private static let shortTimes = "500,1100,100"
     private static let roundsPerVault = 5
     private static let seeds: [UInt64] = {
@@ -20,8 +20,8 @@ import Testing
     }()
     private static var times: String? { variable("OBSCURA_CLAIMS_USUAL") == nil ? shortTimes : nil }
 
-    @Test(arguments: seeds) func `each takes over from the other, stopped at any moment`(seed: UInt64) throws
-    {
+    @Test(arguments: seeds)
+    func `each takes over from the other, stopped at any moment`(seed: UInt64) throws {
         var random = RandomSource(seed)
         let daemons = try TwoDaemons(
             spaces: 1 + Int(seed % 2), seed % 4 < 2 ? .bindfs : .noLocks, times: Self.times)
@@ -85,7 +85,7 @@ import Testing
         #expect(check.status == 0, "seed \(seed): \(check.output)")
     }
 
-    /// What the rounds are for is found where nothing is claimed: in one of a few, as two computers need not meet.
+    /// Without claims the rounds lose files: in one of a few, as two computers need not meet.
     @Test func `without claims one undoes the other`() throws {
         let isFound = try (0..<5).contains { _ in try losesSomethingUnclaimed() }
         #expect(isFound)
@@ -146,7 +146,7 @@ import Testing
             let used = try daemons.place.run([obscura] + words + ["--password-stdin"], "one\n")
             #expect(used.status == 5 && used.errors.contains("in use"), "\(words): \(used.errors)")
         }
-        // What only reads may.
+        // Commands that only read may go on.
         try daemons.mustMount(1, options: "ro")
         #expect(daemons.missing(safe, in: 1).isEmpty)
         try daemons.takeAway(1)

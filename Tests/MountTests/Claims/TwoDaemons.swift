@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What files must hold, by name: told safe by fsync(2). Used by several threads.
+/// The bytes of files that must be there, by name: told safe by fsync(2). Used by several threads.
 final class SafeFiles: Sendable {
     private let files = Mutex<[String: [UInt8]]>([:])
 
@@ -24,7 +24,7 @@ final class FileWriter: Sendable {
     /// Why it has ended; 0: it was to.
     let failure = Mutex<Int32>(0)
 
-    /// - Parameter name: what its files' names begin with.
+    /// - Parameter name: the prefix of its files' names.
     init(_ directory: String, _ name: String, _ safe: SafeFiles, seed: UInt64) {
         self.directory = directory
         self.safe = safe
@@ -82,7 +82,7 @@ final class FileWriter: Sendable {
 /// A vault that two daemons of this machine have in common by a host whose locks do nothing, each with a mount of its
 /// own.
 final class TwoDaemons {
-    /// What is between the daemons and the vault.
+    /// The storage between the daemons and the vault.
     enum Storage {
         /// Two FUSE mounts of one directory, as two computers might have.
         case bindfs
@@ -152,7 +152,7 @@ final class TwoDaemons {
         }
     }
 
-    /// Takes a mount away, whatever its daemon can still write, and waits for its end.
+    /// Takes a mount away though its daemon may have more to write, and waits for its end.
     func takeAway(_ number: Int) throws {
         _ = umount2(directory(number), Int32(MNT_DETACH))
         guard eventually({ daemon(number) == nil }) else {
@@ -166,7 +166,7 @@ final class TwoDaemons {
         return (try? place.shell("grep -H . /proc/\(daemon)/task/*/{stat,wchan}")) ?? "?"
     }
 
-    /// What of all that is safe a mount does not show as it must be.
+    /// Safe files that a mount does not show as they must be.
     func missing(_ files: SafeFiles, in number: Int) -> [String] {
         files.all.sorted { $0.key < $1.key }.compactMap { name, bytes in
             let path = "\(directory(number))/albums/\(name)"

@@ -6,7 +6,7 @@ import Testing
 
 /// Two and three computers over storage whose locks do nothing: I11. A test plays some hundred mounts in each vault,
 /// `scripts/claims` as many as it is told.
-@Suite struct ClaimRoundTests {
+@Suite("Claims: two computers at random") struct ClaimRoundTests {
     private static func variable(_ name: String) -> Int? {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
     }
@@ -18,7 +18,8 @@ import Testing
         return (0..<max(1, rounds / mountsPerSeed)).map { UInt64(first + $0) }
     }()
 
-    @Test(arguments: seeds) func `what one was told is safe no other undoes`(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `files told to be safe are undone by no other computer`(seed: UInt64) throws {
         let vault = try MemoryVault(spaces: seed % 2 == 0 ? 1 : 2, segments: 24)
         let rounds = try ClaimRounds(
             vault, seed: seed, computers: seed % 5 == 4 ? 3 : 2, mounts: Self.mountsPerSeed)
@@ -28,7 +29,7 @@ import Testing
         #expect(rounds.takeovers > 0 && rounds.acknowledged > 10, "seed \(seed)")
     }
 
-    /// What the rounds are for is found where nothing is claimed.
+    /// Without claims the rounds lose files.
     @Test(arguments: 1...4) func `without claims files are lost`(seed: UInt64) throws {
         let vault = try MemoryVault(spaces: seed % 2 == 0 ? 1 : 2, segments: 24)
         let rounds = try ClaimRounds(vault, seed: seed, mounts: 200, claims: false)

@@ -13,12 +13,13 @@ import VaultFormat
 @testable import VaultStore
 
 /// Computers that work in one space at once, each stopped at any system call for any time, each taking the space over
-/// from the other. What one of them was told is safe must be there for whoever mounts the space later.
+/// from the other. Files that one of them was told are safe must be there for any later mount.
 final class ClaimRounds: @unchecked Sendable {
-    /// What must be there, by path: the version of a file that a program was told is safe. A later one may be.
+    /// The files that must be there, by path: the version of a file that a program was told is safe. A later one may
+    /// be.
     private struct Ledger {
         var safe: [String: UInt64] = [:]
-        /// Up to which version a file was removed: who was told of an earlier one hears of it late.
+        /// Up to which version a file was removed: a report of an earlier one comes late.
         var removed: [String: UInt64] = [:]
         /// Versions that were written, told safe or not.
         var version: UInt64 = 0
@@ -69,7 +70,7 @@ final class ClaimRounds: @unchecked Sendable {
 
     func run() throws {
         turns.run(computers.indices.map { number in { @Sendable [self] in work(number) } })
-        // Nobody has it any more; who has ended last may not have given it up.
+        // It is free; the last process may not have given it up.
         guard ledger.losses.isEmpty else { return }
         let last = computers[0].start()
         try last.mount(takingOver: true)
@@ -91,7 +92,7 @@ final class ClaimRounds: @unchecked Sendable {
             ledger.mounts += 1
             verify(process, "mount \(ledger.mounts) on \(computers[number].name)", Self.filesRead)
             do { try play(process, number) } catch {
-                // It has lost the space, or scan something damaged that another writes over.
+                // It has lost the space, or finds something damaged that another writes over.
                 if process.space.writeStop == .claimLost { ledger.stops += 1 }
             }
             if Bool.random(using: &dices[number]) { try? process.unmount() } else { process.kill() }
@@ -149,9 +150,9 @@ final class ClaimRounds: @unchecked Sendable {
         try process.rm(path)
     }
 
-    // MARK: What must be there
+    // MARK: Files that must be there
 
-    /// A file's bytes: its version, then what follows from that.
+    /// A file's bytes: its version, then bytes derived from it.
     private static func bytes(_ version: UInt64, _ count: Int) -> [UInt8] {
         let first = Int(version % 1000)
         return (0..<8).map { UInt8(truncatingIfNeeded: version >> UInt64(8 * $0)) }
@@ -189,7 +190,7 @@ final class ClaimRounds: @unchecked Sendable {
         }
     }
 
-    /// What was written where a file's runs lie, for the message of a failing test.
+    /// The writes to a file's runs, for the message of a failing test.
     private func history(of path: String, _ process: ComputerProcess) -> String {
         guard let ino = try? process.ino(path),
             let runs = try? process.library.session.locked({ tree throws(FileError) in
@@ -210,7 +211,7 @@ final class ClaimRounds: @unchecked Sendable {
         return "\n" + lines.joined(separator: "\n")
     }
 
-    /// Whether the file must be in what this process shows: it was not removed meanwhile, and nobody else writes.
+    /// Whether this process must show the file: it was not removed meanwhile, and no other process writes.
     private func isStillSafe(_ path: String, _ safe: UInt64, _ process: ComputerProcess) -> Bool {
         (try? process.space.requireWritable()) != nil && ledger.safe[path] == safe
     }

@@ -10,8 +10,8 @@ import VaultFormat
 @testable import TestFixtures
 @testable import VaultStore
 
-/// What a claim does, case by case. Nothing waits: the clock is the tests'.
-@Suite struct ClaimTests {
+/// The effects of a claim, case by case. Nothing waits: the clock is the tests'.
+@Suite("Claims: one writer at a time") struct ClaimTests {
     let vault: MemoryVault
     let disk: MemoryDisk
     let turns = Turns(seed: 1, stopShare: 1000, stopMilliseconds: 0...0)
@@ -53,7 +53,7 @@ import VaultFormat
         return try slot.standing()
     }
 
-    /// What was done to the disk so far, but for syncs.
+    /// The writes to the disk so far, without syncs.
     private var changes: Int {
         disk.log.count { !$0.isSync }
     }
@@ -163,7 +163,7 @@ import VaultFormat
         #expect(asked.withLock { $0 } == 5)
     }
 
-    /// Another process of the computer `here`, which scan this of others.
+    /// Another process of the computer `here`, which sees other processes so.
     private func host(_ life: ProcessLife) -> ClaimHost {
         ClaimHost(
             machine: Array("here".utf8), process: ProcessIdentity(namespace: 2, id: 99, start: 99),
@@ -173,7 +173,7 @@ import VaultFormat
 
     // MARK: Taking over
 
-    @Test func `who is taken over from writes nothing more and keeps what was safe`() throws {
+    @Test func `a computer that is taken over from writes nothing more, and safe files stay`() throws {
         let old = try writer(on: here)
         try save("albums/safe", old)
         try old.put("albums/unsafe", [1, 2, 3])
@@ -194,7 +194,7 @@ import VaultFormat
         for path in ["albums/safe", "albums/new", "albums/newer"] { #expect(try has(path, after)) }
     }
 
-    @Test func `in a vault of one space who is taken over from gives no room back either`() throws {
+    @Test func `in a vault of one space it gives no room back either`() throws {
         let vault = try MemoryVault(spaces: 1, segments: 0)
         let disk = MemoryDisk(vault.empty)
         let old = try Computer("here", vault, disk, turns).start()
@@ -214,7 +214,7 @@ import VaultFormat
         #expect(try has("albums/new", new))
     }
 
-    @Test func `who takes over waits longer than a look is good for, and reads after it`() throws {
+    @Test func `a takeover waits longer than a reading of the claim counts, and reads after it`() throws {
         let old = try writer(on: here)
         let new = there.start()
         let start = turns.now
@@ -254,7 +254,7 @@ import VaultFormat
         #expect(try has("albums/new", after))
     }
 
-    /// The other has not waited yet; but who knows how long the sync took.
+    /// The other has not waited yet; but the sync may have taken any time.
     @Test func `a durable root is told nobody either when another's claim is found after it`() throws {
         let old = try writer(on: here)
         let roots = UInt64(RootLayout.durableSlots.upperBound * 4096)
@@ -298,7 +298,7 @@ import VaultFormat
         return process
     }
 
-    /// Claims the space for a process without a wait, as who has just begun to take it over.
+    /// Claims the space for a process without a wait, as at the beginning of a takeover.
     private func stealClaim(for process: ComputerProcess) throws {
         let directory = try VaultDirectory.open(MemoryVault.path, calls: disk)
         let slot = ClaimSlot(
@@ -309,7 +309,7 @@ import VaultFormat
         _ = try slot.write(claim)
     }
 
-    @Test func `the timer scan another's claim though nothing is written`() throws {
+    @Test func `the timer finds another's claim though nothing is written`() throws {
         let old = try writer(on: here)
         #expect(old.space.lookAtClaimIfDue() == 4000)
         try stealClaim(for: there.start())
@@ -330,7 +330,7 @@ import VaultFormat
         process.failsToOpen.withLock { $0 = false }
         try save("albums/third", process)
         #expect(process.space.claimFailure == nil)
-        // What the commit that failed had is in the next one.
+        // The changes of the failed commit are in the next one.
         process.kill()
         let after = here.start()
         try after.mount()
@@ -391,7 +391,7 @@ import VaultFormat
     /// One is stopped when it is about to write its claim, before or behind the check of the time, while the other
     /// claims the space and does not write yet. Whose disk it is, if it is one of theirs, makes no difference.
     @Test(arguments: [nil, "here", "there"], [false, true])
-    func `what is told safe after a race is not written over`(local: String?, isBehind: Bool) throws {
+    func `files told to be safe after a race are not overwritten`(local: String?, isBehind: Bool) throws {
         try writer(on: here).unmount()
         let here = try Computer("here", vault, disk, turns, isLocal: local == "here")
         let there = try Computer("there", vault, disk, turns, isLocal: local == "there")
@@ -424,7 +424,7 @@ import VaultFormat
         if isSafe { #expect(try has("albums/one", after)) }
     }
 
-    @Test func `who scan the space changed since it was opened does not write`() throws {
+    @Test func `a session that finds the space changed since its opening does not write`() throws {
         try writer(on: here).unmount()
         let late = here.start()
         try late.mount()

@@ -10,7 +10,7 @@ import VaultFormat
 
 /// A computer is cut off from the storage while it writes, and another takes its space over. When the first one comes
 /// back, its kernel sends all that it still had in memory: far more than the one call that a stopped process makes.
-@Suite struct LateWriteTests {
+@Suite("Claims: writes that arrive late") struct LateWriteTests {
     let turns = Turns(seed: 1, stopShare: 1000, stopMilliseconds: 0...0)
 
     /// The storage, twice from the cut on: as the computer that was cut off believes it to be, and as it is.
@@ -53,7 +53,7 @@ import VaultFormat
         safe[path] = bytes
     }
 
-    @Test(arguments: 1...24) func `what arrives late touches nothing that is safe`(seed: UInt64) throws {
+    @Test(arguments: 1...24) func `writes that arrive late touch nothing that is safe`(seed: UInt64) throws {
         var random = RandomSource(seed)
         let vault = try MemoryVault(spaces: seed % 2 == 0 ? 1 : 2, segments: 24)
         let believed = MemoryDisk(vault.empty)

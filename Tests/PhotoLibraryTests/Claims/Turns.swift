@@ -14,7 +14,7 @@ final class Turns: @unchecked Sendable {
     /// Of each thread, from when on it may run; nil: it has ended.
     private var wakes: [Int64?] = []
     private var clock: Int64 = 1_000_000
-    /// One in so many system calls scan its thread stopped.
+    /// One in so many system calls finds its thread stopped.
     private let stopShare: Int
     private let stopMilliseconds: ClosedRange<Int64>
 
@@ -75,7 +75,7 @@ final class Turns: @unchecked Sendable {
         while current != number { turn.wait(lock) }
     }
 
-    /// Chooses who runs next; where nobody can, time passes.
+    /// Chooses the next thread to run; if there is none, time passes.
     private func choose() {
         let left = wakes.indices.filter { wakes[$0] != nil }
         defer { turn.signalAll() }

@@ -20,12 +20,12 @@ final class ModelNode {
         }
     }
 
-    /// What is known of a photo.
+    /// The facts of a photo.
     struct Photo {
         var day: String
         /// Whether the user chose its day.
         var isPinned = false
-        /// What it was called in its day before an editor gave it a backup's name.
+        /// Its name in its day before an editor gave it a backup's name.
         var former: String?
         /// Whether its name in moments was given there.
         var isNamed = false
@@ -78,7 +78,7 @@ final class ModelNode {
     var moments: [Name] { names.filter { $0.directory.day != nil } }
     /// Its name in moments.
     var moment: Name? { moments.first { !isModelBackup($0.name) } ?? moments.first }
-    /// What lies in it, in the order in which it came.
+    /// Its entries, in the order of their arrival.
     var listed: [(name: Name, node: ModelNode)] {
         entries.flatMap { name, node in
             node.names.filter { $0.isOf(self, name) }.map { ($0, node) }
@@ -97,7 +97,7 @@ func isModelWorkingName(_ name: String) -> Bool {
     name.hasPrefix(".") || ["~", ".part", ".tmp", ".crdownload"].contains { name.hasSuffix($0) }
 }
 
-/// `NAME (2).jpg`. Names of the model are too short to be cut; what is longer than extensions are is none.
+/// `NAME (2).jpg`. Names of the model are too short to be cut; a longer suffix than extensions have is none.
 func modelNumbered(_ name: String, _ number: Int) -> String {
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex, name[dot...].utf8.count <= 16 else {
         return "\(name) (\(number))"

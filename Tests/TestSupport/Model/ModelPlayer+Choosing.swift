@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a player does next.
+/// The next operation of a player.
 extension ModelPlayer {
     /// Does one thing that programs do.
     mutating func step() throws {
@@ -118,7 +118,7 @@ extension ModelPlayer {
 
     private mutating func text() -> [UInt8] { Array("text \(anew())\n".utf8) }
 
-    // MARK: What programs do
+    // MARK: Requests of programs
 
     private mutating func node() throws {
         let path = newPath()

@@ -6,8 +6,8 @@ struct ModelFailure: Error, CustomStringConvertible {
     let description: String
 }
 
-/// One who does random things, to a mount and to its model, and compares them. Several may work in one space at a
-/// time: each has albums, days, pictures and names of its own, and all have the trash in common.
+/// A player that does random operations, on a mount and on its model, and compares them. Several may work in one space
+/// at a time: each has albums, days, pictures and names of its own, and all have the trash in common.
 struct ModelPlayer {
     /// Part of every name this player gives.
     let marker: String
@@ -55,7 +55,7 @@ struct ModelPlayer {
 
     // MARK: Doing
 
-    /// Makes what a player needs.
+    /// Makes the directories of a player.
     mutating func begin() throws {
         if !isAlone {
             try perform(.makeDirectory(base))
@@ -71,7 +71,7 @@ struct ModelPlayer {
     /// Does it to both; throws where they answer differently.
     @discardableResult
     mutating func perform(_ operation: ModelOperation) throws -> Int32 {
-        // What a program may find half done in the trash is no rule's affair.
+        // No rule is about a half-done entry in the trash.
         if changesTrashed(operation) { return EPERM }
         done.append(operation)
         let expected: Int32
@@ -109,7 +109,7 @@ struct ModelPlayer {
 
     // MARK: Comparing
 
-    /// Compares all that can be seen. What the kernel is told of changes it did not ask for reaches it a little later.
+    /// Compares all that can be seen. Notifications of changes reach the kernel a little later.
     mutating func compare(_ words: String = "") throws {
         let due = model.shown(isAlone: isAlone)
         var difference = ""
@@ -122,7 +122,7 @@ struct ModelPlayer {
         known.formUnion(due.keys)
     }
 
-    /// What can be seen of this player's things.
+    /// The visible state of this player's files.
     func look() -> ShownTree {
         let (marker, base, trash, isAlone) = (marker, base, trash, isAlone)
         let year = days.first?.prefix(4) ?? ""
@@ -134,7 +134,7 @@ struct ModelPlayer {
         }
     }
 
-    /// What one tree has otherwise than the other; empty where they are the same.
+    /// The differences of two trees; empty if they are the same.
     static func difference(of found: ShownTree, from due: ShownTree) -> String {
         Set(found.keys).union(due.keys).sorted().filter { found[$0] != due[$0] }.map { path in
             "\n\(path)\n    is     \(found[path] ?? "not there")\n    not    \(due[path] ?? "not there")"

@@ -1,4 +1,4 @@
-/// What becomes of files by their bytes: photos in moments, copies, plain files.
+/// The effect of files' bytes: photos in moments, copies, plain files.
 extension ModelTree {
     func isFileable(_ name: String, in directory: ModelNode) -> Bool {
         !isModelWorkingName(name) && !isInWorkingDirectory(directory)
@@ -28,7 +28,7 @@ extension ModelTree {
         file(node)
     }
 
-    /// Files what lies below a directory that is no working one any more.
+    /// Classifies the files below a directory that is no working one any more.
     func classifyBelow(_ directory: ModelNode) {
         var waiting = [directory]
         while let next = waiting.popLast() {
@@ -38,7 +38,7 @@ extension ModelTree {
         }
     }
 
-    /// Files a file by what its bytes are now.
+    /// Classifies a file by its present bytes.
     func file(_ node: ModelNode) {
         guard node.isFile, !node.names.isEmpty, node.original == nil else { return }
         guard let taken = node.takenDay else {
@@ -182,7 +182,7 @@ extension ModelTree {
         photo.copies.sort { $0.number < $1.number }
     }
 
-    /// The bytes are about to change: what stood for the same photo no longer does.
+    /// The bytes are about to change: the file no longer stands for the same photo.
     func separate(_ node: ModelNode) {
         if let photo = node.original {
             photo.copies.removeAll { $0 === node }

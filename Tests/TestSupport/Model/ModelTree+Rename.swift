@@ -36,7 +36,7 @@ extension ModelTree {
         return 0
     }
 
-    /// What the kernel refuses before it asks a file system; rename(2).
+    /// Renames that the kernel refuses before it asks a file system; rename(2).
     private func kernelRefusal(
         _ from: ModelNode, _ source: ModelNode, _ to: ModelNode, _ target: ModelNode?,
         _ way: ModelOperation.Way
@@ -155,7 +155,7 @@ extension ModelTree {
         add(it.to, it.newName, it.source, isMember: isMember)
     }
 
-    /// Files what is no photo yet by its bytes, where its new name is no working one.
+    /// Classifies a file that is no photo yet, if its new name is no working one.
     private func fileMoved(_ it: Renaming) {
         if isFileable(it.newName, in: it.to) { file(it.source) }
     }

@@ -1,8 +1,8 @@
-/// What can be seen of a tree, by path: one line for each name.
+/// The visible state of a tree, by path: one line for each name.
 typealias ShownTree = [String: String]
 
 extension ModelTree {
-    /// - Parameter isAlone: whether nobody else works in the space, so that link counts of what all share are known.
+    /// - Parameter isAlone: whether no other player works in the space, so that link counts of shared files are known.
     func shown(isAlone: Bool) -> ShownTree {
         var paths: [(path: String, node: ModelNode)] = []
         each { paths.append(($0, $1)) }
@@ -18,7 +18,7 @@ extension ModelTree {
         return shown
     }
 
-    /// Whether a directory is one that all who work in the space have in common.
+    /// Whether all players of the space have the directory in common.
     func isShared(_ node: ModelNode) -> Bool {
         if node.parent === top { return true }
         return node.isDirectory && node.parent?.parent === top && node.parent.map(isInTrash) ?? false

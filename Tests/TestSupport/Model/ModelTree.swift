@@ -1,12 +1,12 @@
 import Glibc
 
-/// What a space must show after each operation, by the rules of the contract and nothing else: no kernel, no storage,
+/// The tree that a space must show after each operation, by the rules of the contract alone: no kernel, no storage,
 /// no time. Its operations answer the error numbers that system calls must fail with, 0 where they succeed.
 final class ModelTree {
     let top: ModelNode
     let moments: ModelNode
     let albums: ModelNode
-    /// The name of the trash of whoever works.
+    /// The name of the worker's trash.
     let trashName: String
     /// Counts mounts.
     private(set) var session = 0
@@ -107,7 +107,7 @@ final class ModelTree {
         return current.names.first?.name.hasPrefix(".Trash-") ?? false
     }
 
-    // MARK: What may be made where
+    // MARK: Places and kinds of files
 
     /// The error of making something of that kind there; 0 where it may be made.
     func refusal(_ directory: ModelNode, _ name: String, _ kind: ModelNode.Kind) -> Int32 {
@@ -146,7 +146,7 @@ final class ModelTree {
             }
         case .truncate(let path, let size):
             change(path) {
-                // Nobody closes it: what is no photo yet is looked at when it is written next.
+                // No program closes it: a file that is no photo yet is classified when it is written next.
                 let isPhoto = $0.isPhoto || $0.original != nil
                 self.separate($0)
                 let more = [UInt8](repeating: 0, count: max(0, size - $0.bytes.count))

@@ -77,7 +77,7 @@ struct MountedTree: Sendable {
 
     // MARK: Showing
 
-    /// What can be seen, by a thread of its own; see `link`.
+    /// The visible state, read by a thread of its own; see `link`.
     func shown(isAlone: Bool, _ isMine: @escaping @Sendable (String) -> Bool) -> ShownTree {
         inNewThread {
             var found: [(path: String, status: stat)] = []
@@ -150,7 +150,7 @@ struct MountedTree: Sendable {
         }
     }
 
-    /// What says where a photo was, without when it was removed.
+    /// The trashinfo of a photo, without its deletion date.
     private static func withoutDate(_ bytes: [UInt8]) -> [UInt8] {
         let lines = String(decoding: bytes, as: UTF8.self).split(
             separator: "\n", omittingEmptySubsequences: false)

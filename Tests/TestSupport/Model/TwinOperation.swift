@@ -15,7 +15,7 @@ enum TwinOperation: CustomStringConvertible {
     /// Writes through a shared mapping.
     case map(slot: Int, offset: Int, [UInt8])
     case copy(from: Int, to: Int, offset: Int, target: Int, count: Int)
-    /// What SEEK_HOLE and SEEK_DATA tell must be true: holes are zeros, and the end is a hole.
+    /// The answers of SEEK_HOLE and SEEK_DATA must be true: holes are zeros, and the end is a hole.
     case holes(slot: Int)
     case truncate(String, Int)
     case makeDirectory(String, UInt32)
@@ -82,7 +82,7 @@ struct TwinSide: Sendable {
         result < 0 ? String(cString: strerror(errno)) : "\(result)"
     }
 
-    /// The type of what a path leads to; 0 where it leads nowhere.
+    /// The type of a path's target; 0 if there is none.
     private func kind(_ path: String) -> mode_t {
         var status = Glibc.stat()
         return fstatat(AT_FDCWD, full(path), &status, 0) == 0 ? status.st_mode & S_IFMT : 0
@@ -93,7 +93,7 @@ struct TwinSide: Sendable {
         slots = [:]
     }
 
-    /// Does it; what it answers must be the same on both sides.
+    /// Does it; the answer must be the same on both sides.
     mutating func apply(_ operation: TwinOperation) -> String {
         switch operation {
         case .open(let slot, let path, let flags):
@@ -126,7 +126,7 @@ struct TwinSide: Sendable {
         }
     }
 
-    /// What is done to an open file.
+    /// An operation on an open file.
     private func applyOpen(_ operation: TwinOperation) -> String {
         switch operation {
         case .write(let slot, let offset, let bytes):
@@ -160,7 +160,7 @@ struct TwinSide: Sendable {
     private func writeOn(_ descriptor: Int32, _ bytes: [UInt8]) -> String {
         let result = outcome(Glibc.write(descriptor, bytes, bytes.count))
         var status = stat()
-        // The kernel keeps what is in a FIFO, and tells no FUSE daemon that it was written.
+        // The kernel keeps a FIFO's bytes, and tells no FUSE daemon of writes.
         let isFIFO = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
         return isFIFO ? result + still(descriptor) : result
     }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// One who does the same random POSIX calls in two directories and compares what they answer and what is there.
+/// A player that does the same random POSIX calls in two directories and compares answers and contents.
 struct TwinPlayer {
     /// A file system that is known to do right.
     private(set) var known: TwinSide
@@ -33,7 +33,7 @@ struct TwinPlayer {
         for path in ["d\(number)", home] { try perform(.makeDirectory(path, 0o755)) }
     }
 
-    /// Whether it has to do with what other players may be working on: both sides must see these in the same order.
+    /// Whether it may touch files of other players: both sides must see these in the same order.
     func isCommon(_ operation: TwinOperation) -> Bool {
         !common.isDisjoint(with: known.inodes(of: operation))
     }
@@ -49,7 +49,7 @@ struct TwinPlayer {
         tried.closeAll()
     }
 
-    /// Compares all that is there, also what others made.
+    /// Compares all files, also those of others.
     func compare(_ words: String = "") throws {
         let due = known.shown()
         var difference = ""
@@ -144,7 +144,7 @@ struct TwinPlayer {
     mutating func reachOver(players: Int) throws {
         let (from, to) = (path(in: Self.home(roll(players))), path(in: Self.home(roll(players))))
         if roll(4) == 0 { try perform(.link(from, to)) } else { try perform(.rename(from, to, way())) }
-        // Whoever had it before may have it open, or have another name of it.
+        // Its former player may have it open, or have another name of it.
         for path in [from, to] { common.insert(known.inodes(below: path)) }
     }
 
@@ -152,7 +152,7 @@ struct TwinPlayer {
     func forgetOpenFiles() { common.replace(by: known.linkedInodes()) }
 }
 
-/// What more than one player may reach, of the side that is known. Guarded by its lock.
+/// Files that more than one player may reach, of the known side. Guarded by its lock.
 final class CommonInodes: Sendable {
     private let inodes = Mutex<Set<ino_t>>([])
     func insert(_ more: [ino_t]) { inodes.withLock { $0.formUnion(more) } }

@@ -1,0 +1,239 @@
+package import CatalogueRows
+package import FileRequests
+package import FileTree
+package import LinuxIO
+import PhotoRules
+import VaultCatalogue
+
+/// Versions of edited photos; see *Versions* in the documentation of this target.
+extension PhotoTree {
+    // MARK: Making
+
+    /// Keeps the saved bytes of a photo that is about to be changed, or replaced by another file, if they are due; see
+    /// `needsVersion`. The version shares the photo's content, which then must not change any more.
+    ///
+    /// - Parameter ino: the photo from now on.
+    /// - Returns: whether there is a new version.
+    package func keepVersion(of photo: Inode, for ino: UInt64, now: Timestamp) throws(FileError) -> Bool {
+        guard versions != .off, photo.isRegular, !photo.isVersion, photo.row.size > 0 else { return false }
+        let present = try versionsDirectory(of: ino)
+        let replaced = clocks.wall()
+        var last: Int64?
+        // The oldest is always kept.
+        if let present, try has(present, originalName) { last = try lastReplaced(in: present) }
+        guard needsVersion(lastReplaced: last, now: replaced), photo.state?.share() ?? true else {
+            return false
+        }
+        let name = last == nil ? originalName : versionName(replaced: replaced)
+        if let present {
+            let free = try freeName(present, name)
+            try addVersion(of: photo, named: free, to: present, replaced: replaced, now: now)
+        } else {
+            let made = try makeVersionsDirectory(of: ino, like: photo, now: now)
+            try addVersion(of: photo, named: name, to: made, replaced: replaced, now: now)
+        }
+        return true
+    }
+
+    private func addVersion(
+        of photo: Inode, named name: [UInt8], to directory: Inode, replaced: Int64, now: Timestamp
+    ) throws(FileError) {
+        let content = photo.row.content
+        let version = makeInode(
+            mode: photo.row.mode, in: directory, Caller(uid: photo.row.uid, gid: photo.row.gid), now: now,
+            content: content)
+        var row = photo.row
+        (row.ino, row.nlink, row.flags) = (version.ino, 1, [.version, .shared])
+        // The time of access is that of the note that it is too old; see `VersionExpiry`.
+        (row.accessed, row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
+        version.row = row
+        try addEntry(directory, name, version, now: now)
+        photo.row.flags.insert(.shared)
+        touch(photo)
+        try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
+    }
+
+    /// Adds a version whose bytes come from elsewhere: a file without a name.
+    package func adoptVersion(
+        _ file: Inode, named name: [UInt8], of photo: UInt64, replaced: Int64, now: Timestamp
+    ) throws(FileError) {
+        var directory = try versionsDirectory(of: photo)
+        if directory == nil {
+            directory = try makeVersionsDirectory(of: photo, like: try inode(photo), now: now)
+        }
+        guard let directory else { return }
+        file.row.flags.insert(.version)
+        (file.row.accessed, file.row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
+        try addEntry(directory, try freeName(directory, name), file, now: now)
+        file.row.nlink = 1
+        touch(file)
+    }
+
+    /// When the bytes of the newest version in a directory were replaced.
+    private func lastReplaced(in directory: Inode) throws(FileError) -> Int64 {
+        var last: UInt64?
+        try sql(
+            tables.eachDentry(in: directory.ino, after: 0) {
+                last = $0.ino
+                return true
+            })
+        guard let last else { return Int64.min }
+        return try inode(last).row.changed.seconds
+    }
+
+    // MARK: Directories
+
+    /// The directory of a file's own versions; nil if it has none.
+    package func versionsDirectory(of ino: UInt64) throws(FileError) -> Inode? {
+        guard let root = try existing(WellKnownInode.versions), root.isDirectory, root.row.size > 0,
+            let found = try find(root, versionsDirectoryName(of: ino))?.inode, found.isDirectory
+        else { return nil }
+        return found
+    }
+
+    /// The directory of the versions that are shown for a file: its own, or those of the photo that it is a copy of.
+    package func versionsDirectory(shownFor file: Inode) throws(FileError) -> Inode? {
+        guard file.isRegular else { return nil }
+        if let own = try versionsDirectory(of: file.ino) { return own }
+        guard file.isCopy, let photo = try photo(representedBy: file) else { return nil }
+        return try versionsDirectory(of: photo.ino)
+    }
+
+    /// Whether a file in a directory has versions.
+    package func hasVersions(in directory: Inode) throws(FileError) -> Bool {
+        guard let root = try existing(WellKnownInode.versions), root.row.size > 0 else { return false }
+        var isFound = false
+        try sql(
+            tables.eachFileWithVersions(in: directory.ino, after: 0) { _ in
+                isFound = true
+                return false
+            })
+        return isFound
+    }
+
+    private func makeVersionsDirectory(
+        of ino: UInt64, like photo: Inode, now: Timestamp
+    ) throws(FileError) -> Inode {
+        let root = try versionsRoot()
+        let made = makeInode(
+            mode: directoryType | 0o700, in: root, Caller(uid: photo.row.uid, gid: photo.row.gid), now: now)
+        made.row.nlink = 2
+        try addEntry(root, versionsDirectoryName(of: ino), made, now: now)
+        return made
+    }
+
+    /// Makes the versions of a file those of another, which takes its place.
+    package func moveVersions(of old: UInt64, to new: UInt64, now: Timestamp) throws(FileError) {
+        guard old != new, let directory = try versionsDirectory(of: old) else { return }
+        let root = try versionsRoot()
+        if let other = try versionsDirectory(of: new) {
+            try renameOriginal(in: other, now: now)
+            for row in try rows(of: other) {
+                let file = try inode(row.ino)
+                try removeEntry(other, row.id, file, now: now)
+                try addEntry(directory, try freeName(directory, row.name), file, now: now)
+            }
+            try removeDirectory(other, now: now)
+        }
+        for row in try sql(tables.dentries(of: directory.ino)) {
+            try removeEntry(root, row.id, directory, now: now)
+        }
+        try addEntry(root, versionsDirectoryName(of: new), directory, now: now)
+    }
+
+    /// Keeps the bytes of a photo that another file replaces, and makes its versions those of the other. The original of
+    /// both is that of the photo.
+    ///
+    /// - Parameter isSame: whether both have the same bytes.
+    func handOverVersions(of old: Inode, to new: Inode, isSame: Bool, now: Timestamp) throws(FileError) {
+        if try versionsDirectory(of: old.ino) != nil {
+            try moveVersions(of: old.ino, to: new.ino, now: now)
+        } else if let own = try versionsDirectory(of: new.ino) {
+            try renameOriginal(in: own, now: now)
+        }
+        if !isSame { _ = try keepVersion(of: old, for: new.ino, now: now) }
+    }
+
+    /// Names the oldest of several versions after its time, because there is an older one.
+    private func renameOriginal(in directory: Inode, now: Timestamp) throws(FileError) {
+        guard let (id, file, _) = try find(directory, originalName) else { return }
+        let name = try freeName(directory, versionName(replaced: file.row.changed.seconds))
+        try removeEntry(directory, id, file, now: now)
+        try addEntry(directory, name, file, now: now)
+    }
+
+    /// Removes an empty directory of versions.
+    private func removeDirectory(_ directory: Inode, now: Timestamp) throws(FileError) {
+        for row in try sql(tables.dentries(of: directory.ino)) {
+            try removeEntry(try inode(row.parent), row.id, directory, now: now)
+        }
+        try unlinked(directory, now: now)
+        abandoned.append(directory.ino)
+    }
+
+    // MARK: Giving up
+
+    /// Removes the versions of a file that is destroyed.
+    package func removeVersions(of ino: UInt64, now: Timestamp) throws(FileError) {
+        guard let directory = try versionsDirectory(of: ino) else { return }
+        for row in try rows(of: directory) { try discardVersion(row, now: now) }
+    }
+
+    /// Removes a version, if it still has that name; and the directory with the last one. Once the lock is released it
+    /// is destroyed, unless it is open.
+    package func discardVersion(_ row: DentryRow, now: Timestamp) throws(FileError) {
+        guard try sql(tables.dentry(row.parent, row.name))?.id == row.id else { return }
+        let (directory, file) = (try inode(row.parent), try inode(row.ino))
+        try removeEntry(directory, row.id, file, now: now)
+        try unlinked(file, now: now)
+        if file.row.nlink == 0 { abandoned.append(file.ino) }
+        if directory.row.size == 0 { try removeDirectory(directory, now: now) }
+    }
+
+    // MARK: Showing
+
+    /// The photo that a version is of.
+    package func file(ofVersion version: Inode) throws(FileError) -> Inode? {
+        guard let name = try names(of: version).first,
+            let directory = try sql(tables.dentries(of: name.parent)).first,
+            let ino = versionedFile(named: directory.name)
+        else { return nil }
+        return try existing(ino)
+    }
+
+    /// The attributes of a version: its size and times, with owner and permissions of its photo, but not writable.
+    package func versionAttributes(_ version: Inode) throws(FileError) -> Attributes {
+        var shown = attributes(version)
+        if let file = try file(ofVersion: version) {
+            let like = attributes(file)
+            (shown.uid, shown.gid, shown.mode) = (like.uid, like.gid, like.mode)
+        }
+        shown.mode = regularType | shown.mode & 0o444
+        shown.accessed = shown.modified
+        return shown
+    }
+
+    /// The attributes of `.versions` beside photos: as the directory's.
+    package func attributes(ofVersionsIn directory: Inode) -> Attributes {
+        var shown = attributes(directory)
+        shown.mode = directoryType | shown.mode & 0o555
+        (shown.nlink, shown.size) = (2, 0)
+        return shown
+    }
+
+    /// The attributes of the directory of a file's versions: whoever may read the file may enter it.
+    package func attributes(ofVersionsOf file: Inode, in directory: Inode) -> Attributes {
+        var shown = attributes(file)
+        let read = shown.mode & 0o444
+        shown.mode = directoryType | read | read >> 2
+        (shown.nlink, shown.size, shown.blocks) = (2, 0, 0)
+        (shown.modified, shown.changed) = (directory.row.modified, directory.row.modified)
+        return shown
+    }
+
+    /// The name whose extension the versions of a file have.
+    package func nameForVersions(of file: Inode) throws(FileError) -> [UInt8] {
+        if let own = try moment(of: file) { return own.row.name }
+        return try names(of: file).first?.name ?? []
+    }
+}

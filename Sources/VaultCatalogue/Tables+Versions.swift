@@ -1,0 +1,74 @@
+public import CatalogueRows
+
+/// A version of a photo: its name in the directory of its photo's versions, and when its bytes were replaced.
+public struct VersionRow: Sendable, Equatable {
+    public var dentry: DentryRow
+    /// Seconds since 1970.
+    public var replaced: Int64
+    public var isOriginal: Bool
+}
+
+struct VersionStatements {
+    let files: Statement
+    let oldest: Statement
+    let totals: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        func directory(of column: String) -> String {
+            "dentry AS d WHERE d.parent=4 AND d.name=CAST(printf('%016x', \(column)) AS BLOB)"
+        }
+        files = try connection.prepare(
+            "SELECT id, name, ino FROM dentry AS n WHERE n.parent=? AND n.id>? AND "
+                + "(EXISTS(SELECT 1 FROM \(directory(of: "n.ino"))) OR EXISTS(SELECT 1 FROM copy WHERE "
+                + "copy.ino=n.ino AND EXISTS(SELECT 1 FROM \(directory(of: "copy.photo"))))) ORDER BY n.id")
+        let versions =
+            "FROM dentry AS d CROSS JOIN dentry AS v ON v.parent=d.ino CROSS JOIN inode AS i ON i.ino=v.ino "
+            + "WHERE d.parent=4 AND i.mode & 61440 = 32768"
+        let isOriginal = "(v.name = x'6f726967696e616c')"
+        oldest = try connection.prepare(
+            "SELECT v.parent, v.id, v.name, v.ino, i.ctime, \(isOriginal) \(versions) "
+                + "AND (\(isOriginal), i.ctime, i.ino) > (?,?,?) ORDER BY \(isOriginal), i.ctime, i.ino LIMIT ?"
+        )
+        totals = try connection.prepare(
+            "SELECT count(*), sum(CASE WHEN i.content IN (SELECT content FROM share) THEN 0 "
+                + "ELSE min(max(i.allocated, 0), 1 << 40) END) \(versions)")
+    }
+}
+
+/// Versions of photos. Each photo that has any has a directory in the well-known directory 4, named after it.
+extension Tables {
+    /// The entries of a directory after a cookie that are files with versions, or copies of such, until `visit` returns
+    /// false.
+    public func eachFileWithVersions(
+        in parent: UInt64, after cookie: UInt64, _ visit: (DentryRow) -> Bool
+    ) throws(CatalogueError) {
+        versions.files.bind(1, parent)
+        versions.files.bind(2, cookie)
+        try versions.files.each { row in
+            visit(
+                DentryRow(
+                    parent: parent, id: row.count(0, above: cookie), name: row.name(1), ino: row.count(2)))
+        }
+    }
+
+    /// The versions in the order in which they are given up, after one, at most `limit`: by their age, originals last.
+    /// Walks all of them. Reads stored rows only.
+    public func oldestVersions(after last: VersionRow?, limit: Int) throws(CatalogueError) -> [VersionRow] {
+        let oldest = versions.oldest
+        oldest.bind(1, last?.isOriginal == true ? 1 : 0 as Int64)
+        oldest.bind(2, last?.replaced ?? Int64.min)
+        oldest.bind(3, last?.dentry.ino ?? 0)
+        oldest.bind(4, Int64(limit))
+        return try oldest.all { row in
+            VersionRow(
+                dentry: DentryRow(
+                    parent: row.count(0), id: row.count(1), name: row.name(2), ino: row.count(3)),
+                replaced: row.integer(4), isOriginal: row.integer(5) != 0)
+        }
+    }
+
+    /// The number of versions, and the plaintext bytes that are only theirs. Walks all of them. Reads stored rows only.
+    public func versionTotals() throws(CatalogueError) -> (count: Int64, bytes: UInt64) {
+        try versions.totals.one { ($0.integer(0), $0.isNull(1) ? 0 : $0.unsigned(1)) } ?? (0, 0)
+    }
+}

@@ -1,0 +1,162 @@
+import Testing
+
+@testable import KernelNames
+
+@Suite("Kernel: names that it has cached") struct StaleNameTests {
+    private var names = KernelNames(threadsMax: 4, lookupsMax: 3, listingsMax: 2)
+    private var dentries = DentryState()
+
+    @Test mutating func `an inode that lost a name is refused until it is looked up`() {
+        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2)
+        #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
+        names.noteRefused(1)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        // The thread that was refused looked the name up: its answer is right.
+        #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
+        // Another thread may still use the outdated name.
+        #expect(names.mustRetry(7, &dentries, by: 2, isNotified: false))
+    }
+
+    @Test mutating func `after the kernel is notified nothing is refused`() {
+        names.noteArrival(of: &dentries, as: Array("a".utf8), in: 2)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: true)
+        #expect(!dentries.isDoubtful)
+        #expect(!names.mustRetry(7, &dentries, by: 2, isNotified: true))
+    }
+
+    @Test mutating func `a lookup before the notices is confirmed by them`() {
+        dentries.mayBeStale = true
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        #expect(dentries.isUnconfirmed)
+        #expect(!names.mustRetry(7, &dentries, by: 2, isNotified: true))
+        #expect(!dentries.isUnconfirmed)
+    }
+
+    @Test mutating func `a thread is refused once for one lookup`() {
+        dentries.mayBeStale = true
+        names.noteRefused(1)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        // The answer to another request of the thread counts only once.
+        #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
+        #expect(names.mustRetry(7, &dentries, by: 1, isNotified: false))
+    }
+
+    @Test mutating func `a directory on the way is not the thread's target`() {
+        var directory = DentryState()
+        dentries.mayBeStale = true
+        names.noteRefused(1)
+        names.noteLookup(of: 3, &directory, continuesPath: true, by: 1, isNotified: false)
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 1, isNotified: false)
+        #expect(!names.mustRetry(7, &dentries, by: 1, isNotified: false))
+    }
+
+    @Test mutating func `notices leave in the order of the changes`() {
+        names.noteChange(of: 5)
+        names.noteLoss(of: [97], in: 2)
+        names.noteArrival(of: &dentries, as: [98], in: 3)
+        names.noteNewBytes(of: 6)
+        #expect(
+            names.takeNotices() == [
+                .attributes(5), .lostEntry(parent: 2, name: [97]), .entry(parent: 3, name: [98]), .inode(6),
+            ])
+        #expect(names.notices.isEmpty)
+    }
+
+    @Test mutating func `threads that were refused are bounded`() {
+        dentries.mayBeStale = true
+        for thread in Int32(1)...5 { names.noteRefused(thread) }
+        names.noteLookup(of: 7, &dentries, continuesPath: false, by: 5, isNotified: false)
+        #expect(!names.mustRetry(7, &dentries, by: 5, isNotified: false))
+    }
+
+    @Test func `of many threads' lookups the newest are remembered`() {
+        let countMax = 3
+        var lookups = MarkedLookups(threadsMax: countMax)
+        for thread in Int32(1)...20 {
+            lookups.note(UInt64(thread) + 100, isMarked: true, by: thread)
+            for older in max(1, thread - 2)...thread { #expect(lookups[older] == UInt64(older) + 100) }
+            #expect((1...20).filter { lookups[$0] != nil }.count <= 2 * countMax)
+        }
+        lookups.note(120, isMarked: false, by: 19)
+        #expect(lookups[19] == 119)
+        lookups.note(119, isMarked: false, by: 19)
+        #expect(lookups[19] == nil)
+    }
+}
+
+@Suite("Kernel: listings that it keeps") struct KeptListingTests {
+    private var listings = KeptListings(directoriesMax: 2)
+
+    /// Opens, reads and closes a directory. Returns whether the kernel was told to keep its pages.
+    private mutating func list(_ directory: UInt64) -> Bool {
+        let opened = listings.open(directory)
+        listings.noteRead(directory, by: opened)
+        listings.close(directory, opened)
+        return opened.isKept
+    }
+
+    private mutating func expectListing(_ directory: UInt64, isKept: Bool) {
+        let wasKept = list(directory)
+        #expect(wasKept == isKept)
+    }
+
+    private mutating func expectChange(of directory: UInt64, dropsPages: Bool) {
+        let dropped = listings.change(directory)
+        #expect(dropped == dropsPages)
+    }
+
+    @Test mutating func `a listing is kept until a name changes`() {
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: true)
+        expectChange(of: 2, dropsPages: false)
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: true)
+    }
+
+    @Test mutating func `a directory that was opened and not read has no listing`() {
+        let opened = listings.open(2)
+        listings.close(2, opened)
+        expectListing(2, isKept: false)
+    }
+
+    @Test mutating func `a second handle keeps nothing before the first has read`() {
+        let first = listings.open(2)
+        let second = listings.open(2)
+        #expect(!first.isKept && !second.isKept)
+        listings.noteRead(2, by: second)
+        let third = listings.open(2)
+        #expect(third.isKept)
+    }
+
+    @Test mutating func `a handle from before a change keeps all others from keeping`() {
+        let old = listings.open(2)
+        listings.noteRead(2, by: old)
+        _ = listings.change(2)
+        // It may fill pages with names that it read before the change.
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: false)
+        listings.close(2, old)
+        expectListing(2, isKept: false)
+        expectListing(2, isKept: true)
+    }
+
+    @Test mutating func `a change drops the pages of an open directory, once for each reading`() {
+        let opened = listings.open(2)
+        expectChange(of: 2, dropsPages: false)
+        listings.noteRead(2, by: opened)
+        expectChange(of: 2, dropsPages: true)
+        expectChange(of: 2, dropsPages: false)
+        listings.noteRead(2, by: opened)
+        expectChange(of: 2, dropsPages: true)
+        listings.close(2, opened)
+        #expect(listings.count == 0)
+    }
+
+    @Test mutating func `closed directories are forgotten when there are many, open ones never`() {
+        let open = listings.open(2)
+        for directory in UInt64(3)..<20 { _ = list(directory) }
+        #expect(listings.count <= 2)
+        expectListing(3, isKept: false)
+        listings.close(2, open)
+    }
+}

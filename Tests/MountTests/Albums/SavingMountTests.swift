@@ -1,0 +1,101 @@
+import Foundation
+import TestSupport
+import TestThreads
+import Testing
+
+/// Programs that save by writing a new file keep the photo.
+@Suite("Albums: saving by programs, through a mount", .serialized, .waiting) struct SavingMountTests {
+    private let place: Place
+
+    /// Mounted, with one photo in the albums T and U.
+    init() throws {
+        place = try Place()
+        try place.mount()
+        try place.source("a.jpg", Photo().bytes)
+        try place.source("new.jpg", Photo(taken: "2011:12:13 01:02:03", seed: 9).bytes)
+        try place.shell("mkdir D/albums/T D/albums/U; cp source/a.jpg D/albums/T")
+        try place.shell("ln D/moments/2019-03-04/a.jpg D/albums/U/b.jpg")
+    }
+
+    /// The photo has the new day and content, in moments and in both albums.
+    private func expectFollowed(day: String = "2011-12-13", location: SourceLocation = #_sourceLocation)
+        throws
+    {
+        #expect(try place.shown() == [day + "/a.jpg"], sourceLocation: location)
+        let moment = place.moments + "/\(day)/a.jpg"
+        for path in ["/T/a.jpg", "/U/b.jpg"] {
+            #expect(try status(place.albums + path).st_ino == status(moment).st_ino, sourceLocation: location)
+        }
+        #expect(try status(moment).st_nlink == 3, sourceLocation: location)
+    }
+
+    @Test func `a new file renamed over the photo`() throws {
+        try place.shell("cp source/new.jpg D/albums/T/.a.jpg.XYZ; mv D/albums/T/.a.jpg.XYZ D/albums/T/a.jpg")
+        try expectFollowed()
+        #expect(
+            try place.bytes(place.albums + "/U/b.jpg") == Photo(taken: "2011:12:13 01:02:03", seed: 9).bytes)
+    }
+
+    @Test func `rsync over the photo`() throws {
+        try place.shell("cp source/new.jpg source/a.jpg; rsync -a --ignore-times source/a.jpg D/albums/T/")
+        try expectFollowed()
+    }
+
+    @Test func `sed -i over the photo`() throws {
+        try place.shell("sed -i s/2019:03:04/2011:12:13/ D/albums/T/a.jpg")
+        try expectFollowed()
+    }
+
+    @Test(arguments: ["a.jpg~", "a.jpg_original", "a.jpg.bak"])
+    func `a backup by renaming stays as a plain file`(backup: String) throws {
+        try place.shell("cd D/albums/T; mv a.jpg '\(backup)'; cp ../../../source/new.jpg a.jpg")
+        try expectFollowed()
+        #expect(try status(place.albums + "/T/" + backup).st_nlink == 1)
+        #expect(try place.bytes(place.albums + "/T/" + backup) == Photo().bytes)
+    }
+
+    @Test func `a backup by linking, then a new file renamed over, as GLib does it`() throws {
+        try place.shell("cd D/albums/T; ln a.jpg a.jpg~; cp ../../../source/new.jpg .goutputstream-1")
+        try place.shell("cd D/albums/T; mv .goutputstream-1 a.jpg")
+        try expectFollowed()
+        #expect(try status(place.albums + "/T/a.jpg~").st_nlink == 1)
+    }
+
+    @Test func `exiftool, with and without a backup`() throws {
+        let set = "exiftool -q -DateTimeOriginal='2011:12:13 01:02:03'"
+        try place.shell("\(set) -overwrite_original D/albums/T/a.jpg")
+        try expectFollowed()
+        #expect(try place.files(place.albums) == ["T/a.jpg", "U/b.jpg"])
+        try place.shell("exiftool -q -DateTimeOriginal='2012:12:13 01:02:03' D/albums/T/a.jpg")
+        try expectFollowed(day: "2012-12-13")
+        #expect(try place.files(place.albums) == ["T/a.jpg", "T/a.jpg_original", "U/b.jpg"])
+    }
+
+    @Test func `exiftool in place leaves nothing beside the photo`() throws {
+        let set = "exiftool -q -DateTimeOriginal='2011:12:13 01:02:03' -overwrite_original_in_place"
+        try place.shell("\(set) D/albums/T/a.jpg")
+        try expectFollowed()
+    }
+
+    @Test func `a photo written in place`() throws {
+        try place.shell("cat source/new.jpg > D/albums/U/b.jpg")
+        try expectFollowed()
+    }
+
+    @Test func `emptied and written again by a shell, it keeps the day and the name it was given`() throws {
+        try place.shell("mkdir D/moments/1999-01-01")
+        try place.shell("mv D/moments/2019-03-04/a.jpg D/moments/1999-01-01/own.jpg")
+        try place.shell("cat source/new.jpg > D/albums/T/a.jpg")
+        #expect(try place.shown() == ["1999-01-01/own.jpg"])
+        // Left empty, it is no photo any more.
+        try place.shell(": > D/albums/T/a.jpg")
+        #expect(try eventually { try place.shown().isEmpty })
+        #expect(try place.files(place.albums) == ["T/a.jpg", "U/b.jpg"])
+    }
+
+    @Test func `unless pinned, its day is read anew`() throws {
+        try place.shell("mkdir D/moments/1999-01-01; mv D/moments/2019-03-04/a.jpg D/moments/1999-01-01")
+        try place.shell("cp source/new.jpg D/albums/T/.new; mv D/albums/T/.new D/albums/T/a.jpg")
+        try expectFollowed(day: "1999-01-01")
+    }
+}

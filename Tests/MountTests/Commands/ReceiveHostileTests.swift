@@ -1,0 +1,109 @@
+import Foundation
+import Glibc
+import LinuxIO
+import TestSupport
+import TestThreads
+import Testing
+
+/// *Commands* of the contract: hostile clients of `obscura receive`, with the least limits.
+@Suite("Commands: receive, hostile clients", .serialized, .waiting) struct ReceiveHostileTests {
+    private let receiving: ReceivingPlace
+    private var place: Place { receiving.place }
+
+    init() throws {
+        receiving = try ReceivingPlace(isLeast: true)
+        _ = try receiving.join()
+        try place.source("a.jpg", Photo().bytes)
+    }
+
+    private func send(_ words: String...) throws -> String {
+        try place.run(
+            ["curl", "-sk", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}", "-b", "jar"] + words
+        ).output
+    }
+
+    /// Connections that say nothing, or only begin a handshake. They are closed with the array's last user.
+    private func connect(_ count: Int) throws -> [Int32] {
+        let port = try #require(UInt16(receiving.address.split(separator: ":").last?.dropLast() ?? ""))
+        return try (0..<count).map { index in
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            let result = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            try #require(result == 0)
+            if index.isMultiple(of: 2) { _ = Glibc.send(descriptor, [0x16, 3, 1], 3, Int32(MSG_NOSIGNAL)) }
+            return descriptor
+        }
+    }
+
+    @Test func `strangers that hold connections keep no device out`() throws {
+        let held = try connect(40)
+        defer { for descriptor in held { close(descriptor) } }
+        #expect(try send("-T", "source/a.jpg", receiving.address + "photo/a.jpg") == "201")
+        #expect(try receiving.status("") == "200")
+    }
+
+    @Test func `a client that promises more than it sends leaves no photo`() throws {
+        let total = Photo().bytes.count
+        let range = "Content-Range: bytes 0-\(total + 99)/\(total + 100)"
+        _ = try send(
+            "--max-time", "2", "-T", "source/a.jpg", "-H", "Content-Length: \(total + 100)", "-H", range,
+            receiving.address + "photo/a.jpg")
+        for wrong in ["bytes 5-4/9", "bytes 0-5/3", "x", "bytes 0-\(UInt64.max)/*"] {
+            let words = [
+                "-T", "source/a.jpg", "-H", "Content-Range: \(wrong)", receiving.address + "photo/a.jpg",
+            ]
+            #expect(try send(words[0], words[1], words[2], words[3], words[4]) == "400", "\(wrong)")
+        }
+        #expect(try !place.files(receiving.received).contains("a.jpg"))
+        #expect(try place.shown().isEmpty)
+        #expect(try send("-T", "source/a.jpg", receiving.address + "photo/b.jpg") == "201")
+    }
+
+    @Test func `a file larger than the space is refused before it comes`() throws {
+        let size = UInt64(1) << 50
+        let words = [
+            "-T", "source/a.jpg", "-H", "Content-Length: \(size)", "--max-time", "20",
+            receiving.address + "photo/a.jpg",
+        ]
+        #expect(try send(words[0], words[1], words[2], words[3], words[4], words[5], words[6]) == "507")
+    }
+
+    @Test func `names that lead elsewhere, are empty or too long are mended`() throws {
+        let names = [
+            "..%2F..%2Fx.jpg", "a%00b.jpg", String(repeating: "n", count: 1000) + ".jpg", "%2e%2e", "",
+        ]
+        for name in names {
+            let status = try send(
+                "-T", "source/a.jpg", receiving.address + "photo/" + (name.isEmpty ? "%20" : name))
+            #expect(["200", "201"].contains(status), "\(name)")
+        }
+        #expect(try place.files(receiving.received).count == names.count - 1)
+        #expect(try place.shown().count == 1)
+    }
+
+    @Test func `both processes together keep less than 32 MB of their own`() throws {
+        let held = try connect(40)
+        defer { for descriptor in held { close(descriptor) } }
+        try place.source("big", [UInt8](repeating: 7, count: 20 << 20))
+        #expect(try send("-T", "source/big", receiving.address + "photo/big") == "201")
+        let kibibytes = try [receiving.process, try #require(receiving.server)].map { process in
+            let status = String(decoding: contents(ofFile: "/proc/\(process)/status") ?? [], as: UTF8.self)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
+            return Int(line.filter(\.isNumber)) ?? 0
+        }
+        #expect(kibibytes.reduce(0, +) < 32_000, "\(kibibytes)")
+    }
+
+    @Test func `a server that dies ends the session with an error`() throws {
+        kill(try #require(receiving.server), SIGKILL)
+        let ended = try receiving.finish()
+        #expect(ended.status == 1 && ended.errors.contains("obscura-receiver: it ended"), "\(ended.errors)")
+    }
+}

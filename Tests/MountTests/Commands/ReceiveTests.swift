@@ -1,0 +1,132 @@
+import Foundation
+import Glibc
+import TestSupport
+import TestThreads
+import Testing
+
+/// *Commands* of the contract: `obscura receive DIR --album NAME`, with curl as the phone.
+@Suite("Commands: receive", .serialized, .waiting) struct ReceiveTests {
+    private let receiving: ReceivingPlace
+    private var place: Place { receiving.place }
+
+    init() throws { receiving = try ReceivingPlace() }
+
+    @Test func `a photo goes into the album and under its day, and nothing else is left`() throws {
+        #expect(try receiving.join() == "204")
+        try place.source("a.jpg", Photo().bytes)
+        #expect(try receiving.status("photo/IMG%201.jpg", "-b", "jar", "-T", "source/a.jpg") == "201")
+        #expect(try place.bytes(receiving.received + "/IMG 1.jpg") == Photo().bytes)
+        #expect(try place.shown() == ["2019-03-04/IMG 1.jpg"])
+        #expect(try place.files(receiving.received) == ["IMG 1.jpg"])
+        let ended = try receiving.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output.contains("1 file, "), "\(ended.output)")
+    }
+
+    @Test func `a file that comes twice is stored once, another of its name is numbered`() throws {
+        _ = try receiving.join()
+        try place.source("a.jpg", Photo().bytes)
+        try place.source("b.jpg", Photo(seed: 2).bytes)
+        #expect(try receiving.status("photo/x.jpg", "-b", "jar", "-T", "source/a.jpg") == "201")
+        #expect(try receiving.status("photo/x.jpg", "-b", "jar", "-T", "source/a.jpg") == "200")
+        #expect(try receiving.status("photo/x.jpg", "-b", "jar", "-T", "source/b.jpg") == "201")
+        #expect(try receiving.status("photo/x.jpg", "-b", "jar", "-T", "source/b.jpg") == "200")
+        #expect(try place.files(receiving.received) == ["x (2).jpg", "x.jpg"])
+    }
+
+    @Test func `a stranger gets the page and nothing else, with any request`() throws {
+        try place.source("a.jpg", Photo().bytes)
+        #expect(try receiving.status("") == "200")
+        for path in [
+            "state", "thumbnail/1", "photo/a.jpg", "known", "dav/", "x", "join", "../", "%00", "photo/",
+        ] {
+            #expect(try receiving.status(path, "--path-as-is") == "404", "\(path)")
+        }
+        #expect(try receiving.status("photo/a.jpg", "-T", "source/a.jpg") == "404")
+        #expect(try receiving.status("join", "--data", "00000-00000-00000-00000-00000-0") == "404")
+        let cookie = "__Host-session=00000-00000-00000-00000-00000-0"
+        #expect(try receiving.status("state", "-H", "Cookie: \(cookie)") == "404")
+        #expect(try place.files(receiving.received).isEmpty)
+    }
+
+    @Test func `a code is exchanged once, and n gives another`() throws {
+        #expect(try receiving.join() == "204")
+        #expect(try receiving.join("other") == "404")
+        #expect(try receiving.status("state", "-b", "jar") == "200")
+        #expect(try receiving.status("state", "-b", "other") == "404")
+        let first = receiving.code
+        try receiving.type("n\n")
+        try receiving.readCode()
+        #expect(receiving.code != first)
+        #expect(try receiving.join("other", device: String(repeating: "2", count: 32)) == "204")
+        #expect(try receiving.status("state", "-b", "other") == "200")
+    }
+
+    @Test func `a piece goes on where the last one ended, and nowhere else`() throws {
+        _ = try receiving.join()
+        let bytes = Photo(width: 400, height: 300).bytes
+        let (half, total) = (bytes.count / 2, bytes.count)
+        try place.source("1", Array(bytes[..<half]))
+        try place.source("2", Array(bytes[half...]))
+        let (first, second) = ("bytes 0-\(half - 1)/\(total)", "bytes \(half)-\(total - 1)/\(total)")
+        func send(_ range: String, _ file: String) throws -> String {
+            try receiving.status(
+                "photo/a.jpg", "-b", "jar", "-T", "source/\(file)", "-H", "Content-Range: \(range)")
+        }
+        func offset() throws -> String {
+            try receiving.curl("-I", "-b", "jar", receiving.address + "photo/a.jpg?size=\(total)")
+        }
+        #expect(try send(second, "2") == "409")
+        #expect(try send(first, "1") == "204")
+        #expect(try offset().contains("Upload-Offset: \(half)\r"))
+        // Also for another receiver: received files are in the space.
+        try receiving.restart()
+        _ = try receiving.join()
+        #expect(try offset().contains("Upload-Offset: \(half)\r"))
+        #expect(try send(second, "2") == "201")
+        #expect(try place.bytes(receiving.received + "/a.jpg") == bytes)
+        #expect(try place.shown() == ["2019-03-04/a.jpg"])
+        #expect(try offset().contains("Upload-Offset: 0\r"))
+    }
+
+    @Test func `bytes that are not those of their digest are not kept`() throws {
+        _ = try receiving.join()
+        try place.source("a.jpg", Photo().bytes)
+        let good = try place.shell("openssl dgst -sha256 -binary source/a.jpg | base64").dropLast()
+        let bad = Data(repeating: 7, count: 32).base64EncodedString()
+        for field in ["Content-Digest", "Repr-Digest"] {
+            func send(_ digest: some StringProtocol) throws -> String {
+                try receiving.status(
+                    "photo/a.jpg", "-b", "jar", "-T", "source/a.jpg", "-H", "\(field): sha-256=:\(digest):")
+            }
+            #expect(try send(bad) == "422")
+            #expect(try !place.files(receiving.received).contains("a.jpg"))
+            #expect(try send("nonsense") == "400")
+            #expect(try send(good) == "201")
+            try place.shell("rm D/albums/Phone/a.jpg")
+        }
+    }
+
+    @Test func `it ends with the mount, which it does not keep busy`() throws {
+        _ = try receiving.join()
+        try place.unmount()
+        let ended = try receiving.finish()
+        #expect(ended.status == 0)
+        #expect(ended.errors.contains("not mounted any more"))
+        #expect(try place.files(place.mountPoint).isEmpty)
+    }
+
+    @Test func `wrong words and places are refused`() throws {
+        for (words, status, why) in [
+            (["receive", place.mountPoint], 2, "--album: missing"),
+            (["receive", place.mountPoint, "--album", ".."], 2, "cannot be part"),
+            (["receive", place.mountPoint, "--album", "A", "--idle", "x"], 2, "not a time"),
+            (["receive", place.mountPoint, "--album", "A", "--listen", "::1:99999"], 1, "address"),
+            (["receive", place.mountPoint, "--album", "A", "--listen", "127.0.0.1:x"], 2, "not an address"),
+            (["receive", place.root, "--album", "A"], 1, "no space is mounted here"),
+        ] {
+            let ended = try place.run([obscura] + words)
+            #expect(ended.status == Int32(status) && ended.errors.contains(why), "\(words): \(ended.errors)")
+        }
+    }
+}

@@ -1,0 +1,238 @@
+import Foundation
+import Glibc
+import TestSupport
+import TestThreads
+import Testing
+
+/// A folder or archive of an export.
+private struct Export {
+    static let top = "Takeout/Google Photos/"
+    /// 19:49:58 UTC.
+    static let taken = 1_588_448_998
+    var files: [(name: String, bytes: [UInt8])] = []
+
+    mutating func photo(_ path: String, _ bytes: [UInt8]) { files.append((Self.top + path, bytes)) }
+
+    mutating func json(_ path: String, title: String, taken: Int = taken, more: String = "") {
+        let text =
+            #"{"title":"\#(title)","photoTakenTime":{"timestamp":"\#(taken)"}\#(more),"url":"https://x"}"#
+        files.append((Self.top + path, Array(text.utf8)))
+    }
+
+    mutating func album(_ folder: String, title: String, file: String = "metadata.json") {
+        files.append((Self.top + folder + "/" + file, Array(#"{"title":"\#(title)"}"#.utf8)))
+    }
+
+    var zip: [UInt8] {
+        var builder = ZipBuilder()
+        for file in files { builder.add(file.name, file.bytes) }
+        return builder.bytes
+    }
+
+    func write(_ place: Place) throws { for file in files { try place.source(file.name, file.bytes) } }
+
+    /// A year and an album of it, with all that an export can say.
+    static func whole() -> Export {
+        var export = Export()
+        let about =
+            #","description":"At: <home>","geoData":{"latitude":48.5,"longitude":-2.25},"favorited":true"#
+        export.photo("Photos from 2020/a.jpg", Photo(taken: nil, seed: 2).bytes)
+        export.json("Photos from 2020/a.jpg.supplemental-metadata.json", title: "a.jpg", more: about)
+        // The camera's clock was two hours ahead of UTC: the same moment.
+        export.photo("Photos from 2020/b.jpg", Photo(taken: "2020:05:02 21:49:58", seed: 3).bytes)
+        export.json("Photos from 2020/b.jpg.json", title: "b.jpg")
+        export.photo("Photos from 2020/b-bearbeitet.jpg", Photo(taken: "2020:05:02 21:49:58", seed: 4).bytes)
+        // The camera's clock was years behind, and the user corrected the date.
+        export.photo("Photos from 2020/c.jpg", Photo(taken: "2011:01:01 00:10:00", seed: 5).bytes)
+        export.json("Photos from 2020/c.jpg.json", title: "c.jpg")
+        export.album("Trip", title: "Trip to Rome", file: "Metadaten.json")
+        export.photo("Trip/a.jpg", Photo(taken: nil, seed: 2).bytes)
+        // Named in the album, but exported with its year only.
+        export.json("Trip/c.jpg.json", title: "c.jpg")
+        return export
+    }
+
+    static let shown = [
+        "2020-05-02/a.jpg", "2020-05-02/a.jpg.xmp", "2020-05-02/b-bearbeitet.jpg", "2020-05-02/b.jpg",
+        "2020-05-02/c.jpg", "2020-05-02/c.jpg.xmp",
+    ]
+}
+
+@Suite("Commands: import --takeout", .serialized, .waiting) struct TakeoutTests {
+    private func expectWhole(_ place: Place) throws {
+        try place.mount()
+        #expect(try place.shown() == Export.shown)
+        #expect(
+            try place.files(place.albums) == ["Favourites/a.jpg", "Trip to Rome/a.jpg", "Trip to Rome/c.jpg"])
+        let day = place.moments + "/2020-05-02/"
+        #expect(try status(day + "a.jpg").st_ino == status(place.albums + "/Favourites/a.jpg").st_ino)
+        let shown = try place.shell(
+            """
+            cd '\(day)'; getfattr --only-values -n user.xdg.comment a.jpg; echo
+            for name in a b b-bearbeitet c; do
+                getfattr --only-values -n user.obscura.captured.source $name.jpg; echo
+                getfattr --only-values -n user.obscura.captured $name.jpg; echo
+            done
+            """)
+        #expect(
+            shown == """
+                At: <home>
+                sidecar
+                2020-05-02 19:49:58
+                DateTimeOriginal
+                2020-05-02 21:49:58
+                DateTimeOriginal
+                2020-05-02 21:49:58
+                sidecar
+                2020-05-02 19:49:58
+
+                """)
+        #expect(String(decoding: try place.bytes(day + "a.jpg.xmp"), as: UTF8.self).contains("48,30.000000N"))
+        try place.unmount()
+    }
+
+    @Test func `an export as a folder becomes days, albums and favourites, once`() throws {
+        let place = try Place()
+        try Export.whole().write(place)
+        let first = try place.command("import", "V", "source/Takeout", "--takeout", "--json")
+        #expect(first.status == 0, "\(first.errors)")
+        let json = try jsonObject(first.output)
+        #expect(json["photos"] as? Int == 4 && json["duplicates"] as? Int == 1)
+        #expect(json["album_memberships"] as? Int == 3 && json["favourites"] as? Int == 1)
+        #expect(json["albums"] as? [String] == ["Favourites", "Trip to Rome"])
+        #expect(json["sidecars_written"] as? Int == 2 && (json["edited"] as? [String])?.count == 1)
+        #expect(
+            (json["unmatched"] as? [Any])?.isEmpty == true && (json["unreadable"] as? [Any])?.isEmpty == true)
+        try expectWhole(place)
+        let again = try jsonObject(place.command("import", "V", "source", "--takeout", "--json").output)
+        #expect(again["photos"] as? Int == 0 && again["duplicates"] as? Int == 5)
+        #expect(again["album_memberships"] as? Int == 0 && again["sidecars_written"] as? Int == 0)
+        try expectWhole(place)
+    }
+
+    @Test func `its parts as zip files give the same, together or one after the other`() throws {
+        let export = Export.whole()
+        for isTogether in [true, false] {
+            let place = try Place(isLeast: true)
+            var (one, two) = (Export(), Export())
+            for (index, file) in export.files.enumerated() {
+                if index % 2 == 0 { one.files.append(file) } else { two.files.append(file) }
+            }
+            try place.source("takeout-1.zip", one.zip)
+            try place.source("takeout-2.zip", two.zip)
+            if !isTogether {
+                let ended = try place.command("import", "V", "source/takeout-1.zip", "--takeout")
+                #expect(ended.status == 0 && ended.output.contains("could not be matched:"), "\(ended)")
+            }
+            let ended = try place.command("import", "V", "source", "--takeout", "--dry-run", "--json")
+            #expect(ended.status == 0, "\(ended.errors)")
+            let planned = try jsonObject(ended.output)
+            let done = try jsonObject(place.command("import", "V", "source", "--takeout", "--json").output)
+            if isTogether {
+                for member in ["photos", "duplicates", "album_memberships", "favourites", "sidecars_written"]
+                {
+                    #expect(planned[member] as? Int == done[member] as? Int, "\(member)")
+                }
+                try expectWhole(place)
+            } else {
+                try place.mount()
+                #expect(try place.shown().filter { $0.hasSuffix(".jpg") }.count == 4)
+                #expect(try place.files(place.albums).count == 3)
+                try place.unmount()
+            }
+        }
+    }
+
+    @Test func `an archive that is unsafe or damaged costs a clear line each, and no other photo`() throws {
+        let place = try Place()
+        var zip = ZipBuilder()
+        let folder = Export.top + "Photos from 2019/"
+        zip.add(folder + "good.jpg", Photo(seed: 1).bytes)
+        zip.add(folder + "zip64.jpg", Photo(seed: 2).bytes, .zip64)
+        zip.add(folder + "../../../../up.jpg", Photo(seed: 3).bytes)
+        zip.add("/absolute.jpg", Photo(seed: 4).bytes)
+        zip.add(folder + "secret.jpg", Photo(seed: 5).bytes, .encrypted)
+        zip.add(folder + "damaged.jpg", Photo(seed: 6).bytes, .checksum)
+        zip.add(folder + "bomb.jpg", Photo(seed: 7).bytes, .bomb)
+        zip.add(folder + "strange.jpg", Photo(seed: 8).bytes, .method)
+        zip.add(folder + "broken.jpg.json", Array("{".utf8))
+        try place.source("a.zip", zip.bytes)
+        try place.source("cut.zip", Array(zip.bytes.dropLast(200)))
+        try place.source("empty.zip", [])
+        try place.source("b.tgz", [0x1F, 0x8B])
+        let ended = try place.command("import", "V", "source", "--takeout")
+        #expect(ended.status == 1)
+        let reasons = [
+            "up.jpg: its name leads out of the archive", "absolute.jpg: its name leads out of the archive",
+            "secret.jpg: encrypted", "damaged.jpg: damaged in the archive",
+            "bomb.jpg: it would become more than",
+            "strange.jpg: compressed in an unknown way", "broken.jpg.json: not JSON",
+            "cut.zip: not a zip file",
+            "empty.zip: not a zip file", "b.tgz: a compressed tar archive",
+        ]
+        for reason in reasons { #expect(ended.errors.contains(reason), "\(reason)") }
+        #expect(
+            ended.errors.split(separator: "\n").filter { $0.hasPrefix("obscura: ") }.count == reasons.count
+                + 1)
+        try place.mount()
+        #expect(try place.shown() == ["2019-03-04/good.jpg", "2019-03-04/zip64.jpg"])
+        try place.unmount()
+        #expect(try place.command("check", "V").status == 0)
+    }
+
+    @Test func `an iPhone's files and iCloud's tables become albums, favourites and dates`() throws {
+        let place = try Place()
+        let part = "iCloud Photos Part 1 of 2/"
+        let details = """
+            imgName,fileChecksum,favorite,hidden,deleted,originalCreationDate,viewCount,importDate
+            IMG_0001.JPG,x,yes,no,no,"Saturday May 2,2020 7:49 PM GMT",1,"x"
+            IMG_0003.JPG,x,no,no,yes,"Saturday May 2,2020 7:49 PM GMT",1,"x"
+            IMG_0009.JPG,x,no,no,no,"Saturday May 2,2020 7:49 PM GMT",1,"x"
+            """
+        try place.source(part + "Photos/Photo Details.csv", Array(details.utf8))
+        try place.source(part + "Photos/IMG_0001.JPG", Photo(taken: nil, seed: 1).bytes)
+        try place.source(part + "Photos/IMG_0001.AAE", Array("<plist/>".utf8))
+        try place.source(part + "Photos/IMG_E0001.JPG", Photo(taken: "2020:05:02 12:00:00", seed: 2).bytes)
+        try place.source(part + "Photos/IMG_0003.JPG", Photo(seed: 3).bytes)
+        try place.source("iCloud Photos Part 2 of 2/Photos/IMG_0004.JPG", Photo(seed: 4).bytes)
+        try place.source("iCloud Photos Part 2 of 2/Recently Deleted/IMG_0005.JPG", Photo(seed: 5).bytes)
+        try place.source(
+            part + "Albums/Trip.csv", Array("imgName\nIMG_0001.JPG\nIMG_0004.JPG\nIMG_9.JPG\n".utf8))
+        try place.source(part + "Memories/Summer.csv", Array("imageName\nIMG_0001.JPG\n".utf8))
+        let ended = try place.command("import", "V", "source", "--takeout", "--json")
+        #expect(ended.status == 0, "\(ended.errors)")
+        let json = try jsonObject(ended.output)
+        #expect(json["photos"] as? Int == 3 && json["favourites"] as? Int == 1)
+        #expect((json["trashed"] as? [String])?.count == 2 && (json["edited"] as? [String])?.count == 1)
+        let reasons = try #require(json["unmatched"] as? [[String: String]]).compactMap { $0["reason"] }
+        #expect(reasons.contains("IMG_9.JPG is not here"))
+        #expect(reasons.contains { $0.hasPrefix("its photo is not here") })
+        try place.mount()
+        #expect(
+            try place.shown() == [
+                "2019-03-04/IMG_0004.JPG", "2020-05-02/IMG_0001.AAE", "2020-05-02/IMG_0001.JPG",
+                "2020-05-02/IMG_0001.JPG.xmp", "2020-05-02/IMG_E0001.JPG",
+            ])
+        #expect(
+            try place.files(place.albums) == [
+                "Favourites/IMG_0001.JPG", "Trip/IMG_0001.JPG", "Trip/IMG_0004.JPG",
+            ])
+        try place.unmount()
+    }
+
+    @Test func `a file with the name of an album, and options that make no sense, are said`() throws {
+        let place = try Place()
+        try Export.whole().write(place)
+        try place.mount()
+        try place.shell("echo x > D/albums/'Trip to Rome'")
+        try place.unmount()
+        let ended = try place.command("import", "V", "source", "--takeout")
+        #expect(
+            ended.status == 0
+                && ended.output.contains("albums/Trip to Rome: a file has the name of this album"))
+        for words in [["--move"], ["--album=x"]] {
+            let ended = try place.run([obscura, "import", "V", "source", "--takeout"] + words)
+            #expect(ended.status == 2 && ended.errors.contains("not with --takeout"), "\(ended.errors)")
+        }
+    }
+}

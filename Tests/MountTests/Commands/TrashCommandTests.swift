@@ -1,0 +1,120 @@
+import Glibc
+import TestSupport
+import TestThreads
+import Testing
+
+/// *Commands* of the contract: `obscura trash DIR list|restore|empty`.
+@Suite("Commands: trash", .serialized, .waiting) struct TrashCommandTests {
+    private let place: Place
+    private static let day = "moments/2019-03-04"
+
+    /// Mounted, with two photos of one day, one of them in an album, and a plain file beside it.
+    init() throws {
+        place = try Place()
+        try place.mount()
+        try place.source("a.jpg", Photo().bytes)
+        try place.source("b.jpg", Photo(seed: 2).bytes)
+        try place.shell("mkdir D/albums/T; cp source/a.jpg D/albums/T; cp source/b.jpg D/moments/2019-03-04")
+        try place.shell("echo text >D/albums/T/note.txt")
+    }
+
+    private func trash(_ words: String...) throws -> (status: Int32, lines: [String], error: String) {
+        let ended = try place.run([obscura, "trash", place.mountPoint] + words)
+        return (ended.status, ended.lines, ended.errors)
+    }
+
+    @Test func `an empty trash is said to be empty, whether it was ever used or not`() throws {
+        #expect(try trash("list").lines == ["the trash is empty"])
+        #expect(try trash("empty").lines == ["the trash is empty"])
+        try place.shell("rm D/\(Self.day)/b.jpg")
+        #expect(try trash("empty").status == 0)
+        #expect(try trash("list").lines == ["the trash is empty"])
+    }
+
+    @Test func `a photo that rm removed is listed with its place, and returns to its day and albums`()
+        throws
+    {
+        let before = try place.files(place.mountPoint)
+        try place.shell("rm D/\(Self.day)/a.jpg")
+        #expect(!exists(place.albums + "/T/a.jpg"))
+        let listed = try trash("list")
+        #expect(listed.status == 0 && listed.lines.count == 1)
+        let line = try #require(listed.lines.first)
+        #expect(line.hasSuffix("  a.jpg  from \(Self.day)/a.jpg"), "\(line)")
+        let date = line.prefix(19).map { $0.isNumber ? "0" : $0 }
+        #expect(String(date) == "0000-00-00 00:00:00", "\(line)")
+        #expect(try trash("restore", "a.jpg").status == 0)
+        #expect(try place.files(place.mountPoint) == before)
+        #expect(try place.bytes(place.albums + "/T/a.jpg") == Photo().bytes)
+    }
+
+    @Test func `a path is a name too: of several entries the newest is meant`() throws {
+        try place.shell("rm D/\(Self.day)/a.jpg; cp source/b.jpg D/albums/T/a.jpg; rm D/\(Self.day)/b.jpg")
+        let photo = Self.day + "/b.jpg"
+        #expect(try trash("restore", photo).lines == ["\(photo): restored to \(photo)"])
+        #expect(try trash("list").lines.count == 1)
+    }
+
+    @Test func `a photo whose name is taken is numbered, and no other is replaced`() throws {
+        try place.shell("rm D/\(Self.day)/a.jpg; cp source/b.jpg source/c.jpg; printf x >>source/c.jpg")
+        try place.shell("cp source/c.jpg D/\(Self.day)/a.jpg")
+        let ended = try trash("restore", "a.jpg")
+        #expect(ended.lines == ["a.jpg: restored to \(Self.day)/a (2).jpg"])
+        #expect(try place.bytes(place.mountPoint + "/\(Self.day)/a (2).jpg") == Photo().bytes)
+        #expect(try place.bytes(place.mountPoint + "/\(Self.day)/a.jpg") == Photo(seed: 2).bytes + [0x78])
+    }
+
+    @Test func `an album whose place is gone returns with its directories`() throws {
+        try place.shell(
+            """
+            cd D; T=.Trash-$(id -u); mkdir -p -m 700 $T/files $T/info albums/Far/Away
+            mv albums/T albums/Far/Away/
+            printf '[Trash Info]\\nPath=albums/Far/Away/T\\nDeletionDate=2026-01-01T00:00:00\\n' >$T/info/T.trashinfo
+            mv albums/Far/Away/T $T/files/T; rmdir albums/Far/Away albums/Far
+            """)
+        #expect(try trash("restore", "T").lines == ["T: restored to albums/Far/Away/T"])
+        #expect(exists(place.albums + "/Far/Away/T/note.txt"))
+        #expect(try trash("list").lines == ["the trash is empty"])
+    }
+
+    @Test func `one name that fails is named, and the others are restored`() throws {
+        try place.shell("rm D/\(Self.day)/a.jpg D/\(Self.day)/b.jpg; echo x >D/.Trash-$(id -u)/files/loose")
+        let ended = try trash("restore", "gone.jpg", "a.jpg", "loose")
+        #expect(ended.status == 1)
+        #expect(ended.lines == ["a.jpg: restored to \(Self.day)/a.jpg"])
+        #expect(ended.error.contains("gone.jpg: not in the trash"))
+        #expect(ended.error.contains("loose: no program noted where it was"))
+        #expect(try trash("list").lines.count == 2)
+    }
+
+    @Test(arguments: ["/etc/passwd", "albums/../../out", "albums//x", "albums/./x", "outside"])
+    func `a path that leads out of the mount, or nowhere, is not followed`(path: String) throws {
+        try place.shell(
+            """
+            cd D; T=.Trash-$(id -u); mkdir -p -m 700 $T/files $T/info
+            printf '[Trash Info]\\nPath=\(path)\\nDeletionDate=2026-01-01T00:00:00\\n' >$T/info/note.txt.trashinfo
+            mv albums/T/note.txt $T/files/
+            """)
+        #expect(try trash("restore", "note.txt").status == 1)
+        #expect(try trash("list").lines.count == 1)
+    }
+
+    @Test func `emptying destroys what was removed and nothing else`() throws {
+        try place.shell("rm D/\(Self.day)/b.jpg")
+        let standing = try place.files(place.mountPoint).filter { !$0.hasPrefix(".Trash") }
+        let ended = try trash("empty")
+        #expect(ended.lines == ["\(place.mountPoint): the trash is empty; 1 entry destroyed"])
+        #expect(try place.files(place.mountPoint) == standing)
+    }
+
+    @Test func `wrong words and places are refused`() throws {
+        #expect(try trash("lits").status == 2)
+        #expect(try trash("lits").error.contains("did you mean list?"))
+        #expect(try trash().status == 2)
+        #expect(try trash("restore").status == 2)
+        #expect(try trash("list", "a.jpg").status == 2)
+        try place.unmount()
+        #expect(try trash("list").status == 1)
+        #expect(try trash("list").error.contains("no space is mounted here"))
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Glibc
+import TestSupport
+import TestThreads
+import Testing
+
+/// Vaults of every format version, made once and kept in Tests/Golden: each later program opens them all.
+///
+/// `scripts/golden` makes those of the version that the program writes; see `GoldenArchive` for how they are kept.
+@Suite("Format: vaults of earlier versions", .serialized, .waiting) struct GoldenTests {
+    private static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("Golden").path
+    private static let version = 1
+
+    /// The names of those that are kept, as `1-spaces-2`.
+    static let kept: [String] = {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.filter { $0.hasSuffix(".tar.gz") }.map { String($0.dropLast(7)) }.sorted()
+    }()
+
+    private static func name(spaces: Int) -> String { "\(version)-spaces-\(spaces)" }
+
+    // MARK: Their contents
+
+    /// Everything that a later version must find again: photos by day and album, a plain file, a sidecar, links,
+    /// attributes, times, modes, a sparse file, a trashed photo and thumbnails.
+    private func fill(_ place: Place) throws {
+        for index in 1...3 {
+            let photo = Photo(taken: "2019:0\(index):04 05:06:07", seed: UInt8(index))
+            try place.source("p\(index).jpg", photo.bytes)
+        }
+        try place.source("undated.jpg", Photo(taken: nil, seed: 9).bytes, modified: 1_000_000_000)
+        try place.source("gone.jpg", Photo(seed: 10).bytes)
+        try place.mount()
+        try place.shell(
+            """
+            mkdir -p 'D/albums/Trip/Day ü'; cp -a source/* D/albums/Trip; cp -a source/p1.jpg D/albums/copy.jpg
+            cd D; ln albums/Trip/p2.jpg 'albums/Trip/Day ü/again.jpg'; ln -s ../nowhere albums/link
+            mkdir moments/2001-02-03; mv moments/2019-03-04/p3.jpg moments/2001-02-03
+            echo notes > albums/notes.txt; printf '<x/>' > albums/Trip/p1.jpg.xmp
+            truncate -s 300000 albums/sparse; printf end >> albums/sparse
+            head -c 140000 /dev/zero | tr '\\0' x > albums/large; chmod 640 albums/large
+            setfattr -n user.one -v two albums/Trip/p1.jpg; setfattr -n user.dir -v here albums/Trip
+            cat moments/*/.thumbs/*.jpg albums/Trip/.thumbs/stack.jpg > ../thumbs; rm moments/*/gone.jpg
+            find albums -exec touch -h -d '2010-11-12 13:14:15.161718192' {} +
+            """)
+        try place.unmount()
+    }
+
+    /// The listing of a mount: types, modes, times, sizes, links, sums of bytes and attributes, by path.
+    private func manifest(_ place: Place) throws -> String {
+        try place.shell(
+            """
+            cd D; find moments albums -mindepth 1 \\( -type f -printf '%p|f|%m|%n|%s|%T@|' \
+            -exec sha256sum {} \\; -o -type d -printf '%p|d|%m\\n' -o -printf '%p|%y|%l|%T@\\n' \\) |
+            sed 's/  [^|]*$//' | LC_ALL=C sort
+            find moments albums -print0 | LC_ALL=C sort -z | xargs -0 getfattr -h -d -e hex --
+            find moments -name '*.jpg' -print0 | LC_ALL=C sort -z |
+            xargs -0 getfattr -h -n user.obscura.captured -n user.obscura.captured.source --
+            """)
+    }
+
+    // MARK: Making one
+
+    /// Makes a vault and packs it, with its manifest, into `target`.
+    private func make(spaces: Int, into target: String) throws {
+        let place = try Place(spaces: spaces, size: "16M")
+        try fill(place)
+        try place.mount(options: "ro")
+        let manifest = try manifest(place)
+        try place.unmount()
+        try GoldenArchive(place.vault).pack()
+        let archive = "\(target)/\(Self.name(spaces: spaces))"
+        try place.shell("mkdir -p '\(target)'; tar -C V -cS . | gzip -9n > '\(archive).tar.gz'")
+        try Data(manifest.utf8).write(to: URL(fileURLWithPath: archive + ".txt"))
+    }
+
+    /// Opens a packed vault and compares its listing; then it is written to and read again.
+    private func open(_ name: String, in directory: String) throws {
+        let place = try Place(spaces: 1)
+        let expected = try String(contentsOfFile: "\(directory)/\(name).txt", encoding: .utf8)
+        try place.shell("rm -rf V; mkdir V; tar -C V -xSzf '\(directory)/\(name).tar.gz'")
+        try GoldenArchive(place.vault).unpack()
+        let checked = try place.run([obscura, "check", "V", "--password-stdin"], "one\n")
+        #expect(checked.status == 0, "\(checked.output)")
+        try place.mount(options: "ro")
+        #expect(try manifest(place) == expected)
+        try place.unmount()
+        try place.mount()
+        #expect(try manifest(place) == expected)
+        try place.source("new.jpg", Photo(seed: 99).bytes)
+        try place.shell("cp source/new.jpg D/albums/new.jpg")
+        try place.unmount()
+        try place.mount(options: "ro")
+        try place.shell(
+            "cmp source/new.jpg D/albums/new.jpg; cmp source/new.jpg D/moments/2019-03-04/new.jpg")
+        try place.unmount()
+    }
+
+    @Test(arguments: [1, 2]) func `a golden vault made now opens`(spaces: Int) throws {
+        let target = "/tmp/obscura-golden-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: target) }
+        try make(spaces: spaces, into: target)
+        try open(Self.name(spaces: spaces), in: target)
+        let archive = "\(target)/\(Self.name(spaces: spaces)).tar.gz"
+        let size = try FileManager.default.attributesOfItem(atPath: archive)[.size] as? Int
+        #expect(try #require(size) < 150_000)
+    }
+
+    @Test(arguments: kept) func `every golden vault opens`(name: String) throws {
+        try open(name, in: Self.directory)
+    }
+
+    private static let isMaking = ProcessInfo.processInfo.environment["OBSCURA_GOLDEN"] == "make"
+
+    @Test(.enabled(if: isMaking, "scripts/golden asks for it"), arguments: [1, 2])
+    func `golden vaults are made where asked for`(spaces: Int) throws {
+        try make(spaces: spaces, into: Self.directory)
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import Glibc
+import TestSupport
+import TestThreads
+import Testing
+
+/// A full space: ENOSPC, its files are intact, deleting works, and the room is usable at once.
+@Suite("Space: a full space and a full disk", .serialized, .waiting) struct RoomTests {
+    private func available(_ place: Place) -> Int {
+        var found = statvfs()
+        return statvfs(place.mountPoint, &found) == 0 ? Int(found.f_bavail) * Int(found.f_frsize) : 0
+    }
+
+    private func used(_ place: Place) -> Int {
+        var found = statvfs()
+        return statvfs(place.mountPoint, &found) == 0
+            ? Int(found.f_blocks - found.f_bfree) * Int(found.f_frsize) : -1
+    }
+
+    /// Writes a file until there is no room, and returns how many bytes of it are there.
+    private func fill(_ place: Place, _ name: String) throws -> Int {
+        let ended = try place.run(["/bin/sh", "-c", "head -c 200000000 /dev/urandom > D/albums/\(name)"])
+        #expect(ended.status != 0 && ended.errors.contains("No space left on device"))
+        return Int(try status(place.albums + "/" + name).st_size)
+    }
+
+    @Test func `a full space says so, keeps what it has, and has room again at once`() throws {
+        let place = try Place(spaces: 2, size: "64M")
+        try place.mount()
+        let photo = Photo(width: 300, height: 200).bytes
+        try place.source("a.jpg", photo)
+        try place.shell("cp source/a.jpg D/albums")
+        let promised = available(place)
+        #expect(promised > 24_000_000)
+        let first = try fill(place, "big")
+        // The room that df promised can be written, but for the overhead of each chunk.
+        #expect(first > promised * 98 / 100)
+        #expect(available(place) < 1 << 20)
+        #expect(try place.bytes(place.albums + "/a.jpg") == photo)
+        try place.shell("rm D/albums/big")
+        #expect(try fill(place, "big") > first * 98 / 100)
+        try place.shell("rm D/albums/big")
+        #expect(try place.bytes(place.moments + "/2019-03-04/a.jpg") == photo)
+    }
+
+    /// The kernel keeps names that it was shown, and with one the inode: it must hear of each that goes.
+    @Test func `room of photos that went by another name than the one shown is there at once`() throws {
+        let place = try Place()
+        try place.mount(options: "rw,trash=0")
+        let megabytes = 4
+        let tail = [UInt8](repeating: 7, count: megabytes << 20)
+        for (seed, day) in [(UInt8(1), "2019:03:04"), (2, "2019:03:04"), (3, "2011:12:13")] {
+            try place.source("\(seed).jpg", Photo(taken: day + " 01:02:03", seed: seed).bytes + tail)
+        }
+        try place.shell("mkdir D/albums/U; cp source/1.jpg D/albums/a.jpg")
+        try place.shell("ln D/moments/2019-03-04/a.jpg D/albums/U/m.jpg; ls -lR D >/dev/null; sync D")
+        let one = used(place)
+        #expect(one > megabytes << 20)
+        func expectRoom(ofPhotos count: Int, location: SourceLocation = #_sourceLocation) throws {
+            let most = count * one + one / 2
+            #expect(eventually { used(place) < most }, sourceLocation: location)
+            try place.shell("ls -lR D >/dev/null; sync D")
+        }
+        try place.shell("cp source/2.jpg D/albums/.t; mv D/albums/.t D/albums/a.jpg; sync D")
+        try expectRoom(ofPhotos: 1)
+        // Goes to another day, by a membership.
+        try place.shell("cp source/3.jpg D/albums/.t; mv D/albums/.t D/albums/U/m.jpg; sync D")
+        #expect(try place.shown() == ["2011-12-13/a.jpg"])
+        try expectRoom(ofPhotos: 1)
+        try place.shell("cat source/1.jpg >D/albums/a.jpg; ls -lR D >/dev/null; sync D")
+        #expect(try place.shown() == ["2019-03-04/a.jpg"])
+        try place.shell("rm D/moments/2019-03-04/a.jpg; sync D")
+        try expectRoom(ofPhotos: 0)
+    }
+
+    @Test func `room that an earlier mount freed is usable at once`() throws {
+        let place = try Place(spaces: 2, size: "64M")
+        try place.mount()
+        let first = try fill(place, "big")
+        try place.unmount()
+        try place.mount()
+        try place.shell("rm D/albums/big")
+        try place.unmount()
+        try place.mount()
+        #expect(available(place) > first)
+        #expect(try fill(place, "big") > first * 98 / 100)
+    }
+
+    /// Waits until the committer has looked for unsaved bytes: those of an open file are saved then.
+    private func waitForSaving(_ place: Place) throws {
+        let descriptor = open(place.albums + "/probe", O_CREAT | O_WRONLY, 0o600)
+        try #require(descriptor >= 0 && write(descriptor, "x", 1) == 1)
+        defer {
+            close(descriptor)
+            unlink(place.albums + "/probe")
+        }
+        let unsaved =
+            "getfattr --only-values -n user.obscura.status D | grep -x 'unsaved=[1-9][0-9]*' || true"
+        #expect(try eventually { try place.shell(unsaved).isEmpty })
+    }
+
+    @Test func `a full disk of the host is ENOSPC, what was there is intact, and deleting works`() throws {
+        let place = try Place()
+        let disk = place.root + "/disk"
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: true)
+        try #require(Glibc.mount("none", disk, "tmpfs", 0, "size=48M") == 0)
+        defer {
+            umount2(place.mountPoint, Int32(MNT_DETACH))
+            _ = eventually { place.daemon == nil }
+            umount2(disk, Int32(MNT_DETACH))
+        }
+        try place.shell("mv V disk/V; ln -s disk/V V")
+        let words = [obscura, "mount", disk + "/V", place.mountPoint, "--password-stdin"]
+        #expect(try place.run(words, "one\n").status == 0)
+        let photo = Photo(width: 300, height: 200).bytes
+        try place.source("a.jpg", photo)
+        try place.shell("cp source/a.jpg D/albums")
+        let first = try fill(place, "big")
+        #expect(first > 24_000_000)
+        #expect(try place.bytes(place.albums + "/a.jpg") == photo)
+        // Filled again: part of this can not be sealed, even when the file is closed. Removed, it takes no room,
+        // also not when the committer next looks for unsaved files.
+        try place.shell("rm D/albums/big")
+        _ = try fill(place, "big")
+        try place.shell("rm D/albums/big")
+        try waitForSaving(place)
+        #expect(eventually { used(place) < 1 << 20 })
+        try place.shell("cp source/a.jpg D/albums/b.jpg; rm D/albums/a.jpg")
+        try place.unmount()
+        #expect(try place.run(words, "one\n").status == 0)
+        #expect(used(place) < 1 << 20)
+        #expect(try place.bytes(place.albums + "/b.jpg") == photo)
+        #expect(try place.bytes(place.moments + "/2019-03-04/a.jpg") == photo)
+        try place.unmount()
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// The program.
+let obscura = builtProgram("obscura")
+
+/// A directory with a vault V and a mount point D. At a test's end nothing of this is
+/// mounted, running or there.
+final class Place {
+    let root = "/tmp/obscura-mount-\(UUID().uuidString)"
+    var vault: String { root + "/V" }
+    var mountPoint: String { root + "/D" }
+    var albums: String { mountPoint + "/albums" }
+    var moments: String { mountPoint + "/moments" }
+
+    /// For all programs, beside the plain environment.
+    private let variables: [String: String]
+
+    /// Makes a vault of quick key derivation, whose first space opens with "one".
+    ///
+    /// - Parameters:
+    ///   - isLeast: whether the vault has hundreds of the smallest segments, and all programs the least limits.
+    ///   - usesRings: whether its mounts use FUSE over io_uring where root has switched it on, whatever others do.
+    init(spaces: Int = 1, size: String = "48M", isLeast: Bool = false, usesRings: Bool = false) throws {
+        var variables = isLeast ? ["OBSCURA_LIMITS": "least"] : [:]
+        if usesRings { variables[Child.ringVariable] = "on" }
+        self.variables = variables
+        try FileManager.default.createDirectory(atPath: mountPoint, withIntermediateDirectories: true)
+        let words = ["create", vault, "--spaces=\(spaces)", "--kdf-memory=8M", "--kdf-passes=1"]
+        let made = try run(
+            [obscura] + words + (spaces == 1 ? [] : ["--size=\(size)"]) + ["--password-stdin"], "one\n")
+        try #require(made.status == 0, "\(made.errors)")
+    }
+
+    deinit {
+        // Ends the daemon also where a program still stands in the mount.
+        while umount2(mountPoint, Int32(MNT_DETACH)) == 0 {}
+        _ = eventually { daemon == nil }
+        try? FileManager.default.removeItem(atPath: root)
+    }
+
+    /// That of all programs.
+    var environment: [String: String] {
+        Child.plainEnvironment.merging(variables) { $1 }.merging(["HOME": root]) { $1 }
+    }
+
+    /// Runs a program to its end, without a terminal, in the directory of this place.
+    @discardableResult
+    func run(_ words: [String], _ input: String = "") throws -> Ended {
+        try Child(
+            words, environment: environment, directory: root,
+            input: .text(input), output: .collected, errors: .collected, asSession: true
+        ).finish()
+    }
+
+    /// Runs a line of the shell, which must succeed, and returns its output.
+    @discardableResult
+    func shell(_ line: String, location: SourceLocation = #_sourceLocation) throws -> String {
+        let ended = try run(["/bin/bash", "-ec", line])
+        #expect(ended.status == 0, "\(line): \(ended.errors)\(ended.output)", sourceLocation: location)
+        return ended.output
+    }
+
+    /// - Parameter variables: `NAME=value` each, for the program's environment.
+    func mount(
+        password: String = "one", options: String = "rw", variables: [String] = [],
+        location: SourceLocation = #_sourceLocation
+    ) throws {
+        let words = [obscura, "mount", vault, mountPoint, "-o", options, "--password-stdin"]
+        let ended = try run(["env"] + variables + words, password + "\n")
+        try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
+    }
+
+    func unmount(location: SourceLocation = #_sourceLocation) throws {
+        // A program that has ended may still be giving up its files.
+        var ended = try run([obscura, "unmount", mountPoint])
+        try eventually {
+            guard ended.errors.contains("is using it") else { return true }
+            ended = try run([obscura, "unmount", mountPoint])
+            return false
+        }
+        try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
+    }
+
+    /// The process that serves the mount; nil where there is none.
+    var daemon: pid_t? {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.first { process in
+            let line = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))) ?? Data()
+            let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+            return words.dropFirst().first == "--daemon" && words.last == mountPoint
+        }
+    }
+
+    /// Writes a file outside the mount and returns its path.
+    @discardableResult
+    func source(_ name: String, _ bytes: [UInt8], modified: Int? = nil) throws -> String {
+        let path = root + "/source/" + name
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        if let modified {
+            var times = [timespec(tv_sec: modified, tv_nsec: 0), timespec(tv_sec: modified, tv_nsec: 0)]
+            #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)
+        }
+        return path
+    }
+
+    /// Files below a directory, as paths from there, in order.
+    func files(_ directory: String) throws -> [String] {
+        try shell("cd '\(directory)'; find . -type f -printf '%P\\n' | LC_ALL=C sort")
+            .split(separator: "\n").map(String.init)
+    }
+
+    /// Every photo of the space, as `day/name`.
+    func shown() throws -> [String] { try files(moments) }
+
+    func bytes(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+}
+
+/// The answer of lstat(2).
+func status(_ path: String) throws -> stat {
+    var found = stat()
+    try #require(lstat(path, &found) == 0, "\(path): \(String(cString: strerror(errno)))")
+    return found
+}
+
+func exists(_ path: String) -> Bool {
+    var found = stat()
+    return lstat(path, &found) == 0
+}
+
+/// The error of a call that must fail; nil if it did not.
+func errorNumber(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
+
+/// The one object that a `--json` printed, on one line.
+func jsonObject(_ output: String) throws -> [String: Any] {
+    #expect(output.hasSuffix("}\n") && output.split(separator: "\n").count == 1, "\(output)")
+    return try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+}

@@ -1,0 +1,244 @@
+import Foundation
+import TestSupport
+import Testing
+import VaultFormat
+
+@testable import FileRequests
+@testable import PhotoLibrary
+
+/// Programs that save by writing a new file and renaming it, and backups.
+@Suite("Albums: saving by rename") struct SavingTests {
+    @Test func `a new file renamed over a photo keeps moment and memberships`() throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("albums/A")
+        let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
+        try fixture.put("albums/A/.x.jpg.Ab12Cd", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/A/.x.jpg.Ab12Cd", "albums/A/x.jpg")
+        let new = try fixture.ino("albums/A/x.jpg")
+        #expect(new != old)
+        #expect(try fixture.ino("albums/other.jpg") == new)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.ino("moments/2024-05-01/x.jpg") == new)
+        #expect(try fixture.stat("albums/other.jpg").nlink == 3)
+        #expect(try fixture.get("albums/other.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(fixture.observer.entries.contains { $0.1 == "other.jpg" })
+        fixture.library.forget(old)
+    }
+
+    /// Else a program's writes by another name of the photo go into a file that no name leads to.
+    @Test func `a name that means another file now is stale to the kernel`() throws {
+        let fixture = try Fixture()
+        try fixture.mkdir("albums/A")
+        let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
+        try fixture.put("albums/A/.t", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/A/.t", "albums/A/x.jpg")
+        expectError(.stale) { _ = try fixture.library.open(old, flags: O_RDWR, fixture.caller) }
+        fixture.library.forget(old)
+    }
+
+    @Test func `the day is read anew unless pinned`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01"))
+        try fixture.put("albums/.t", jpeg("2023-03-03"))
+        try fixture.mv("albums/.t", "albums/x.jpg")
+        #expect(try fixture.moments() == ["2023-03-03/x.jpg"])
+        try fixture.mkdir("moments/2020-01-01")
+        try fixture.mv("moments/2023-03-03/x.jpg", "moments/2020-01-01/x.jpg")
+        try fixture.put("albums/.t", jpeg("2022-02-02"))
+        try fixture.mv("albums/.t", "albums/x.jpg")
+        #expect(try fixture.moments() == ["2020-01-01/x.jpg"])
+        #expect(try fixture.source("albums/x.jpg") == "moved")
+    }
+
+    @Test func `a new file that was filed already gives its moment up`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/x.jpg_new", jpeg("2024-05-01", more: 2))
+        #expect(try fixture.moments().count == 2)
+        try fixture.mv("albums/x.jpg_new", "albums/x.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.stat("albums/x.jpg").nlink == 2)
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    @Test func `an established photo moved over another loses nothing`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/y.jpg", jpeg("2024-05-01", more: 2))
+        try fixture.remount()
+        try fixture.mv("albums/y.jpg", "albums/x.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x (2).jpg", "2024-05-01/x.jpg"])
+        #expect(try fixture.ls("albums") == ["x.jpg"])
+        // The other photo is still there under its own name.
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.ino("albums/x.jpg") == fixture.ino("moments/2024-05-01/x (2).jpg"))
+        // Likewise a new file that stands in another album already.
+        try fixture.put("albums/z.jpg", jpeg("2024-05-01", more: 3))
+        try fixture.ln("albums/z.jpg", "albums/z2.jpg")
+        try fixture.mv("albums/z.jpg", "albums/x.jpg")
+        #expect(try fixture.moments().count == 3)
+    }
+
+    @Test func `a file that is no picture takes the name, and the photo stays`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg())
+        try fixture.put("albums/.t", Array("text".utf8))
+        try fixture.mv("albums/.t", "albums/x.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.stat("albums/x.jpg").nlink == 1)
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg())
+    }
+
+    @Test(arguments: ["x.jpg~", "x.jpg_original", "x.jpg.bak"])
+    func `a backup becomes plain when a new file takes its name`(backup: String) throws {
+        for isRenamed in [true, false] {
+            let fixture = try Fixture()
+            let old = try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+            try fixture.ln("moments/2024-05-01/x.jpg", "albums/member.jpg")
+            try fixture.mv("albums/x.jpg", "albums/" + backup)
+            #expect(try fixture.stat("albums/" + backup).nlink == 3)
+            if isRenamed {
+                try fixture.put("albums/x_tmp.jpg", jpeg("2024-05-02", more: 2))
+                try fixture.mv("albums/x_tmp.jpg", "albums/x.jpg")
+            } else {
+                try fixture.put("albums/x.jpg", jpeg("2024-05-02", more: 2))
+            }
+            let new = try fixture.ino("albums/x.jpg")
+            #expect(try fixture.ino("albums/" + backup) == old)
+            #expect(try fixture.stat("albums/" + backup).nlink == 1)
+            #expect(try fixture.ino("albums/member.jpg") == new)
+            #expect(try fixture.moments() == ["2024-05-02/x.jpg"])
+            #expect(try fixture.ino("moments/2024-05-02/x.jpg") == new)
+        }
+    }
+
+    @Test func `a backup made by linking keeps the old bytes`() throws {
+        let fixture = try Fixture()
+        let old = try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.ln("albums/x.jpg", "albums/x.jpg~")
+        try fixture.put("albums/.goutputstream", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/.goutputstream", "albums/x.jpg")
+        #expect(try fixture.ino("albums/x.jpg~") == old)
+        #expect(try fixture.stat("albums/x.jpg~").nlink == 1)
+        #expect(try fixture.get("albums/x.jpg~") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.get("moments/2024-05-01/x.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    @Test func `saving in a day dates it anew`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("moments/2024-05-01/.x.tmp", jpeg("2022-02-02", more: 2))
+        try fixture.mv("moments/2024-05-01/.x.tmp", "moments/2024-05-01/x.jpg")
+        #expect(try fixture.moments() == ["2022-02-02/x.jpg"])
+        #expect(try fixture.get("albums/x.jpg") == jpeg("2022-02-02", more: 2))
+        #expect(try fixture.stat("albums/x.jpg").nlink == 2)
+        // Under an ordinary name, which is filed before it is renamed.
+        try fixture.put("moments/2022-02-02/new.jpg", jpeg("2024-05-01", more: 4))
+        #expect(try fixture.source("moments/2022-02-02/new.jpg") == "moved")
+        try fixture.mv("moments/2022-02-02/new.jpg", "moments/2022-02-02/x.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.source("albums/x.jpg") != "moved")
+        // With a backup.
+        try fixture.put("moments/2024-05-01/x.jpg_new", jpeg("2024-05-01", more: 3))
+        try fixture.mv("moments/2024-05-01/x.jpg", "moments/2024-05-01/x.jpg_original")
+        try fixture.mv("moments/2024-05-01/x.jpg_new", "moments/2024-05-01/x.jpg")
+        #expect(try fixture.get("albums/x.jpg") == jpeg("2024-05-01", more: 3))
+        #expect(try fixture.stat("moments/2024-05-01/x.jpg_original").nlink == 1)
+        #expect(try fixture.stat("moments/2024-05-01/x.jpg").nlink == 2)
+    }
+
+    @Test func `a photo moved to a day where its name is taken is numbered`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/y.jpg", jpeg("2024-05-02", more: 2))
+        try fixture.remount()
+        try fixture.mv("moments/2024-05-01/x.jpg", "moments/2024-05-02/y.jpg")
+        #expect(try fixture.moments() == ["2024-05-02/y (2).jpg", "2024-05-02/y.jpg"])
+        #expect(try fixture.ls("albums") == ["x.jpg", "y.jpg"])
+        #expect(try fixture.get("moments/2024-05-02/y (2).jpg") == jpeg("2024-05-01", more: 1))
+        // From an album too.
+        try fixture.put("albums/z.jpg", jpeg("2024-05-03", more: 3))
+        try fixture.mv("albums/z.jpg", "moments/2024-05-02/y.jpg")
+        #expect(try fixture.get("moments/2024-05-02/y (3).jpg") == jpeg("2024-05-03", more: 3))
+        // Within a day it is overwritten, once it is no file that a program just wrote.
+        try fixture.remount()
+        try fixture.mv("moments/2024-05-02/y (3).jpg", "moments/2024-05-02/y.jpg")
+        #expect(try fixture.moments() == ["2024-05-02/y (2).jpg", "2024-05-02/y.jpg"])
+        #expect(try fixture.ls("albums") == ["x.jpg"])
+    }
+
+    @Test func `hard links between album names are plain`() throws {
+        let fixture = try Fixture()
+        let old = try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.ln("albums/x.jpg", "albums/y.jpg")
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/member.jpg")
+        // Saved under one of the links: the other names keep the old bytes, and both are photos.
+        try fixture.put("albums/.t", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/.t", "albums/x.jpg")
+        #expect(try fixture.ino("albums/y.jpg") == old)
+        #expect(try fixture.ino("albums/member.jpg") == old)
+        #expect(try fixture.get("albums/x.jpg") == jpeg("2024-05-01", more: 2))
+        #expect(try fixture.moments() == ["2024-05-01/x (2).jpg", "2024-05-01/x.jpg"])
+        // Saved as a membership: moment and memberships follow, hard links do not.
+        try fixture.ln("albums/y.jpg", "albums/z.jpg")
+        try fixture.put("albums/.t", jpeg("2024-05-01", more: 3))
+        try fixture.mv("albums/.t", "albums/member.jpg")
+        #expect(try fixture.get("albums/member.jpg") == jpeg("2024-05-01", more: 3))
+        #expect(try fixture.get("albums/z.jpg") == jpeg("2024-05-01", more: 1))
+        #expect(try fixture.ino("albums/y.jpg") == old)
+        #expect(try fixture.moments().count == 3)
+        try fixture.remount()
+        // A link renamed over the last name of a photo takes its place.
+        try fixture.ln("albums/x.jpg", "albums/.member.jpg.tmp")
+        try fixture.mv("albums/.member.jpg.tmp", "albums/member.jpg")
+        #expect(try fixture.ino("albums/member.jpg") == fixture.ino("albums/x.jpg"))
+        #expect(try fixture.moments().count == 2)
+    }
+
+    /// Between the lookup and the link other requests are served.
+    @Test func `a link of a file found in a day is a membership though memory is short`() throws {
+        let fixture = try Fixture(limits: .least)
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.mkdir("albums/B")
+        let album = try fixture.ino("albums/B")
+        let found = try fixture.ino("moments/2024-05-01/x.jpg")
+        let other = Caller(uid: 0, gid: 0, pid: fixture.caller.pid + 1)
+        for _ in 0..<8 { _ = try fixture.library.lookup(1, "albums", other) }
+        _ = try fixture.library.link(found, album, "m.jpg", fixture.caller)
+        try fixture.put("albums/B/.t", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/B/.t", "albums/B/m.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.get("albums/x.jpg") == jpeg("2024-05-01", more: 2))
+    }
+
+    @Test func `nothing leaks when all is gone`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg(more: 1))
+        for number in 2..<6 {
+            try fixture.put("albums/.t", jpeg("2024-05-0\(number)", more: number))
+            let old = try fixture.ino("albums/x.jpg")
+            try fixture.mv("albums/.t", "albums/x.jpg")
+            fixture.library.forget(old)
+        }
+        try fixture.rm("moments/2024-05-05/x.jpg")
+        #expect(fixture.usedBytes == 0)
+        #expect(try fixture.ls("moments").isEmpty)
+        try fixture.expectNothingLeft()
+    }
+
+    @Test func `exchange is for albums alone`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/x.jpg", jpeg(more: 1))
+        try fixture.put("albums/t.txt", [1])
+        let (photo, text) = (try fixture.ino("albums/x.jpg"), try fixture.ino("albums/t.txt"))
+        try fixture.mv("albums/x.jpg", "albums/t.txt", .exchange)
+        #expect(try fixture.ino("albums/t.txt") == photo)
+        #expect(try fixture.ino("albums/x.jpg") == text)
+        expectError(.notPermitted) { try fixture.mv("albums/x.jpg", "moments/2024-05-01/x.jpg", .exchange) }
+        expectError(.exists) { try fixture.mv("albums/x.jpg", "albums/t.txt", .noReplace) }
+        expectError(.noEntry) { try fixture.mv("albums/x.jpg", "albums/none", .exchange) }
+    }
+}

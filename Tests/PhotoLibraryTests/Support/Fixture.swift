@@ -1,0 +1,439 @@
+import Foundation
+import LinuxIO
+import TestSupport
+import Testing
+import VaultCatalogue
+import VaultFormat
+
+@testable import FileRequests
+@testable import FileTree
+@testable import PhotoLibrary
+@testable import PhotoSession
+@testable import PhotoTree
+@testable import Recovery
+@testable import ThumbnailTree
+@testable import VaultStore
+
+/// Foundation has one too.
+typealias Handle = PhotoLibrary.FileHandle
+
+/// A library in a real vault, driven by paths as a program would through the kernel.
+final class Fixture: LibraryUser, @unchecked Sendable {
+    let vault: TestVault
+    let observer = Recorder()
+    let caller = Caller(uid: 0, gid: 0)
+    private let options: LibraryOptions
+    private let isFragmented: Bool
+    /// The room of the new space.
+    private let fresh: SpaceUse
+    /// Sectors that belong to nobody, in a fragmented space.
+    private var ballastSectors = 0
+    private var ballast: [(sector: UInt64, count: Int)] = []
+    private var opened: Library?
+
+    /// The library that is open now. A reference to it, or a handle of it, keeps the vault locked.
+    var library: Library {
+        guard let opened else { preconditionFailure("the fixture is closed") }
+        return opened
+    }
+    var space: Space { library.session.space }
+    /// The thumbnails of a mount that has them.
+    var thumbnails: PhotoThumbnails {
+        guard let virtual = library.virtual else { preconditionFailure("the fixture has no thumbnails") }
+        return virtual.thumbnails
+    }
+
+    final class Recorder: TreeObserver, @unchecked Sendable {
+        private let lock = NSLock()
+        private var entryList: [(UInt64, String)] = []
+        private var attributeList: [UInt64] = []
+        private var isSlow = false
+        /// As if the kernel had not heard of anything yet.
+        var hasUnsent: Bool {
+            get { lock.withLock { isSlow } }
+            set { lock.withLock { isSlow = newValue } }
+        }
+        func invalidateEntry(parent: UInt64, name: Name) {
+            lock.withLock { entryList.append((parent, name.description)) }
+        }
+        func dropEntry(parent: UInt64, name: Name) { invalidateEntry(parent: parent, name: name) }
+        func invalidateInode(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
+        func invalidateAttributes(_ ino: UInt64) { lock.withLock { attributeList.append(ino) } }
+        var entries: [(UInt64, String)] { lock.withLock { entryList } }
+        var attributes: [UInt64] { lock.withLock { attributeList } }
+    }
+
+    /// - Parameters:
+    ///   - isFragmented: no free run in the space is long enough for a whole chunk.
+    ///   - limits: the least make a vault of the smallest segments.
+    init(
+        bytes: UInt64 = 64 << 20, byRoot: Bool = true, uid: UInt32 = 0, isFragmented: Bool = false,
+        trashDays: Int = 0, clocks: Clocks = Clocks(), limits: Limits = .production, spaces: Int = 2
+    ) throws {
+        vault = try TestVault(bytesPerSpace: bytes, limits: limits, spaces: spaces)
+        var options = LibraryOptions(owner: (uid, uid), mountedByRoot: byRoot)
+        options.workerPath = workerPath
+        // No test may depend on pictures made ahead.
+        options.settleMilliseconds = 1 << 40
+        // Most tests compare the space when all is removed.
+        options.trashDays = trashDays
+        options.clocks = clocks
+        options.limits = limits
+        self.options = options
+        self.isFragmented = isFragmented
+        fresh = try vault.unlock().openSpace(readOnly: true).capacity
+        try reopen()
+    }
+
+    // MARK: Sessions
+
+    /// Opens the closed library, audits its state, and goes live as a mount does.
+    func reopen(auditing: Bool = true, _ change: (inout LibraryOptions) -> Void = { _ in }) throws {
+        precondition(opened == nil)
+        var options = options
+        change(&options)
+        let unlocked = try vault.unlock(readOnly: options.readOnly)
+        let space = try unlocked.openSpace(readOnly: options.readOnly, limits: options.limits)
+        if auditing { try audit(space) }
+        let catalogue = try Catalogue(storage: space, readOnly: options.readOnly)
+        let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
+        library.observer = observer
+        library.didGoLive()
+        opened = library
+        if isFragmented { try fragment() }
+    }
+
+    /// Closes the library for good. Nothing may stay reserved.
+    func close() throws {
+        try space.lock.withLock {
+            for (sector, count) in ballast { try space.sectors.abandon(sector, count) }
+        }
+        (ballast, ballastSectors) = ([], 0)
+        try library.close()
+        #expect(space.lock.withLock { space.sectors.reservedSectors } == 0)
+        opened = nil
+    }
+
+    /// Closes the library as far as it can be.
+    func closeAnyhow() {
+        (ballast, ballastSectors) = ([], 0)
+        try? opened?.close()
+        opened = nil
+    }
+
+    /// Closes the library and opens it anew, as a new mount would.
+    func remount() throws {
+        try close()
+        try reopen()
+    }
+
+    /// Drops the library without a word once all that was saved is in a soft root, and opens it anew, as
+    /// after the daemon was killed.
+    func kill() throws {
+        try die()
+        try reopen()
+    }
+
+    /// The first half of `kill`.
+    func die() throws {
+        if library.options.commitsByHand { library.session.committer.commitByHand(durable: false) }
+        // The first commit after this may have begun before it; the second holds all there is.
+        for _ in 0..<(library.options.commitsByHand ? 0 : 2) {
+            let seen = space.generation
+            _ = try library.setAttributes(1, AttributeChanges(), caller)
+            try #require(eventually { space.generation > seen })
+        }
+        library.abandonUnsaved()
+        (ballast, ballastSectors) = ([], 0)
+        opened = nil
+    }
+
+    // MARK: Sectors
+
+    /// Bytes of the space that somebody has: in a commit, or set aside for one. Identity records do not count.
+    var usedBytes: UInt64 {
+        // Under the catalogue's lock no record comes or goes.
+        let used = try? library.session.locked { tree throws(FileError) in
+            let use = space.capacity
+            return use.total - use.free - (try recordBytes(tree.tables))
+        }
+        return (used ?? 0) - UInt64(ballastSectors * 512)
+    }
+
+    private func recordBytes(_ tables: Tables) throws(FileError) -> UInt64 {
+        try sql(tables.identities(after: 0, limit: .max)).reduce(0) { $0 + UInt64($1.run.sectorCount * 512) }
+    }
+
+    /// Closes the library of which everything was removed: the space must be as it was when it was new, once
+    /// two durable commits have freed the sectors that the last ones gave back. Identity records are left: of empty
+    /// directories, and of numbers that are no more in use.
+    func expectNothingLeft(_ comment: Comment? = nil) throws {
+        try close()
+        let space = try vault.unlock().openSpace(readOnly: false)
+        try audit(space)
+        for _ in 0..<2 { try space.publish(space.freeze(), durable: true) }
+        #expect(space.pendingBytes == 0, comment)
+        var use = space.capacity
+        let catalogue = try Catalogue(storage: space)
+        let left = try catalogue.locked { tables in
+            try recordBytes(tables)
+        }
+        #expect(use.total - use.free == left, comment)
+        use.free += left
+        use.available += left
+        // The catalogue keeps the segments it once needed.
+        if space.pairs.count == 1 { #expect(use == fresh, comment) }
+    }
+
+    /// Takes all of the space and gives back every other piece, each too short for a whole chunk.
+    private func fragment() throws {
+        let pieceSectors = 90
+        try space.lock.withLock {
+            while let taken = try space.sectors.take(least: pieceSectors, most: pieceSectors, near: nil) {
+                ballast.append(taken)
+            }
+            for (sector, count) in ballast.enumerated().filter({ $0.offset % 2 == 0 }).map(\.element) {
+                try space.sectors.abandon(sector, count)
+            }
+        }
+        ballast = ballast.enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+        ballastSectors = ballast.reduce(0) { $0 + $1.count }
+    }
+
+    /// Damages the sealed chunk that holds a byte of a file, in the vault's own file.
+    func damage(_ path: String, at offset: UInt64) throws {
+        let handle = try open(path, O_RDONLY)
+        defer { library.release(handle) }
+        let state = try #require(handle.state)
+        let run = try #require(
+            state.map.pieces.map(\.run).first { $0.offset <= offset && offset < $0.offset + $0.length })
+        let sector = Int(run.sector(ofChunk: Int((offset - run.offset) / Chunk.bytes)))
+        let perSegment = space.files.sectorsPerSegment
+        try vault.damage(
+            spaceIndex: try #require(library.unlocked).index, segment: sector / perSegment,
+            offset: UInt64(sector % perSegment * 512 + 200))
+    }
+
+    // MARK: Without a catalogue
+
+    /// Closes the library and fills all that its catalogue, maps and roots lay in with random bytes.
+    func destroyCatalogue() throws {
+        let segments = space.pairs.flatMap { [Int($0.a), Int($0.b)] }
+        let index = try #require(library.unlocked).index
+        try close()
+        for segment in segments { try vault.scramble(spaceIndex: index, segment: segment) }
+    }
+
+    /// Rebuilds the closed library without its catalogue, and opens it.
+    func salvage() throws -> SalvageReport {
+        let report = try rebuild()
+        try reopen()
+        return report
+    }
+
+    /// Rebuilds the closed library. A function of its own: a salvage keeps the vault locked.
+    func rebuild() throws -> SalvageReport {
+        let salvage = try Salvage.survey(try vault.unlock(), options: options) { _, _ in }
+        try salvage.rebuild()
+        return salvage.report
+    }
+}
+
+/// A library that is used by paths, as programs do.
+protocol LibraryUser: AnyObject {
+    var library: Library { get }
+    var caller: Caller { get }
+}
+
+extension LibraryUser {
+    // MARK: Paths
+
+    func ino(_ path: String) throws -> UInt64 { try stat(path).ino }
+
+    func stat(_ path: String) throws -> Attributes {
+        var attributes = try library.attributes(1).0
+        for part in path.split(separator: "/") {
+            attributes = try library.lookup(attributes.ino, Name(String(part)), caller).attributes
+        }
+        return attributes
+    }
+
+    func exists(_ path: String) -> Bool { (try? stat(path)) != nil }
+
+    func place(_ path: String) throws -> (UInt64, Name) {
+        let parts = path.split(separator: "/").map(String.init)
+        return (try ino(parts.dropLast().joined(separator: "/")), Name(parts.last ?? ""))
+    }
+
+    // MARK: Requests of programs
+
+    func mkdir(_ path: String, mode: UInt32 = 0o755) throws {
+        let (parent, name) = try place(path)
+        _ = try library.makeDirectory(parent, name, mode: mode, caller)
+    }
+
+    func createOpen(_ path: String, mode: UInt32 = 0o644) throws -> Handle {
+        let (parent, name) = try place(path)
+        if let found = try? library.lookup(parent, name, caller).attributes.ino {
+            return try library.open(found, flags: O_RDWR | O_TRUNC, caller)
+        }
+        return try library.create(parent, name, mode: mode, flags: O_RDWR, caller).1
+    }
+
+    func open(_ path: String, _ flags: Int32 = O_RDWR) throws -> Handle {
+        try library.open(try ino(path), flags: flags, caller)
+    }
+
+    @discardableResult
+    func write(_ handle: Handle, _ bytes: [UInt8], at offset: UInt64 = 0) throws -> Int {
+        var done = 0
+        // As the kernel does: requests of up to 1 MiB.
+        while done < bytes.count {
+            let end = min(bytes.count, done + (1 << 20))
+            done += try bytes[done..<end].withUnsafeBytes {
+                try library.write(handle, offset: offset + UInt64(done), $0, caller)
+            }
+        }
+        return done
+    }
+
+    func close(_ handle: Handle) throws {
+        defer { library.release(handle) }
+        try library.flush(handle)
+    }
+
+    @discardableResult
+    func put(_ path: String, _ bytes: [UInt8]) throws -> UInt64 {
+        let handle = try createOpen(path)
+        do {
+            if !bytes.isEmpty { try write(handle, bytes) }
+        } catch {
+            library.release(handle)
+            throw error
+        }
+        try close(handle)
+        return try ino(path)
+    }
+
+    func read(_ handle: Handle, _ count: Int = 1 << 20, at offset: UInt64 = 0) throws
+        -> [UInt8]
+    {
+        try library.read(handle, offset: offset, count: count) { Array($0) }
+    }
+
+    func get(_ path: String) throws -> [UInt8] {
+        let handle = try open(path, O_RDONLY)
+        defer { library.release(handle) }
+        var bytes: [UInt8] = []
+        while true {
+            let more = try read(handle, 100_000, at: UInt64(bytes.count))
+            if more.isEmpty { return bytes }
+            bytes += more
+        }
+    }
+
+    func mv(_ from: String, _ to: String, _ flags: RenameFlags = []) throws {
+        let (parent, name) = try place(from)
+        let (newParent, newName) = try place(to)
+        try library.rename(parent, name, newParent, newName, flags, caller)
+    }
+
+    func ln(_ from: String, _ to: String) throws {
+        let (parent, name) = try place(to)
+        _ = try library.link(try ino(from), parent, name, caller)
+    }
+
+    func rm(_ path: String) throws {
+        let (parent, name) = try place(path)
+        let target = try ino(path)
+        try library.unlink(parent, name, caller)
+        library.forget(target)
+    }
+
+    func rmdir(_ path: String) throws {
+        let (parent, name) = try place(path)
+        let target = try ino(path)
+        try library.removeDirectory(parent, name, caller)
+        library.forget(target)
+    }
+
+    /// Names in a directory, sorted.
+    func ls(_ path: String) throws -> [String] { try list(path).map(\.name.description).sorted() }
+
+    func list(_ path: String, plus: Bool = true, page: Int = 7) throws -> [DirectoryEntry] {
+        let handle = try library.openDirectory(try ino(path))
+        var entries: [DirectoryEntry] = []
+        var cookie: UInt64 = 0
+        while true {
+            var got: [DirectoryEntry] = []
+            try library.readDirectory(handle, after: cookie, plus: plus) {
+                if got.count == page { return false }
+                got.append($0)
+                return true
+            }
+            guard let last = got.last else { break }
+            cookie = last.cookie
+            entries += got
+        }
+        return entries.filter { $0.name != "." && $0.name != ".." }
+    }
+
+    func rmrf(_ path: String) throws {
+        for entry in try list(path) {
+            let below = path + "/" + entry.name.description
+            if entry.mode & 0o170000 == 0o040000 { try rmrf(below) } else { try rm(below) }
+        }
+        try rmdir(path)
+    }
+
+    func captured(_ path: String) throws -> String { try own("captured", path) }
+    func source(_ path: String) throws -> String { try own("captured.source", path) }
+
+    /// The value of `user.obscura.NAME`.
+    func own(_ name: String, _ path: String) throws -> String {
+        let name = Array("user.obscura.\(name)".utf8)
+        return String(decoding: try library.getExtendedAttribute(try ino(path), name: name), as: UTF8.self)
+    }
+
+    func utimes(_ path: String, modified: Int64) throws {
+        try setModified(path, Timestamp(seconds: modified, nanoseconds: 5))
+    }
+
+    func setModified(_ path: String, _ time: Timestamp) throws {
+        _ = try library.setAttributes(
+            try ino(path), AttributeChanges(accessed: .set(time), modified: .set(time)), caller)
+    }
+
+    func truncate(_ path: String, _ size: UInt64) throws {
+        _ = try library.setAttributes(try ino(path), AttributeChanges(size: size), caller)
+    }
+
+    /// All photos in moments, as DAY/NAME.
+    func moments() throws -> [String] {
+        try ls("moments").flatMap { day in try ls("moments/" + day).map { day + "/" + $0 } }
+    }
+}
+
+func expectError(_ error: FileError, _ body: () throws -> Void, line: Int = #line) {
+    do {
+        try body()
+        Issue.record("no error, but \(error) was due (line \(line))")
+    } catch let found as FileError {
+        #expect(found == error, "line \(line)")
+    } catch {
+        Issue.record("\(error) (line \(line))")
+    }
+}
+
+extension Library {
+    /// Lets go of an open file, as the end of the process does: it and its library hold each other.
+    func abandon(_ file: FileState) {
+        session.context.unregister(file)
+        file.inode.state = nil
+    }
+
+    /// The same for all that are not saved.
+    func abandonUnsaved() {
+        for file in session.context.unsavedFiles { abandon(file) }
+    }
+}

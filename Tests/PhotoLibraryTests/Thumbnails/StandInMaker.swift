@@ -1,0 +1,188 @@
+import Foundation
+import LinuxIO
+import PhotoImaging
+import TestSupport
+import VaultCatalogue
+
+@testable import FileRequests
+@testable import FileTree
+@testable import PhotoLibrary
+@testable import PhotoSession
+@testable import PhotoTree
+@testable import Thumbnails
+
+/// Makes texts that name their source in place of pictures, and counts. Bytes that hold "undecodable" are.
+final class StandInMaker: PictureMaking, @unchecked Sendable {
+    struct Order: Equatable {
+        var source: [UInt8]
+        var size: PictureSize
+        var format: PictureFormat
+    }
+
+    private let lock = NSLock()
+    private let change = NSCondition()
+    private var orderList: [Order] = []
+    private var compositionCount = 0
+    private var isHeldUp = false
+    private var isShut = false
+    /// Under `change`: how many may go while the others are held up.
+    private var passes = 0
+    /// Under `change`.
+    private var cancelledCount = 0
+    private var restCount = 0
+    /// Under `lock`: pictures in the making, now and at most.
+    private var atOnce = (now: 0, most: 0)
+
+    /// Bytes of padding in each picture, so that it costs room.
+    var paddingBytes = 0
+    /// Larger pictures are undecodable.
+    var sideMax = Int.max
+    /// Whether piles and sheets cannot be made.
+    var failsCompositions = false
+
+    /// The types that it decodes.
+    var decodableTypes: Set<MediaType> {
+        get { lock.withLock { types } }
+        set { lock.withLock { types = newValue } }
+    }
+    private var types = ThumbnailWorkers.decodedTypes
+
+    var orders: [Order] { lock.withLock { orderList } }
+    var compositions: Int { lock.withLock { compositionCount } }
+    /// Pictures that were called off while they were made.
+    var cancellations: Int { change.withLock { cancelledCount } }
+    /// The largest number of pictures that were made at the same time.
+    var mostAtOnce: Int { lock.withLock { atOnce.most } }
+    var rests: Int { lock.withLock { restCount } }
+
+    /// From now on callers wait, until `letGo`.
+    func holdUp() { change.withLock { isHeldUp = true } }
+
+    /// Lets one of those go that are held up.
+    func letOneGo() {
+        change.withLock {
+            passes = 1
+            change.broadcast()
+        }
+    }
+
+    func letGo() {
+        change.withLock {
+            isHeldUp = false
+            change.broadcast()
+        }
+    }
+
+    func makeThumbnail(
+        of source: any ByteSource, _ type: MediaType, _ size: PictureSize, _ format: PictureFormat,
+        unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(source.byteCount))
+        let count = bytes.withUnsafeMutableBytes { source.read(at: 0, into: $0) }
+        lock.withLock {
+            orderList.append(Order(source: bytes, size: size, format: format))
+            atOnce.now += 1
+            atOnce.most = max(atOnce.most, atOnce.now)
+        }
+        defer { lock.withLock { atOnce.now -= 1 } }
+        let isCancelled = cancellation.during(wakeAll) {
+            change.withLock {
+                while isHeldUp && passes == 0 && !isShut && !cancellation.isCancelled { change.wait() }
+                passes = max(0, passes - 1)
+                if cancellation.isCancelled { cancelledCount += 1 }
+                return isShut || cancellation.isCancelled
+            }
+        }
+        if isCancelled { throw .cancelled }
+        guard count == bytes.count else { throw .workerFailed }
+        if bytes.firstRange(of: Array("undecodable".utf8)) != nil || size.width > sideMax {
+            throw .undecodable
+        }
+        let text = Array(
+            "\(size.width)x\(size.height) \(size.isFilled) of \(bytes.hashValue) ".utf8)
+        let padding = [UInt8](repeating: 7, count: paddingBytes)
+        switch format {
+        case .jpeg: return [0xFF, 0xD8, 0xFF] + text + padding + [0xFF, 0xD9]
+        case .png: return pngHeader + text + padding
+        }
+    }
+
+    func composeStack(
+        _ pictures: [[UInt8]], size: PictureSize, unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] {
+        lock.withLock { compositionCount += 1 }
+        if failsCompositions { throw .undecodable }
+        return Array("stack of \(pictures.count) \(pictures.first?.hashValue ?? 0)".utf8)
+    }
+
+    func composeSheet(
+        _ pictures: [(jpeg: [UInt8], label: String)], title: String, unless cancellation: Cancellation
+    ) throws(ThumbnailError) -> [UInt8] {
+        lock.withLock { compositionCount += 1 }
+        return Array("sheet \(title): \(pictures.map(\.label).joined(separator: " "))".utf8)
+    }
+
+    private func wakeAll() { change.withLock { change.broadcast() } }
+
+    func rest() { lock.withLock { restCount += 1 } }
+
+    func shutDown() {
+        change.withLock {
+            isShut = true
+            change.broadcast()
+        }
+    }
+
+    /// Signature and header of a PNG of one pixel, without a right checksum.
+    private var pngHeader: [UInt8] {
+        [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8)
+            + [0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0, 1, 2, 3, 4]
+    }
+}
+
+extension Fixture {
+    /// The kept pictures of a photo.
+    func thumbnailRows(of ino: UInt64) throws -> [ThumbnailRow] {
+        try library.session.locked { tree throws(FileError) in try sql(tree.tables.thumbnails(of: ino)) }
+    }
+
+    /// A fixture whose pictures are made by a stand-in. Nothing is made ahead unless `settleMilliseconds` is given.
+    static func withStandIn(
+        settleMilliseconds: Int64 = 1 << 40, _ change: (inout LibraryOptions) -> Void = { _ in }
+    ) throws -> (Fixture, StandInMaker) {
+        let fixture = try Fixture()
+        let maker = StandInMaker()
+        try fixture.close()
+        try fixture.reopen {
+            $0.pictureMaker = maker
+            $0.settleMilliseconds = settleMilliseconds
+            change(&$0)
+        }
+        return (fixture, maker)
+    }
+}
+
+/// Runs on a thread of its own, whose end is waited for: it may wait for long.
+final class Background<R: Sendable>: @unchecked Sendable {
+    private let change = NSCondition()
+    private var found: R?
+
+    init(_ body: @escaping @Sendable () -> R) {
+        Thread.detachNewThread { [self] in
+            let result = body()
+            change.withLock {
+                found = result
+                change.broadcast()
+            }
+        }
+    }
+
+    func result() -> R {
+        change.withLock {
+            while true {
+                if let found { return found }
+                change.wait()
+            }
+        }
+    }
+}

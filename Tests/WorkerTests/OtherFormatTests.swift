@@ -1,0 +1,204 @@
+import CHEIF
+import CWebP
+import Foundation
+import Testing
+
+@testable import PhotoImaging
+
+extension WorkerTests {
+    @Suite("Decoders: other formats") struct OtherFormatTests {
+        let workers = makeWorkers()
+
+        private func decoded(_ bytes: [UInt8], _ type: MediaType, box: Int = 256) throws -> DecodedThumbnail {
+            #expect(identifyMedia(MemorySource(bytes: bytes)) == type)
+            let jpeg = try workers.makeThumbnail(
+                of: MemorySource(bytes: bytes), type: type, size: PictureSize(fitting: box))
+            return try #require(DecodedThumbnail(jpeg))
+        }
+
+        private func png(
+            _ bytes: [UInt8], _ type: MediaType, _ size: PictureSize = PictureSize(fitting: 256)
+        ) throws -> DecodedPNG {
+            let png = try workers.makeThumbnail(
+                of: MemorySource(bytes: bytes), type: type, size: size, format: .png)
+            return try #require(DecodedPNG(png))
+        }
+
+        /// Each as large as expected, with its colours in their places.
+        private func expectQuarters(_ bytes: [UInt8], _ type: MediaType) throws {
+            let thumbnail = try decoded(bytes, type)
+            #expect(thumbnail.size == PixelSize(width: 256, height: 192))
+            #expect(thumbnail.corners == Corner.stored)
+        }
+
+        /// Transparent parts are white in a JPEG, and transparent in a PNG.
+        private func expectHole(_ bytes: [UInt8], _ type: MediaType) throws {
+            try expectQuarters(bytes, type)
+            let kept = try png(bytes, type)
+            #expect(kept.pixel(192, 144)[3] < 10)
+            #expect(kept.pixel(64, 48)[3] > 245 && kept.pixel(64, 48)[0] > 220 && kept.pixel(64, 48)[1] < 35)
+        }
+
+        @Test(arguments: [TestPNG.Kind.color, .deepColor, .palette], [false, true])
+        func `PNG`(kind: TestPNG.Kind, isInterlaced: Bool) throws {
+            try expectQuarters(TestPNG(kind: kind, isInterlaced: isInterlaced).bytes, .png)
+        }
+
+        @Test func `gray PNG stays gray`() throws {
+            let thumbnail = try decoded(TestPNG(kind: .gray).bytes, .png)
+            #expect(thumbnail.isGray && thumbnail.pixel(64, 48)[0] > 245 && thumbnail.pixel(192, 48)[0] < 10)
+        }
+
+        @Test func `WebP`() throws {
+            try expectQuarters(testWebP(), .webp)
+            try expectQuarters(testWebP(isLossless: true), .webp)
+        }
+
+        @Test func `GIF`() throws {
+            try expectQuarters(testGIF(), .gif)
+            try expectQuarters(testGIF(isInterlaced: true), .gif)
+        }
+
+        /// The part of the screen that a frame leaves free is transparent.
+        @Test func `a frame of GIF inside its screen`() throws {
+            let thumbnail = try png(testGIF(60, 60, inset: 20), .gif)
+            #expect(thumbnail.size == PixelSize(width: 100, height: 100))
+            #expect(thumbnail.pixel(5, 50)[3] == 0 && thumbnail.pixel(30, 30) == [255, 0, 0, 255])
+        }
+
+        @Test func `TIFF`() throws {
+            try expectQuarters(TestTIFF().bytes, .tiff)
+            let turned = try decoded(TestTIFF(orientation: 6).bytes, .tiff)
+            #expect(turned.size == PixelSize(width: 192, height: 256))
+            #expect(turned.corners == [[.blue, .red], [.white, .green]])
+        }
+
+        @Test(arguments: [(heif_compression_HEVC, MediaType.heic), (heif_compression_AV1, .avif)])
+        func `HEIF`(format: heif_compression_format, type: MediaType) throws {
+            try expectQuarters(try #require(testHEIF(format)), type)
+            try expectHole(try #require(testHEIF(format, hasHole: true)), type)
+        }
+
+        /// The embedded thumbnail where it has all the pixels that are asked for, else the picture.
+        @Test func `HEIF thumbnail`() throws {
+            let bytes = try #require(testHEIF(heif_compression_HEVC, 640, 480, thumbnailSide: 320))
+            #expect(try decoded(bytes, .heic, box: 256).corners == [[nil, nil], [nil, nil]])
+            #expect(try decoded(bytes, .heic, box: 400).corners == Corner.stored)
+        }
+
+        /// A picture coded with rows of nothing below it, as cameras do.
+        @Test func `HEIF is as large as it says`() throws {
+            var bytes = try #require(testHEIF(heif_compression_HEVC, 256, 256))
+            // ImageSpatialExtentsProperty: version and flags, width, height.
+            let extents = Array("ispe".utf8) + [0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]
+            let place = try #require(Data(bytes).range(of: Data(extents)))
+            bytes.replaceSubrange(place.upperBound - 2..<place.upperBound, with: [0, 128])
+            let thumbnail = try decoded(bytes, .heic)
+            #expect(thumbnail.size == PixelSize(width: 256, height: 128))
+            #expect(thumbnail.corners == [[.red, .green], [.red, .green]])
+        }
+
+        /// Pixel by pixel the result of libwebp, if the picture is not made smaller.
+        @Test func `WebP keeps its colours`() throws {
+            let pixels = (0..<64 * 48 * 4).map {
+                UInt8(truncatingIfNeeded: $0 % 4 == 3 ? 255 : $0 &* $0 >> 5)
+            }
+            var output: UnsafeMutablePointer<UInt8>?
+            let count = WebPEncodeRGBA(pixels, 64, 48, 64 * 4, 90, &output)
+            defer { WebPFree(output) }
+            let bytes = Array(UnsafeBufferPointer(start: output, count: count))
+            var (width, height): (Int32, Int32) = (0, 0)
+            let expected = WebPDecodeRGBA(bytes, bytes.count, &width, &height)
+            defer { WebPFree(expected) }
+            #expect(
+                try png(bytes, .webp).rgba == Array(UnsafeBufferPointer(start: expected, count: 64 * 48 * 4)))
+        }
+
+        @Test func `transparency is white or kept`() throws {
+            try expectHole(TestPNG(kind: .colorWithAlpha).bytes, .png)
+            try expectHole(TestPNG(kind: .colorWithAlpha, isInterlaced: true).bytes, .png)
+            try expectHole(testWebP(isLossless: true, hasHole: true), .webp)
+            try expectHole(testGIF(hasHole: true), .gif)
+            try expectHole(TestTIFF(hasHole: true).bytes, .tiff)
+        }
+
+        /// A raw file is its largest preview, turned as the file says and not as the preview does.
+        @Test func `raw is its preview`() throws {
+            let preview = TestPicture(width: 600, height: 400).jpeg
+            func short(_ value: Int) -> [UInt8] { [UInt8(value & 0xFF), UInt8(value >> 8)] }
+            func entry(_ tag: Int, _ type: Int, _ value: Int) -> [UInt8] {
+                short(tag) + short(type) + [1, 0, 0, 0] + short(value & 0xFFFF) + short(value >> 16)
+            }
+            // A DNG's first directory, with a preview as JPEGInterchangeFormat.
+            let entries = [
+                entry(256, 4, 600), entry(257, 4, 400), entry(274, 3, 6), entry(513, 4, 200),
+                entry(514, 4, preview.count), entry(0xC612, 1, 1),
+            ]
+            var raw: [UInt8] = [0x49, 0x49, 42, 0, 8, 0, 0, 0] + short(entries.count) + entries.joined()
+            raw += [UInt8](repeating: 0, count: 200 - raw.count)
+            let thumbnail = try decoded(raw + preview, .dng)
+            #expect(thumbnail.size == PixelSize(width: 171, height: 256))
+            #expect(thumbnail.corners == [[.blue, .red], [.white, .green]])
+            #expect(
+                embeddedPreview(in: MemorySource(bytes: raw + preview)) == 200..<200 + UInt64(preview.count))
+        }
+
+        @Test func `profiles are kept`() throws {
+            let pictures: [([UInt8], MediaType)] = [
+                (TestPNG(profile: smallProfile).bytes, .png),
+                (TestTIFF(profile: smallProfile).bytes, .tiff),
+                (try #require(testHEIF(heif_compression_HEVC, profile: smallProfile)), .heic),
+            ]
+            for (bytes, type) in pictures {
+                let jpeg = try workers.makeThumbnail(
+                    of: MemorySource(bytes: bytes), type: type, size: PictureSize(fitting: 64))
+                #expect(Data(jpeg).range(of: Data(smallProfile)) != nil, "\(type)")
+                let png = try workers.makeThumbnail(
+                    of: MemorySource(bytes: bytes), type: type, size: PictureSize(fitting: 64), format: .png)
+                #expect(Data(png).range(of: Data("iCCP".utf8)) != nil, "\(type)")
+            }
+        }
+
+        /// A profile that libpng finds odd costs itself only.
+        @Test func `an odd profile does not spoil the PNG`() throws {
+            let part = TestPicture.profilePart(1, of: 1, byteCount: 200)
+            #expect(
+                try png(TestPicture(segments: part).jpeg, .jpeg).size == PixelSize(width: 256, height: 192))
+        }
+
+        @Test(arguments: [
+            (400, 300, 100, 100, 100, 100), (400, 300, 300, 100, 300, 100), (300, 400, 64, 200, 64, 200),
+            (200, 1000, 256, 256, 200, 256), (50, 40, 256, 256, 50, 40), (4001, 301, 300, 300, 300, 300),
+        ])
+        func `a picture fills its box`(
+            width: Int, height: Int, wide: Int, high: Int, resultWide: Int, resultHigh: Int
+        ) throws {
+            let size = PictureSize(width: wide, height: high, isFilled: true)
+            let thumbnail = try png(TestPicture(width: width, height: height).jpeg, .jpeg, size)
+            #expect(thumbnail.size == PixelSize(width: resultWide, height: resultHigh))
+            // Cut evenly: where the colours meet is still in the middle.
+            let middle = thumbnail.size.width / 2
+            let upper = thumbnail.size.height / 4
+            #expect(thumbnail.pixel(middle - 8, upper)[0] > 200 && thumbnail.pixel(middle - 8, upper)[1] < 60)
+            #expect(thumbnail.pixel(middle + 7, upper)[0] < 60 && thumbnail.pixel(middle + 7, upper)[1] > 200)
+        }
+
+        @Test func `a turned picture fills its box upright`() throws {
+            let source = MemorySource(bytes: TestPicture(width: 400, height: 300, orientation: 6).jpeg)
+            let size = PictureSize(width: 200, height: 100, isFilled: true)
+            let jpeg = try workers.makeThumbnail(of: source, type: .jpeg, size: size)
+            let thumbnail = try #require(DecodedThumbnail(jpeg))
+            #expect(thumbnail.size == PixelSize(width: 200, height: 100))
+            #expect(thumbnail.corners == [[.blue, .red], [.white, .green]])
+        }
+
+        /// Even lines of one pixel become an even grey in the step that averages too.
+        @Test func `nothing aliases in PNG`() throws {
+            let picture = TestPNG(width: 900, height: 300, kind: .gray)
+            let row = (0..<900).map { $0 % 2 == 0 ? UInt8(255) : 0 }
+            let bytes = picture.encode([[UInt8]](repeating: row, count: 300))
+            let thumbnail = try png(bytes, .png, PictureSize(fitting: 200))
+            #expect((8..<192).allSatisfy { abs(Int(thumbnail.pixel($0, 30)[0]) - 128) < 6 })
+        }
+    }
+}
