@@ -96,7 +96,7 @@ final class Initialisation: @unchecked Sendable {
             answered.store(flags, ordering: .relaxed)
             isLive.store(true, ordering: .relaxed)
             // The kernel now holds all requests back until it has the entries.
-            rings?.start()
+            if let rings { rings.start() } else { self.rings?.giveUp() }
             control.send(.live)
         }
         return sent

@@ -23,7 +23,7 @@ public struct MountOptions: Sendable {
     /// takes effect when `run` is called. At most one such session per process at a time.
     public var handlesSignals = true
 
-    /// Uses FUSE over io_uring where the kernel offers it, else /dev/fuse.
+    /// Uses FUSE over io_uring where the kernel offers it at that mount, else /dev/fuse.
     public var usesRings = Self.usesRingsByDefault
 
     /// Most bytes of the buffers of rings.

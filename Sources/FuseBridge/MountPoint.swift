@@ -51,7 +51,8 @@ struct MountPoint: Sendable {
 /// Whether the process behind a mount is gone. Uses statvfs(3), because the kernel may answer stat(2) from its cache.
 func isDeadMount(_ directory: String) -> Bool {
     var status = statvfs()
-    return statvfs(directory, &status) != 0 && errno == ENOTCONN
+    // ECONNABORTED: the connection has ended during this call.
+    return statvfs(directory, &status) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
 }
 
 /// Unmounts the topmost mount at `directory`: directly where permitted (root, or in namespaces of its own), else

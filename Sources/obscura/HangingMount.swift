@@ -6,12 +6,14 @@ import LinuxIO
 private let answerMilliseconds: Int32 = 10_000
 
 /// Aborts the connection to the kernel of a mount whose process was killed and cannot end. Normally `obscura-guard`
-/// does so, and explains why. If it was killed as well, every request to that mount waits for ever.
+/// does so, and explains why. If it was killed as well, requests to that mount wait for ever: all of them by /dev/fuse,
+/// those of some processors over io_uring, where others get an error.
 func freeHangingMount(_ directory: String) throws(Failure) {
     let place = realPath(directory)
-    guard let entry = mountEntry(at: place), entry.isObscura, let connection = entry.fuseConnection,
-        !answers(place)
+    guard let entry = mountEntry(at: place), entry.isObscura, let connection = entry.fuseConnection
     else { return }
+    let answer = ask(place)
+    guard answer != .success else { return }
     if let daemon = findDaemon(of: place) {
         close(daemon)
         return
@@ -20,29 +22,31 @@ func freeHangingMount(_ directory: String) throws(Failure) {
     guard contents(ofFile: "/proc/1/cmdline") != nil else { return }
     let abort = openAbort(ofConnection: connection)
     guard abort >= 0 else {
+        if answer == .error { return }
         throw Failure(.failed, directory, "the mount here is dead and hangs: as root, run obscura unmount")
     }
     defer { close(abort) }
-    guard write(abort, "1", 1) == 1 else { throw Failure(directory, "ending the dead mount here", .last) }
+    guard write(abort, "1", 1) == 1 || answer == .error else {
+        throw Failure(directory, "ending the dead mount here", .last)
+    }
 }
 
-/// Whether the mount answers at all, be it with an error. A child process asks, because nothing ends a process that
-/// waits.
-private func answers(_ place: String) -> Bool {
+private enum MountAnswer { case success, error, none }
+
+/// The mount's answer to statvfs(3). A child process asks, because nothing ends a process that waits.
+private func ask(_ place: String) -> MountAnswer {
     let process = shim_fork()
     if process == 0 {
         var usage = statvfs()
-        _ = statvfs(place, &usage)
-        _exit(0)
+        _exit(statvfs(place, &usage) == 0 ? 0 : 1)
     }
-    // If that cannot be found out, it is assumed to answer.
+    // If that cannot be found out, it is assumed to be well.
     let end = process > 0 ? obscura_pidfd_open(process) : -1
-    if end < 0 { return true }
+    if end < 0 { return .success }
     defer { close(end) }
     var wanted = pollfd(fd: end, events: Int16(POLLIN), revents: 0)
-    guard poll(&wanted, 1, answerMilliseconds) > 0 else { return false }
-    _ = waitForEnd(of: process)
-    return true
+    guard poll(&wanted, 1, answerMilliseconds) > 0 else { return .none }
+    return waitForEnd(of: process) == .exited(0) ? .success : .error
 }
 
 /// A descriptor of the process that serves the mount at `place`; nil if it is gone already.

@@ -185,8 +185,7 @@ struct MountOptionParser: Equatable {
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
         if allowsNonEmpty { words.append("nonempty") }
-        // The default may depend on the environment, which the daemon does not have.
-        if usesRings || Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
+        if usesRings != Self().usesRings { words.append("io_uring=" + (usesRings ? "on" : "off")) }
         if subtype != Self().subtype { words.append("subtype=" + subtype) }
         return words.joined(separator: ",")
     }

@@ -100,7 +100,9 @@ func statusText(_ directory: String, _ values: [String: String]) -> String {
         ("Versions", "\(number("versions"))\(versionBytes)"),
         ("Pending writes", pending),
     ]
-    if values["transport"] == "io_uring" { rows.append(("Requests", "by FUSE over io_uring")) }
+    if let transport = values["transport"] {
+        rows.append(("Requests", transport == "io_uring" ? "by FUSE over io_uring" : "by \(transport)"))
+    }
     if let reason = values["reason"] {
         rows.append(("Read-only", "\(reason)\(values["advice"].map { ": \($0)" } ?? "")"))
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import FuseBridge
 
 /// The answer to the kernel's INIT, and its effects.
-@Suite("Kernel: the answer to INIT") struct InitialisationTests {
+@Suite("Kernel: the answer to INIT", .bothTransports) struct InitialisationTests {
     /// Bits of linux/fuse.h.
     private enum Flag: UInt64, CaseIterable {
         case asyncRead = 0

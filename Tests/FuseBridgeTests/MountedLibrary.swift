@@ -42,6 +42,7 @@ final class MountedLibrary: @unchecked Sendable {
         directory = mountPoint + "/albums"
         var options = MountOptions()
         options.handlesSignals = false
+        if let usesRings = TransportsTrait.usesRings { options.usesRings = usesRings }
         change(&options)
         made = try TestLibrary(library)
         session = try MountSession.mount(made.library, at: mountPoint, options: options)

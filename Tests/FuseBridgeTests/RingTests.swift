@@ -112,36 +112,66 @@ import Testing
     }
 }
 
-/// Rings as they were meant: only where root has switched them on, which CI does not.
+/// Only where root may switch them on, or has.
 @Suite(
-    "Kernel: rings of io_uring, through a mount", .serialized, .waiting, .enabled(if: RingPlan.isEnabled))
+    "Kernel: rings of io_uring, through a mount", .serialized, .waiting,
+    .enabled(if: RingSwitch.isAvailable))
 struct RingMountTests {
-    @Test func `a mount by rings says so`() throws {
-        let mounted = try MountedLibrary { $0.usesRings = true }
-        let transport = try mounted.transport()
-        try mounted.finish()
-        #expect(transport == "io_uring")
+    @Test func `a mount by rings says so, and so does one without`() throws {
+        let ways: [(uses: Bool, bytesMax: Int, expected: String)] = [
+            (true, 24 << 20, "io_uring"), (false, 24 << 20, "/dev/fuse"),
+            // Too little memory for this many processors.
+            (true, 1 << 20, "/dev/fuse"),
+        ]
+        for way in ways {
+            let transport = try RingSwitch.on {
+                let mounted = try MountedLibrary {
+                    $0.usesRings = way.uses
+                    $0.ringBytesMax = way.bytesMax
+                }
+                let transport = try mounted.transport()
+                try mounted.finish()
+                return transport
+            }
+            #expect(transport == way.expected)
+        }
     }
 
     /// More threads than a queue has entries read, write, list and remove at once.
     @Test func `more requests than entries`() throws {
-        let mounted = try MountedLibrary {
-            $0.usesRings = true
-            $0.ringBytesMax = RingPlan.processorsPossible * 10 * (RingPlan.headerBytes + 128 << 10)
-        }
-        let mistakes = NSLock()
-        nonisolated(unsafe) var wrong: [String] = []
-        DispatchQueue.concurrentPerform(iterations: 24) { thread in
-            let path = mounted.path("f\(thread)")
-            for round in 0..<20 {
-                let bytes = Data(noise(300_000, seed: thread * 100 + round))
-                try? bytes.write(to: URL(fileURLWithPath: path), options: .atomic)
-                let got = try? Data(contentsOf: URL(fileURLWithPath: path))
-                if got != bytes { mistakes.withLock { wrong.append("\(path) \(round)") } }
+        try RingSwitch.on {
+            let mounted = try MountedLibrary {
+                $0.usesRings = true
+                $0.ringBytesMax = RingPlan.processorsPossible * 10 * (RingPlan.headerBytes + 128 << 10)
             }
+            let mistakes = NSLock()
+            nonisolated(unsafe) var wrong: [String] = []
+            DispatchQueue.concurrentPerform(iterations: 24) { thread in
+                let path = mounted.path("f\(thread)")
+                for round in 0..<20 {
+                    let bytes = Data(noise(300_000, seed: thread * 100 + round))
+                    try? bytes.write(to: URL(fileURLWithPath: path), options: .atomic)
+                    let got = try? Data(contentsOf: URL(fileURLWithPath: path))
+                    if got != bytes { mistakes.withLock { wrong.append("\(path) \(round)") } }
+                }
+            }
+            let transport = try mounted.transport()
+            try mounted.finish()
+            #expect(wrong == [] && transport == "io_uring")
         }
-        let transport = try mounted.transport()
-        try mounted.finish()
-        #expect(wrong == [] && transport == "io_uring")
+    }
+
+    @Test func `a kernel that takes no entries is noticed`() throws {
+        // No connection at all: the kernel refuses each REGISTER.
+        let file = open("/dev/zero", O_RDWR | O_CLOEXEC)
+        defer { close(file) }
+        let plan = try #require(RingPlan(processors: 2, bytesMax: 24 << 20))
+        let refused = DispatchSemaphore(value: 0)
+        let made = Rings(plan, connection: file, didRefuse: { refused.signal() }, process: { _ in })
+        let rings = try #require(made)
+        rings.start()
+        #expect(refused.wait(timeout: .now() + 30) == .success)
+        #expect(!rings.areUsed)
+        rings.stop()
     }
 }

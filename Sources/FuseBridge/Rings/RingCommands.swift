@@ -1,18 +1,43 @@
 internal import CUring
 internal import Glibc
 
-/// One io_uring instance with commands for a FUSE connection. Not thread-safe: its owner holds a lock for each call.
-final class RingCommands {
-    /// A completed command.
-    enum Completion {
-        /// The kernel has put a request into this entry.
-        case request(entry: Int)
-        /// The entry's command failed with this error number.
-        case failure(entry: Int, Int32)
-        /// `wake` was called.
-        case wakeup
-    }
+/// A completed command of a ring.
+enum RingCompletion {
+    /// The kernel has put a request into this entry.
+    case request(entry: Int)
+    /// The entry's command failed with this error number.
+    case failure(entry: Int, Int32)
+    /// `wake` was called.
+    case wakeup
+}
 
+/// The commands by which a queue talks to the kernel; tests have a kernel of their own. Not thread-safe, except for
+/// `wake` and `hasCompletions`.
+protocol RingCommanding: AnyObject {
+    /// Ends a wait. May be called by any thread at any time.
+    func wake()
+    /// Prepares to hand an entry to the kernel for the first time.
+    func prepareRegister(_ entry: RingEntry)
+    /// Prepares a REGISTER without buffers, which the kernel refuses: it then uses /dev/fuse for the connection.
+    func prepareRefusal()
+    /// Prepares to give an answered entry back, for the next request.
+    func prepareCommit(_ entry: RingEntry)
+    /// Prepares for the next `wake`.
+    func prepareWakeup()
+    /// Whether a completion can be taken without a system call.
+    var hasCompletions: Bool { get }
+    /// Whether a completion that is there is a failure. None is taken.
+    var hasFailed: Bool { get }
+    /// Submits what is prepared, if anything is.
+    func submit()
+    /// Submits what is prepared and waits until there is a completion, or a signal comes.
+    func submitAndWait()
+    /// Takes the completions that are there.
+    func takeCompletions(_ body: (RingCompletion) -> Void)
+}
+
+/// One io_uring instance with commands for a FUSE connection. Its owner holds a lock for each call.
+final class RingCommands: RingCommanding {
     private let ring: UnsafeMutablePointer<io_uring>
     private let connection: Int32
     private let queue: UInt16
@@ -38,7 +63,7 @@ final class RingCommands {
         static let commitAndFetch: UInt32 = 2
     }
 
-    /// Nil if the kernel refuses: no memory, or io_uring is forbidden.
+    /// Nil if the kernel refuses: no memory, or io_uring is forbidden, in part or as a whole.
     ///
     /// - Parameters:
     ///   - connection: the descriptor of /dev/fuse.
@@ -63,6 +88,18 @@ final class RingCommands {
             ring.deallocate()
             return nil
         }
+        // Once INIT's answer has announced the rings, the kernel waits for them: they must work before that.
+        guard canSubmit else { return nil }
+    }
+
+    /// Whether the kernel takes and completes a command that does nothing.
+    private var canSubmit: Bool {
+        guard let place = io_uring_get_sqe(ring) else { return false }
+        memset(UnsafeMutableRawPointer(place), 0, Submission.bytes)
+        io_uring_prep_nop(place)
+        guard io_uring_submit_and_wait(ring, 1) == 1, hasCompletions else { return false }
+        io_uring_cq_advance(ring, 1)
+        return true
     }
 
     deinit {
@@ -71,7 +108,6 @@ final class RingCommands {
         ring.deallocate()
     }
 
-    /// Ends a wait. May be called by any thread at any time.
     func wake() { eventfd_write(wakeups, 1) }
 
     private func prepare(_ command: UInt32, mark: UInt64) -> UnsafeMutableRawPointer? {
@@ -87,7 +123,6 @@ final class RingCommands {
         return place
     }
 
-    /// Prepares to hand an entry to the kernel for the first time.
     func prepareRegister(_ entry: RingEntry) {
         guard let place = prepare(Submission.register, mark: UInt64(entry.index)) else { return }
         place.storeBytes(
@@ -95,16 +130,13 @@ final class RingCommands {
         place.storeBytes(of: 2, toByteOffset: Submission.count, as: UInt32.self)
     }
 
-    /// Prepares a REGISTER without buffers, which the kernel refuses: it then uses /dev/fuse for the connection.
     func prepareRefusal() { _ = prepare(Submission.register, mark: 0) }
 
-    /// Prepares to give an answered entry back, for the next request.
     func prepareCommit(_ entry: RingEntry) {
         guard let place = prepare(Submission.commitAndFetch, mark: UInt64(entry.index)) else { return }
         place.storeBytes(of: entry.commit, toByteOffset: Submission.commit, as: UInt64.self)
     }
 
-    /// Prepares for the next `wake`.
     func prepareWakeup() {
         guard let place = io_uring_get_sqe(ring) else { return }
         memset(UnsafeMutableRawPointer(place), 0, Submission.bytes)
@@ -112,10 +144,8 @@ final class RingCommands {
         io_uring_sqe_set_data64(place, Self.wakeupMark)
     }
 
-    /// Whether a completion can be taken without a system call.
     var hasCompletions: Bool { io_uring_cq_ready(ring) > 0 }
 
-    /// Whether a completion that is there is a failure. None is taken.
     var hasFailed: Bool {
         withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<io_uring_cqe>?.self, capacity: Self.batch) {
             list in
@@ -124,19 +154,22 @@ final class RingCommands {
         }
     }
 
-    /// Submits the prepared commands, if there are any.
     func submit() {
         while io_uring_sq_ready(ring) > 0 {
             let result = io_uring_submit(ring)
-            if result < 0 && result != -EINTR && result != -EAGAIN { return }
+            if result == -EAGAIN || result == -ENOMEM {
+                // The kernel has no memory for it now.
+                usleep(1_000)
+            } else if result < 0 && result != -EINTR {
+                // It stays prepared until completions have been taken.
+                return
+            }
         }
     }
 
-    /// Submits the prepared commands and waits until there is a completion, or a signal comes.
     func submitAndWait() { io_uring_submit_and_wait(ring, 1) }
 
-    /// Takes the completions that are there.
-    func takeCompletions(_ body: (Completion) -> Void) {
+    func takeCompletions(_ body: (RingCompletion) -> Void) {
         withUnsafeTemporaryAllocation(of: UnsafeMutablePointer<io_uring_cqe>?.self, capacity: Self.batch) {
             list in
             let count = io_uring_peek_batch_cqe(ring, list.baseAddress, UInt32(Self.batch))

@@ -1,5 +1,6 @@
 internal import CFuse3
 internal import Glibc
+internal import Synchronization
 
 /// The buffer of one request in a ring. A thread that has its request owns it, until the answer is committed.
 ///
@@ -18,6 +19,7 @@ final class RingEntry: @unchecked Sendable {
     /// By which the answer is committed.
     private(set) var commit: UInt64 = 0
     private var isAnswered = false
+    private let requestInService = Atomic<UInt64>(0)
 
     /// `struct fuse_uring_req_header`: 128 bytes of the request's or answer's header, 128 of the operation's own, then
     /// flags, commit ID (64 bits each) and the payload's bytes (32 bits).
@@ -118,7 +120,14 @@ final class RingEntry: @unchecked Sendable {
     /// Runs `body` with this entry as the one that the thread serves.
     func serving(_ body: () -> Void) {
         pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
+        requestInService.store(request, ordering: .sequentiallyConsistent)
         body()
+        requestInService.store(0, ordering: .releasing)
         pthread_setspecific(Self.key, nil)
+    }
+
+    /// Whether a thread is in `serving` for that request. Any thread may ask.
+    func serves(_ request: UInt64) -> Bool {
+        requestInService.load(ordering: .sequentiallyConsistent) == request
     }
 }

@@ -7,8 +7,8 @@ internal import Synchronization
 ///
 /// One thread at a time is the leader: it alone submits and waits, and serves quick requests itself. The kernel copies
 /// a request on the thread that submitted the entry, so a thread that waits for a disk must own no entry: requests that
-/// may wait are handed to other threads, and their answers are committed by the leader. If the leader itself is held
-/// up, a thread that watches it becomes the leader.
+/// may wait are handed to threads that own none, and their answers are committed by the leader. If the leader itself is
+/// held up, a thread that watches it becomes the leader.
 ///
 /// A thread that submitted entries must not end before the connection does: the kernel would lose them.
 /// Unchecked Sendable: `lock` guards the fields that are not atomic, `ringLock` the ring.
@@ -20,7 +20,7 @@ final class RingQueue: @unchecked Sendable {
     /// Time that the leader spins before it sleeps; see `readRequest`.
     private static let spinNanoseconds: Int64 = 150_000
 
-    private let commands: RingCommands
+    private let commands: any RingCommanding
     private let entries: [RingEntry]
     private let process: @Sendable (RingEntry, inout fuse_buf) -> Void
     /// Called once with false if the kernel refuses the entries, or with true.
@@ -36,6 +36,8 @@ final class RingQueue: @unchecked Sendable {
     private let change = Condition()
     // Under `lock`.
     private var threads: [WorkerThread] = []
+    /// The thread that last submitted each entry.
+    private var owners: [RingThread?]
     /// Number of the leader's term; 0 if there is none.
     private var leader: UInt64 = 0
     private var terms: UInt64 = 0
@@ -45,7 +47,7 @@ final class RingQueue: @unchecked Sendable {
     private var handed: [Int] = []
     /// Answered entries, to be committed.
     private var answered: [Int] = []
-    private var idleThreads = 0
+    private var idle: [RingThread] = []
     /// Threads that were started and do not wait yet.
     private var startingThreads = 0
     private var hasWatcher = false
@@ -60,7 +62,7 @@ final class RingQueue: @unchecked Sendable {
 
     /// - Parameter process: serves a request and writes its answer into the entry.
     init(
-        _ commands: RingCommands, _ entries: [RingEntry],
+        _ commands: any RingCommanding, _ entries: [RingEntry],
         didRegister: @escaping @Sendable (Bool) -> Void,
         process: @escaping @Sendable (RingEntry, inout fuse_buf) -> Void
     ) {
@@ -68,7 +70,11 @@ final class RingQueue: @unchecked Sendable {
         self.entries = entries
         self.didRegister = didRegister
         self.process = process
+        owners = Array(repeating: nil, count: entries.count)
     }
+
+    /// Whether a thread serves that request now. Any thread may ask.
+    func serves(_ request: UInt64) -> Bool { entries.contains { $0.serves(request) } }
 
     // MARK: Threads
 
@@ -89,13 +95,21 @@ final class RingQueue: @unchecked Sendable {
         }
     }
 
-    /// Makes sure that there is a thread for each request that was handed over, and one more to watch the leader.
-    /// Without it, they wait for the first thread that is done.
-    private func ensureThreads() {
-        let isEnough = lock.withLock {
-            idleThreads + startingThreads > handed.count || threads.count > entries.count + 1
+    /// Starts threads until there are enough: one without entries for each of `more` requests besides those that were
+    /// handed over, and one to watch the leader. Returns whether there are enough for the requests.
+    private func ensureThreads(for more: Int) -> Bool {
+        while true {
+            let (servers, all, isFull) = lock.withLock {
+                let spare = startingThreads - handed.count
+                return (
+                    idle.count { $0.ownedEntries == 0 } + spare, idle.count + spare,
+                    threads.count >= 2 * entries.count + 2
+                )
+            }
+            if servers >= more && all > more { return true }
+            if isFull { return servers >= more }
+            do throws(Errno) { try startThread() } catch { return servers >= more }
         }
-        if !isEnough { try? startThread() }
     }
 
     /// Makes the kernel use /dev/fuse for the connection. Call it only if `start` failed.
@@ -117,6 +131,7 @@ final class RingQueue: @unchecked Sendable {
     }
 
     private func work() {
+        let thread = RingThread()
         lock.lock()
         startingThreads -= 1
         while !isOver {
@@ -124,22 +139,27 @@ final class RingQueue: @unchecked Sendable {
                 terms += 1
                 leader = terms
                 let term = terms
+                passWatch()
                 lock.unlock()
-                lead(term)
+                lead(term, thread)
                 lock.lock()
-            } else if !handed.isEmpty {
+            } else if !handed.isEmpty && thread.ownedEntries == 0 {
                 let entry = entries[handed.removeFirst()]
+                passWatch()
                 lock.unlock()
                 serve(entry)
                 lock.lock()
             } else {
-                idleThreads += 1
+                idle.append(thread)
                 if hasWatcher { change.wait(lock) } else { watch() }
-                idleThreads -= 1
+                idle.removeAll { $0 === thread }
             }
         }
         lock.unlock()
     }
+
+    /// If this thread was the one that watched, has another do so. Under `lock`.
+    private func passWatch() { if !hasWatcher && !idle.isEmpty { change.signalAll() } }
 
     /// Waits a while, and ends the term of a leader that is held up. Under `lock`.
     private func watch() {
@@ -162,27 +182,25 @@ final class RingQueue: @unchecked Sendable {
 
     // MARK: The leader
 
-    private func lead(_ term: UInt64) {
-        while true {
-            guard lock.withLock({ leader == term }), receive(term) else { return }
+    private func lead(_ term: UInt64, _ thread: RingThread) {
+        while receive(term, thread) {
             while let (index, isLast) = next(term) {
                 let entry = entries[index]
                 guard var request = entry.take() else {
-                    entry.answerIfMissing(error: EIO)
                     finish(entry)
                     continue
                 }
                 let weight = RequestWeight(request)
-                if weight == .slow || weight == .lasting || weight == .heavy && !isLast {
-                    hand(entry)
-                } else {
-                    ensureThreads()
+                let isForOthers = weight == .slow || weight == .lasting || weight == .heavy && !isLast
+                // If there are no others and none can be started, it is the leader after all.
+                if !isForOthers || !hand(entry) {
+                    _ = ensureThreads(for: 0)
                     begin()
                     process(entry, &request)
                     end(term)
                     finish(entry)
                 }
-                if answeredCount.load(ordering: .relaxed) > 0 && !isLast { commit() }
+                if !isLast { commitAnswered(term, thread) }
             }
         }
     }
@@ -195,12 +213,14 @@ final class RingQueue: @unchecked Sendable {
         }
     }
 
-    private func hand(_ entry: RingEntry) {
+    /// Returns false if there is no thread for it.
+    private func hand(_ entry: RingEntry) -> Bool {
+        guard ensureThreads(for: 1) else { return false }
         lock.withLock {
             handed.append(entry.index)
             change.signalAll()
         }
-        ensureThreads()
+        return true
     }
 
     private func begin() {
@@ -236,27 +256,40 @@ final class RingQueue: @unchecked Sendable {
     }
 
     /// Submits the answered entries. Under `ringLock`.
-    private func submitAnswered() {
+    private func submitAnswered(_ thread: RingThread) {
         let indices = lock.withLock {
             defer { answered.removeAll(keepingCapacity: true) }
             answeredCount.store(0, ordering: .sequentiallyConsistent)
+            for index in answered { setOwner(of: index, thread) }
             return answered
         }
         for index in indices { commands.prepareCommit(entries[index]) }
         commands.submit()
     }
 
-    private func commit() { ringLock.withLock { submitAnswered() } }
+    /// Under `lock`.
+    private func setOwner(of index: Int, _ thread: RingThread) {
+        owners[index]?.ownedEntries -= 1
+        owners[index] = thread
+        thread.ownedEntries += 1
+    }
+
+    /// Submits answers between two requests. Not for a former leader: the present one may sleep with the lock.
+    private func commitAnswered(_ term: UInt64, _ thread: RingThread) {
+        guard answeredCount.load(ordering: .relaxed) > 0, lock.withLock({ leader == term }) else { return }
+        ringLock.withLock { submitAnswered(thread) }
+    }
 
     /// Commits answers and waits for requests. Returns false if the term or the connection is over.
-    private func receive(_ term: UInt64) -> Bool {
+    private func receive(_ term: UInt64, _ thread: RingThread) -> Bool {
         ringLock.lock()
         defer { ringLock.unlock() }
         // Another thread may have become the leader while this one waited for the lock.
         guard lock.withLock({ leader == term }) else { return false }
-        if !isRegistered { register() }
-        submitAnswered()
-        waitForCompletions(term)
+        if !isRegistered { register(thread) }
+        submitAnswered(thread)
+        // What a former leader received and did not look at must not wait for anything.
+        if lock.withLock({ received.isEmpty }) { waitForCompletions(term) }
         var requests: [Int] = []
         var isGone = false
         commands.takeCompletions { completion in
@@ -279,8 +312,9 @@ final class RingQueue: @unchecked Sendable {
     }
 
     /// Hands all entries to the kernel. Under `ringLock`.
-    private func register() {
+    private func register(_ thread: RingThread) {
         isRegistered = true
+        lock.withLock { for index in entries.indices { setOwner(of: index, thread) } }
         for entry in entries { commands.prepareRegister(entry) }
         commands.submit()
         didRegister(!commands.hasFailed)
@@ -305,4 +339,10 @@ final class RingQueue: @unchecked Sendable {
         }
         commands.submitAndWait()
     }
+}
+
+/// A thread of a queue. Guarded by the queue's `lock`.
+private final class RingThread {
+    /// Entries that it was the last to submit.
+    var ownedEntries = 0
 }

@@ -13,6 +13,7 @@ final class Rings: @unchecked Sendable {
     private let memory: UnsafeMutableRawPointer
     private var queues: [RingQueue] = []
     private let didRefuse: @Sendable () -> Void
+    private let process: @Sendable (inout fuse_buf) -> Void
     private let refused = Atomic<Bool>(false)
     private let started = Atomic<Bool>(false)
     /// Requests whose INTERRUPT came before libfuse knew them.
@@ -35,6 +36,7 @@ final class Rings: @unchecked Sendable {
     ) {
         self.plan = plan
         self.didRefuse = didRefuse
+        self.process = process
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
         let memory = mmap(nil, plan.bytes, PROT_READ | PROT_WRITE, flags, -1, 0)
         guard let memory, memory != MAP_FAILED else { return nil }
@@ -52,7 +54,7 @@ final class Rings: @unchecked Sendable {
                 RingQueue(commands, entries, didRegister: { [unowned self] in noteRegistered($0) }) {
                     [unowned self] entry, request in
                     entry.serving {
-                        repeatInterrupt(of: entry.request, process)
+                        repeatInterrupt(of: entry.request)
                         process(&request)
                     }
                 })
@@ -69,6 +71,9 @@ final class Rings: @unchecked Sendable {
         guard !isAccepted, !refused.exchange(true, ordering: .acquiringAndReleasing) else { return }
         didRefuse()
     }
+
+    /// Call it instead of `start` if the kernel does not offer FUSE over io_uring.
+    func giveUp() { noteRegistered(false) }
 
     /// Hands the entries to the kernel, once it has the answer to INIT that announced them. From then on it waits for
     /// all of them; if there are none, it must be told.
@@ -94,7 +99,7 @@ final class Rings: @unchecked Sendable {
         let number = header.loadUnaligned(fromByteOffset: AnswerHeader.number, as: UInt64.self)
         if let entry = RingEntry.served, entry.request == number {
             entry.answer(pieces)
-        } else if number & AnswerHeader.interruptMark != 0 {
+        } else if number & AnswerHeader.interruptMark != 0 && areUsed {
             // libfuse asks the kernel to repeat an INTERRUPT. It cannot, for a request of a ring.
             noteEarly(number & ~AnswerHeader.interruptMark)
         } else {
@@ -115,15 +120,17 @@ final class Rings: @unchecked Sendable {
             // Most are of requests that have been answered meanwhile.
             if early.count >= Self.earlyMax { early = [] }
             early.insert(request)
-            earlyCount.store(early.count, ordering: .releasing)
+            earlyCount.store(early.count, ordering: .sequentiallyConsistent)
         }
+        // Its thread may have looked for it just before.
+        if queues.contains(where: { $0.serves(request) }) { repeatInterrupt(of: request) }
     }
 
     /// Tells libfuse of an INTERRUPT that came before its request.
-    private func repeatInterrupt(of request: UInt64, _ process: (inout fuse_buf) -> Void) {
-        guard earlyCount.load(ordering: .acquiring) > 0 else { return }
+    private func repeatInterrupt(of request: UInt64) {
+        guard earlyCount.load(ordering: .sequentiallyConsistent) > 0 else { return }
         let isEarly = early.withLock { early in
-            defer { earlyCount.store(early.count, ordering: .releasing) }
+            defer { earlyCount.store(early.count, ordering: .sequentiallyConsistent) }
             return early.remove(request) != nil
         }
         guard isEarly else { return }
