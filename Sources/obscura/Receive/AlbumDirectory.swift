@@ -35,7 +35,8 @@ struct ReceivingMount: Sendable {
 
     var isReadOnly: Bool {
         var room = statvfs()
-        return HostPath(directory).withCString { statvfs($0, &room) } == 0 && room.f_flag & UInt(ST_RDONLY) != 0
+        return HostPath(directory).withCString { statvfs($0, &room) } == 0
+            && room.f_flag & UInt(ST_RDONLY) != 0
     }
 
     /// Opens a directory below the root.

@@ -11,7 +11,8 @@ func runReceive(_ arguments: Arguments) throws(Failure) {
     if mount.isReadOnly {
         throw Failure(
             .failed, settings.directory,
-            "it is mounted read-only, so nothing can be received: mount it without ro; obscura status says more")
+            "it is mounted read-only, so nothing can be received: mount it without ro; obscura status says more"
+        )
     }
     do throws(Errno) { _ = try mount.open(["albums"] + settings.album, makes: true) } catch {
         let album = settings.album.map(\.description).joined(separator: "/")

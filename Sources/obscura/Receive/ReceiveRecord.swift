@@ -73,7 +73,9 @@ final class ReceiveRecord: @unchecked Sendable {
         change { $0.failures += 1 }
         let line = "\(String(decoding: head.path[head.path.count - 1], as: UTF8.self)): not stored: \(reason)"
         lock.withLock {
-            guard knownProblems.count < Self.knownProblemsMax, knownProblems.insert(line).inserted else { return }
+            guard knownProblems.count < Self.knownProblemsMax, knownProblems.insert(line).inserted else {
+                return
+            }
             problems.append(line)
         }
     }

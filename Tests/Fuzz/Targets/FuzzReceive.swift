@@ -23,12 +23,16 @@ private func fields(_ bytes: [UInt8]) {
     if let decoded = percentDecoded(bytes) {
         precondition(percentDecoded(percentEncoded(decoded).utf8) == decoded)
     }
-    if let range = ContentRange(text) { precondition(range.length > 0 && range.total.map { range.last < $0 } ?? true) }
+    if let range = ContentRange(text) {
+        precondition(range.length > 0 && range.total.map { range.last < $0 } ?? true)
+    }
     if let digest = sha256Digest(text) { precondition(digest.count == PacketLimits.digestBytes) }
     _ = cookie("__Host-session", in: text)
     _ = basicCredentials(text)
     _ = decimal(bytes)
-    if let secret = SecretText.secret(bytes) { precondition(SecretText.secret(SecretText.text(secret).utf8) == secret) }
+    if let secret = SecretText.secret(bytes) {
+        precondition(SecretText.secret(SecretText.text(secret).utf8) == secret)
+    }
     for query in KnownQuery.parse(bytes) ?? [] { precondition(isFileName(query.name)) }
     bytes.withUnsafeBytes { packet in
         if let message = ServerMessage(packet) {
@@ -50,7 +54,9 @@ private final class InboxPlayground {
 
     init() {
         HostPath(root).withCString { _ = mkdir($0, 0o700) }
-        for name in ["albums", "albums/Phone", "albums/Phone/directory", "moments", "moments/2024-05-01", "outside"] {
+        for name in [
+            "albums", "albums/Phone", "albums/Phone/directory", "moments", "moments/2024-05-01", "outside",
+        ] {
             mkdir(root + "/" + name, 0o700)
         }
         symlink("../../outside", root + "/albums/Phone/link")
@@ -69,7 +75,8 @@ private final class InboxPlayground {
             count += 1
         }
         inbox.close()
-        precondition((try? HostPath(root + "/outside").list())?.isEmpty == true, "written outside of the album")
+        precondition(
+            (try? HostPath(root + "/outside").list())?.isEmpty == true, "written outside of the album")
         precondition((try? HostPath(root).list())?.count == 3, "written beside the album")
         let album = HostPath(root + "/albums/Phone")
         for name in (try? album.list()) ?? [] where name.bytes.first != UInt8(ascii: ".") {
@@ -137,7 +144,8 @@ private final class InboxPlayground {
 
     func remove() {
         for name in [
-            "albums/Phone/directory", "albums/Phone", "albums", "moments/2024-05-01", "moments", "outside", "",
+            "albums/Phone/directory", "albums/Phone", "albums", "moments/2024-05-01", "moments", "outside",
+            "",
         ] {
             clear(root + "/" + name)
         }

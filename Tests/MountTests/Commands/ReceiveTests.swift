@@ -144,7 +144,10 @@ import Testing
         let address = receiving.address.dropFirst(8).dropLast()
         for (version, result) in [("tls1", false), ("tls1_1", false), ("tls1_2", true), ("tls1_3", true)] {
             let ended = try place.run(
-                ["openssl", "s_client", "-\(version)", "-cipher", "ALL:@SECLEVEL=0", "-connect", "\(address)"])
+                [
+                    "openssl", "s_client", "-\(version)", "-cipher", "ALL:@SECLEVEL=0", "-connect",
+                    "\(address)",
+                ])
             #expect((ended.status == 0) == result, "\(version): \(ended.output)")
         }
         let joined = try receiving.curl("-i", "--data-binary", receiving.code, receiving.address + "join")
