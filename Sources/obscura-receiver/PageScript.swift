@@ -244,8 +244,8 @@ let pageScript = #"""
       const key = ({name, size, lastModified}) => [name, size, lastModified].join("/");
       const ended = ["done", "known", "failed", "noRoom", "refused"];
       const pending = new Set(files.filter((item) => !ended.includes(item.state)).map((item) => key(item.file)));
-      const items = [...chosen].filter((file) => !pending.has(key(file)))
-        .map((file) => ({file, state: "looking", sent: 0}));
+      const fresh = [...chosen].filter((file) => !pending.has(key(file)));
+      const items = fresh.map((file) => ({file, state: "looking", sent: 0}));
       files = [...files.filter((item) => item.state !== "known"), ...items];
       skipped = [];
       showFiles();
