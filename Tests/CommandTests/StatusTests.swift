@@ -18,6 +18,7 @@ import Testing
                 Size            1 GiB, 512 MiB used, 256 MiB available
                 Photos          12
                 Thumbnails      7
+                Versions        0
                 Pending writes  none, everything is safe on disk
                 """)
     }
@@ -45,7 +46,8 @@ import Testing
         let text = statusJSON("/p\nq\u{9B}é", stopped)
         #expect(
             text == #"{"mounted_at": "/p\u000aq\u009bé", "total": 1073741824, "free": 536870912, "#
-                + #""available": 268435456, "photos": 12, "trashed": 0, "thumbnails": 7, "unsaved": 0, "#
+                + #""available": 268435456, "photos": 12, "trashed": 0, "thumbnails": 7, "#
+                + #""versions": 0, "version_bytes": 0, "unsaved": 0, "#
                 + #""committed": false, "durable": true, "read_only": false, "unwritten": false, "#
                 + #""reason": "a \"reason\"\\", "advice": null}"#)
     }

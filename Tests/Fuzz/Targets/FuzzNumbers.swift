@@ -42,7 +42,7 @@ private func numberText(_ input: inout Input) -> String {
 /// Every place of a command line that takes a number.
 private func fuzzArgument(_ place: Int, _ text: String) {
     let options = ["--spaces", "--size", "--kdf-memory", "--kdf-passes", "--password-fd"]
-    let words = ["idle", "trash", "uid", "gid", "umask", "thumbs", "subtype", "suspend"]
+    let words = ["idle", "trash", "versions", "uid", "gid", "umask", "thumbs", "subtype", "suspend"]
     switch place % 3 {
     case 0:
         let option = options[place / 3 % options.count]
@@ -110,9 +110,9 @@ private func check(_ options: MountOptionParser) {
 
 /// The answer of a mount that may not be ours.
 private func fuzzAnswer(_ text: String) {
-    let keys = ["total", "free", "available", "photos", "trashed", "thumbnails", "unsaved", "bytes"]
+    let keys = ["total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes", "unsaved", "bytes"]
     let lines = statusText("D", Dictionary(keys.map { ($0, text) }, uniquingKeysWith: { $1 }))
-    precondition(lines.split(separator: "\n").count == 5)
+    precondition(lines.split(separator: "\n").count == 6)
     precondition(answeredNumber(text) <= Quantity.max.value)
     if let cursor = CheckCursor(text) { precondition(CheckCursor(cursor.description) == cursor) }
     _ = SegmentListing([text, text + ".seg", "000000.seg"])

@@ -215,11 +215,14 @@ extension TreeDump {
         return tree
     }
 
-    /// Without these paths, and those below them.
+    /// Without these paths, those below them, and their versions.
     func without(_ paths: [String]) -> TreeDump {
         TreeDump(
             entries: entries.filter { found, _ in
-                !paths.contains { found == $0 || found.hasPrefix($0 + "/") }
+                // `DIR/.versions/NAME` is of `DIR/NAME`; `.versions` itself is there if anything is in it.
+                if found.hasSuffix("/.versions") { return false }
+                let file = found.replacing("/.versions/", with: "/")
+                return !paths.contains { file == $0 || file.hasPrefix($0 + "/") }
             })
     }
 }
