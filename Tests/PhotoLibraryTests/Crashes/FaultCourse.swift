@@ -215,14 +215,13 @@ extension TreeDump {
         return tree
     }
 
-    /// Without these paths, those below them, and their versions.
+    /// Without these paths and those below them, and without versions: work that is done again after a failure replaces
+    /// what it left, which is then kept.
     func without(_ paths: [String]) -> TreeDump {
         TreeDump(
             entries: entries.filter { found, _ in
-                // `DIR/.versions/NAME` is of `DIR/NAME`; `.versions` itself is there if anything is in it.
-                if found.hasSuffix("/.versions") { return false }
-                let file = found.replacing("/.versions/", with: "/")
-                return !paths.contains { file == $0 || file.hasPrefix($0 + "/") }
+                !(found + "/").contains("/.versions/")
+                    && !paths.contains { found == $0 || found.hasPrefix($0 + "/") }
             })
     }
 }
