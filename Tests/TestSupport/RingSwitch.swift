@@ -8,8 +8,8 @@ public enum RingSwitch {
     /// Tests that need it now, and the value before them.
     private static let users = Mutex((count: 0, before: ""))
 
-    /// Whether this process may set it, in a kernel that has it, and is to: `scripts/test --io_uring`. A ring that hangs
-    /// holds up every process that is started meanwhile.
+    /// Whether this process may set it, in a kernel that has it, and is to: `scripts/test --io_uring`. A ring that
+    /// hangs holds up every process that is started meanwhile.
     public static var isAvailable: Bool {
         ProcessInfo.processInfo.environment["OBSCURA_IO_URING"] == "on" && access(path, W_OK) == 0
     }

@@ -110,7 +110,10 @@ private func check(_ options: MountOptionParser) {
 
 /// The answer of a mount that may not be ours.
 private func fuzzAnswer(_ text: String) {
-    let keys = ["total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes", "unsaved", "bytes"]
+    let keys = [
+        "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes", "unsaved",
+        "bytes",
+    ]
     let lines = statusText("D", Dictionary(keys.map { ($0, text) }, uniquingKeysWith: { $1 }))
     precondition(lines.split(separator: "\n").count == 6)
     precondition(answeredNumber(text) <= Quantity.max.value)
