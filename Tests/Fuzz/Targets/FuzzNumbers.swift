@@ -111,7 +111,8 @@ private func check(_ options: MountOptionParser) {
 /// The answer of a mount that may not be ours.
 private func fuzzAnswer(_ text: String) {
     let keys = [
-        "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes", "unsaved",
+        "total", "free", "available", "photos", "trashed", "thumbnails", "versions", "version_bytes",
+        "unsaved",
         "bytes",
     ]
     let lines = statusText("D", Dictionary(keys.map { ($0, text) }, uniquingKeysWith: { $1 }))
