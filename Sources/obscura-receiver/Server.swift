@@ -206,7 +206,7 @@ final class Server {
         connections.trust(shim_connection_descriptor(connection), owner)
     }
 
-    /// What the kernel may hold of a connection that is not read; it takes twice as much memory for it.
+    /// Bytes of an unread connection that the kernel may hold; it takes twice as much memory for them.
     private func setReceiveBuffer(_ connection: OpaquePointer, _ bytes: Int32) {
         var bytes = bytes
         let descriptor = shim_connection_descriptor(connection)

@@ -288,7 +288,7 @@ final class RingQueue: @unchecked Sendable {
         guard lock.withLock({ leader == term }) else { return false }
         if !isRegistered { register(thread) }
         submitAnswered(thread)
-        // What a former leader received and did not look at must not wait for anything.
+        // Requests that a former leader received and did not take up must not wait for anything.
         if lock.withLock({ received.isEmpty }) { waitForCompletions(term) }
         var requests: [Int] = []
         var isGone = false

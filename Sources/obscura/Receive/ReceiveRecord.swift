@@ -50,7 +50,7 @@ final class ReceiveRecord: @unchecked Sendable {
         }
     }
 
-    /// What went wrong since the last call: a line each.
+    /// The failures since the last call, a line each.
     func takeProblems() -> [String] {
         lock.withLock {
             defer { problems = [] }
