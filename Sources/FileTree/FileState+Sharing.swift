@@ -10,8 +10,8 @@ extension FileState {
     func beginChange(keeping kept: UInt64) throws(FileError) {
         noteUnsaved()
         if !isBeingEdited {
-            isBeingEdited = true
             try context.keepVersion(self)
+            isBeingEdited = true
         }
         // Test and mark in one step, so that no other inode begins to share a content that is about to change.
         let isShared = view.withLock {
