@@ -66,6 +66,8 @@ package struct ExtentMap: Sendable {
     /// The content that the extents belong to.
     package let content: UInt64
     package private(set) var pieces: [Piece] = []
+    /// Whether saved pieces that form one run become one. Not if snapshots may have them as separate rows.
+    package var joinsSaved = true
 
     package init(content: UInt64 = 0) { self.content = content }
 
@@ -130,7 +132,8 @@ package struct ExtentMap: Sendable {
         var at = max(first, 0)
         var end = min(last, pieces.count - 1)
         while at < end {
-            if pieces[at].isSaved == pieces[at + 1].isSaved, pieces[at].run.isFollowed(by: pieces[at + 1].run)
+            if pieces[at].isSaved == pieces[at + 1].isSaved, joinsSaved || !pieces[at].isSaved,
+                pieces[at].run.isFollowed(by: pieces[at + 1].run)
             {
                 pieces[at].run.length += pieces[at + 1].run.length
                 pieces.remove(at: at + 1)

@@ -10,7 +10,7 @@ extension FileState {
     func beginChange(keeping kept: UInt64) throws(FileError) {
         noteUnsaved()
         if !isBeingEdited {
-            try context.keepVersion(self)
+            try context.keepVersion(self, kept)
             isBeingEdited = true
         }
         // Test and mark in one step, so that no other inode begins to share a content that is about to change.
@@ -84,6 +84,13 @@ extension FileState {
             isNewer = true
         }
     }
+
+    /// Notes, before a change, whether the content has snapshots: then saved runs stay separate, as their rows are. The
+    /// writer's lock is held.
+    package func noteSnapshots(_ hasSnapshots: Bool) { view.withLock { map.joinsSaved = !hasSnapshots } }
+
+    /// Whether all changes are saved. The writer's lock is held.
+    package var isSaved: Bool { view.withLock { !isNewer && dirty.isEmpty } }
 
     /// Locks out writers if the file is saved and has no open writer; otherwise returns false and locks nothing.
     package func lockIfQuiescent() -> Bool {

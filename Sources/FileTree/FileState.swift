@@ -81,7 +81,7 @@ package final class FileState: @unchecked Sendable {
         ino = inode.ino
         size = inode.row.size
         map = ExtentMap(content: inode.row.content, saved: runs)
-        isShared = inode.row.flags.contains(.shared)
+        isShared = inode.row.flags.contains(.shared) || SnapshotID.isSnapshot(inode.row.content)
         hasRows = !runs.isEmpty
         modified = inode.row.modified
         changed = inode.row.changed

@@ -32,7 +32,7 @@ extension TreeSession {
             let runs = try sql(tree.tables.firstExtents(of: content, limit: space.limits.reapedRows))
             if let first = runs.first, let last = runs.last {
                 try sql(tree.tables.deleteExtents(of: content, from: first.offset, through: last.offset))
-                space.free(runs, overwriting: overwrites)
+                space.free(try tree.unnamed(runs, of: content), overwriting: overwrites)
             }
             if runs.count == space.limits.reapedRows { return false }
             tree.newlyRetired.add(content: content)

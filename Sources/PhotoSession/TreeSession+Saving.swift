@@ -42,7 +42,9 @@ extension TreeSession {
     /// Returns a new content for a file that is about to leave its shared one; nil if no other file has that.
     func unsharedContent(for file: FileState) throws(FileError) -> UInt64? {
         try changing { tree throws(FileError) in
-            guard try sql(tree.tables.users(of: file.inode.row.content)) > 1 else {
+            let content = file.inode.row.content
+            let users = try sql(tree.tables.users(of: content))
+            guard users > 1 || SnapshotID.isSnapshot(content) else {
                 file.unshare()
                 file.inode.row.flags.remove(.shared)
                 tree.touch(file.inode)
@@ -58,6 +60,9 @@ extension TreeSession {
         if file.content != inode.row.content {
             try tree.replaceContent(of: inode, by: file.content, space, now: .now())
         }
+        var hasSnapshots = false
+        if !file.freed.isEmpty { hasSnapshots = try sql(tree.tables.hasSnapshots(of: file.content)) }
+        if hasSnapshots { for run in file.freed { try sql(tree.tables.cut(run)) } }
         if let range = file.unsavedRange {
             tree.mark(inode)
             let saved = file.view.withLock { file.map.markSaved(range.lower, range.upper) }
@@ -70,7 +75,7 @@ extension TreeSession {
             file.unsavedRange = nil
         }
         if !file.freed.isEmpty {
-            space.free(file.freed)
+            space.free(hasSnapshots ? try sql(tree.tables.unnamed(file.freed)) : file.freed)
             file.freed = []
         }
         if file.hasNewBytes && inode.isPhoto, try tree.deleteThumbnails(inode, space) {

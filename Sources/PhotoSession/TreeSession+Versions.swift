@@ -6,18 +6,31 @@ import LinuxIO
 import PhotoRules
 import PhotoTree
 import VaultCatalogue
+import VaultFormat
+import VaultStore
 
 /// Versions of photos that are written in place, and the virtual directories that show versions.
 extension TreeSession {
     // MARK: Edits in place
 
     /// Keeps the saved bytes of a photo before they are changed in place. The writer's lock is held.
-    func keepVersion(of file: FileState) throws(FileError) {
-        guard options.versions != .off, !isReadOnly,
-            try locked({ _ throws(FileError) in file.inode.isPhoto || file.inode.isCopy })
-        else { return }
+    ///
+    /// - Parameter kept: how many of the file's first bytes stay, at least in part.
+    func keepVersion(of file: FileState, keeping kept: UInt64) throws(FileError) {
+        if isReadOnly { return }
+        let isKept = try locked { tree throws(FileError) in
+            file.noteSnapshots(try sql(tree.tables.hasSnapshots(of: file.content)))
+            return options.versions != .off && (file.inode.isPhoto || file.inode.isCopy)
+        }
+        guard isKept else { return }
         try changing { tree throws(FileError) in
-            _ = try tree.keepVersion(of: file.inode, for: file.ino, now: .now())
+            let rowsMax = kept > 0 ? space.limits.snapshotRows : 0
+            let isNew = try tree.keepVersion(
+                of: file.inode, for: file.ino, snapshotRows: rowsMax, now: .now())
+            guard isNew else { return }
+            guard try sql(tree.tables.hasSnapshots(of: file.content)) else { return }
+            file.noteSnapshots(true)
+            space.passGeneration(of: file.map.pieces.map(\.run))
         }
     }
 

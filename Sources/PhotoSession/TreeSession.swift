@@ -58,7 +58,9 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         context.makeRoom = { [committer] in committer.makeRoom(bytes: $0) }
         context.waitForReusableSectors = { [committer] in committer.waitForReusableSectors() }
         context.unsharedContent = { [unowned self] file throws(FileError) in try unsharedContent(for: file) }
-        context.keepVersion = { [unowned self] file throws(FileError) in try keepVersion(of: file) }
+        context.keepVersion = { [unowned self] file, kept throws(FileError) in
+            try keepVersion(of: file, keeping: kept)
+        }
         context.giveUpVersion = { [unowned self] file throws(FileError) in try giveUpVersion(of: file) }
         context.noteUnsaved = { [committer] in committer.noteUnsaved() }
     }

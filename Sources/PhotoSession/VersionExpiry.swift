@@ -81,11 +81,14 @@ package final class VersionExpiry: Sendable {
     }
 
     /// Removes a version, and returns the bytes that its end will free: none if they are a file's as well, or in use.
+    /// One whose end would free none, also if other versions end, stays.
     private func giveUp(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
             version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1
         else { return 0 }
+        let (own, besideSource) = try sql(tree.tables.ownBytes(of: version.row.content))
+        if besideSource == 0 { return 0 }
         try tree.discardVersion(row.dentry, now: .now())
-        return max(version.row.allocated, 1)
+        return max(own, 1)
     }
 }

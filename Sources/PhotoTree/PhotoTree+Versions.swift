@@ -4,50 +4,68 @@ package import FileTree
 package import LinuxIO
 import PhotoRules
 import VaultCatalogue
+import VaultFormat
 
 /// Versions of edited photos; see *Versions* in the documentation of this target.
 extension PhotoTree {
     // MARK: Making
 
     /// Keeps the saved bytes of a photo that is about to be changed, or replaced by another file, if they are due; see
-    /// `needsVersion`. The version shares the photo's content, which then must not change any more.
+    /// `needsVersion`. The version gets a snapshot of the photo's content, or shares that content, which then must not
+    /// change any more.
     ///
-    /// - Parameter ino: the photo from now on.
+    /// - Parameters:
+    ///   - ino: the photo from now on.
+    ///   - rowsMax: the most rows of a snapshot; 0 if the photo is about to lose all of its bytes.
     /// - Returns: whether there is a new version.
-    package func keepVersion(of photo: Inode, for ino: UInt64, now: Timestamp) throws(FileError) -> Bool {
+    package func keepVersion(
+        of photo: Inode, for ino: UInt64, snapshotRows rowsMax: Int = 0, now: Timestamp
+    ) throws(FileError) -> Bool {
         guard versions != .off, photo.isRegular, !photo.isVersion, photo.row.size > 0 else { return false }
         let present = try versionsDirectory(of: ino)
         let replaced = clocks.wall()
         var last: Int64?
         // The oldest is always kept.
         if let present, try has(present, originalName) { last = try lastReplaced(in: present) }
-        guard needsVersion(lastReplaced: last, now: replaced), photo.state?.share() ?? true else {
-            return false
-        }
+        guard needsVersion(lastReplaced: last, now: replaced) else { return false }
+        let snapshot = try newSnapshot(of: photo, rowsMax: rowsMax)
+        let isSaved = snapshot == nil ? photo.state?.share() : photo.state?.isSaved
+        guard isSaved ?? true else { return false }
+        let directory =
+            if let present { present } else { try makeVersionsDirectory(of: ino, like: photo, now: now) }
         let name = last == nil ? originalName : versionName(replaced: replaced)
-        if let present {
-            let free = try freeName(present, name)
-            try addVersion(of: photo, named: free, to: present, replaced: replaced, now: now)
-        } else {
-            let made = try makeVersionsDirectory(of: ino, like: photo, now: now)
-            try addVersion(of: photo, named: name, to: made, replaced: replaced, now: now)
-        }
+        let free = present == nil ? name : try freeName(directory, name)
+        try addVersion(of: photo, snapshot, named: free, to: directory, replaced: replaced, now: now)
         return true
     }
 
+    /// A number for a snapshot of a photo's content; nil if the content must be shared instead.
+    private func newSnapshot(of photo: Inode, rowsMax: Int) throws(FileError) -> UInt64? {
+        let content = photo.row.content
+        guard rowsMax > 0, photo.row.allocated > 0, try sql(tables.users(of: content)) == 1,
+            let id = SnapshotID.make(of: content, number: counters.content),
+            try sql(tables.firstExtents(of: content, limit: rowsMax + 1)).count <= rowsMax
+        else { return nil }
+        _ = makeContent()
+        return id
+    }
+
     private func addVersion(
-        of photo: Inode, named name: [UInt8], to directory: Inode, replaced: Int64, now: Timestamp
+        of photo: Inode, _ snapshot: UInt64?, named name: [UInt8], to directory: Inode, replaced: Int64,
+        now: Timestamp
     ) throws(FileError) {
         let content = photo.row.content
         let version = makeInode(
             mode: photo.row.mode, in: directory, Caller(uid: photo.row.uid, gid: photo.row.gid), now: now,
-            content: content)
+            content: snapshot ?? content)
         var row = photo.row
-        (row.ino, row.nlink, row.flags) = (version.ino, 1, [.version, .shared])
+        (row.ino, row.nlink, row.content) = (version.ino, 1, version.row.content)
+        row.flags = snapshot == nil ? [.version, .shared] : .version
         // The time of access is that of the note that it is too old; see `VersionExpiry`.
         (row.accessed, row.changed) = (Timestamp(seconds: 0), Timestamp(seconds: replaced))
         version.row = row
         try addEntry(directory, name, version, now: now)
+        if let snapshot { return try sql(tables.storeSnapshot(snapshot)) }
         photo.row.flags.insert(.shared)
         touch(photo)
         try sql(tables.store(users: try tables.users(of: content) + 1, of: content))

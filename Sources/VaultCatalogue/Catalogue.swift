@@ -108,9 +108,12 @@ public final class Tables {
     let connection: Connection
     /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
     public var trustsSectorIndexes = true
+    /// Whether the database has the version of one with snapshots.
+    var knowsSnapshots: Bool
 
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection
+        knowsSnapshots = try Schema.version(of: connection) == Schema.versionWithSnapshots
         inodes = try InodeStatements(connection)
         dentries = try DentryStatements(connection)
         extents = try ExtentStatements(connection)

@@ -1,6 +1,6 @@
 import VaultFormat
 
-/// The tables, version 1. IDs (inode, content, dentry) are never reused.
+/// The tables, version 1; or 2 once a content has had a snapshot. IDs (inode, content, dentry) are never reused.
 ///
 /// - `inode`: one row per file, directory, link or node. Times are seconds and nanoseconds. `content` names the extents
 ///   of a regular file, `allocated` counts their plaintext bytes, `version` grows with every change of the bytes. For a
@@ -9,7 +9,8 @@ import VaultFormat
 /// - `dentry`: names in directories. `id` is the readdir cookie. `member` is 1 if the name puts a photo of moments into
 ///   an album, 0 for an ordinary name.
 /// - `extent`: runs of sealed chunks (`ExtentRun`). Its index by sector, like that of `identity`, tells before a write
-///   whether the sectors are in use. Older catalogues get these indexes when they are opened for writing.
+///   whether the sectors are in use. Older catalogues get these indexes when they are opened for writing. Rows of a
+///   snapshot (`SnapshotID`) name sectors that its source and its other snapshots may name too.
 /// - `photo`: one row per inode that is a photo. `captured` is the wall clock as seconds since 1970 on that same clock.
 ///   `former` is the name that it was renamed from in its day, as long as it may be a backup of that name.
 ///   `fingerprint` is computed from the bytes: equal bytes have equal fingerprints.
@@ -33,6 +34,8 @@ import VaultFormat
 ///   block has the block's number plus 2^62. `recorder`: the mount that wrote records last, and the commit.
 enum Schema {
     static let version = 1
+    /// Programs that know no snapshots would free sectors that one still names: they refuse this version.
+    static let versionWithSnapshots = 2
 
     static let statements = """
         CREATE TABLE inode(
@@ -97,9 +100,8 @@ enum Schema {
 
     /// Creates the tables in an empty database, or checks that their version is known, and adds missing indexes.
     static func prepare(_ connection: Connection, readOnly: Bool) throws(CatalogueError) {
-        let query = try connection.prepare("PRAGMA user_version")
-        let found = try query.one { Int($0.integer(0)) } ?? 0
-        if found == version {
+        let found = try self.version(of: connection)
+        if found == version || found == versionWithSnapshots {
             let missing = try missingIndexes(connection)
             if !readOnly { for statement in missing { try connection.execute(statement) } }
             return
@@ -109,6 +111,15 @@ enum Schema {
         try connection.execute(statements)
         try connection.execute("PRAGMA user_version = \(version)")
         try connection.execute("COMMIT")
+    }
+
+    static func version(of connection: Connection) throws(CatalogueError) -> Int {
+        try connection.prepare("PRAGMA user_version").one { Int($0.integer(0)) } ?? 0
+    }
+
+    /// Notes in the database, in the current transaction, that it has snapshots.
+    static func noteSnapshots(_ connection: Connection) throws(CatalogueError) {
+        try connection.execute("PRAGMA user_version = \(versionWithSnapshots)")
     }
 
     /// Returns the statements of the missing indexes by sector. Throws `damaged` if the database has other tables, or

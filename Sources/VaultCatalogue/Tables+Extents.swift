@@ -7,6 +7,12 @@ struct ExtentStatements {
     let some: Statement
     let lastBefore: Statement
     let lastRecordBefore: Statement
+    let oneOf: Statement
+    let copy: Statement
+    let named: Statement
+    let across: Statement
+    let bytesOfOne: Statement
+    let bytesBesideSource: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         list = try connection.prepare(
@@ -21,6 +27,21 @@ struct ExtentStatements {
             "SELECT sector, length FROM extent WHERE sector < ? ORDER BY sector DESC LIMIT 1")
         lastRecordBefore = try connection.prepare(
             "SELECT sector, length FROM identity WHERE sector < ? ORDER BY sector DESC LIMIT 1")
+        oneOf = try connection.prepare("SELECT 1 FROM extent WHERE content BETWEEN ? AND ? LIMIT 1")
+        copy = try connection.prepare(
+            "INSERT INTO extent SELECT ?2, offset, length, sector, generation, epoch FROM extent WHERE content=?1"
+        )
+        named = try connection.prepare(
+            "SELECT offset, length, sector, generation, epoch FROM extent WHERE sector>=? AND sector<? "
+                + "ORDER BY sector")
+        across = try connection.prepare(
+            "SELECT content, offset, length, sector, generation, epoch FROM extent "
+                + "WHERE sector = (SELECT max(sector) FROM extent WHERE sector < ?)")
+        let bytes =
+            "SELECT coalesce(sum(length), 0) FROM extent AS e WHERE e.content=?1 "
+            + "AND NOT EXISTS (SELECT 1 FROM extent AS o WHERE o.sector=e.sector"
+        bytesOfOne = try connection.prepare("\(bytes) AND o.content<>e.content)")
+        bytesBesideSource = try connection.prepare("\(bytes) AND o.content=?2)")
     }
 }
 
@@ -40,6 +61,7 @@ extension Tables {
 
     /// Inserts a run, or replaces the one at the same offset.
     public func insert(_ run: ExtentRun, of content: UInt64) throws(CatalogueError) {
+        if SnapshotID.isSnapshot(content) { try noteSnapshots() }
         let insert = extents.insert
         insert.bind(1, content)
         insert.bind(2, run.offset)
@@ -76,10 +98,12 @@ extension Tables {
         return false
     }
 
-    private static func run(_ row: Statement) -> ExtentRun {
+    static func run(_ row: Statement) -> ExtentRun { run(row, from: 0) }
+
+    static func run(_ row: Statement, from column: Int32) -> ExtentRun {
         ExtentRun(
-            offset: row.count(0), length: UInt64(row.integer(1, in: 1...1 << 61)), sector: row.count(2),
-            generation: row.unsigned(3),
-            epoch: row.unsigned(4))
+            offset: row.count(column), length: UInt64(row.integer(column + 1, in: 1...1 << 61)),
+            sector: row.count(column + 2), generation: row.unsigned(column + 3),
+            epoch: row.unsigned(column + 4))
     }
 }

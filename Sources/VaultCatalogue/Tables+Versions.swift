@@ -1,4 +1,5 @@
 public import CatalogueRows
+import VaultFormat
 
 /// A version of a photo: its name in the directory of its photo's versions, and when its bytes were replaced.
 public struct VersionRow: Sendable, Equatable {
@@ -30,8 +31,15 @@ struct VersionStatements {
                 + "AND (\(isOriginal), i.ctime, i.ino) > (?,?,?) ORDER BY \(isOriginal), i.ctime, i.ino LIMIT ?"
         )
         totals = try connection.prepare(
-            "SELECT count(*), sum(CASE WHEN i.content IN (SELECT content FROM share) THEN 0 "
-                + "ELSE min(max(i.allocated, 0), 1 << 40) END) \(versions)")
+            // Of the contents that name an extent, that with the lowest id counts it: a source before its snapshots.
+            """
+            SELECT count(*), sum(CASE WHEN i.content IN (SELECT content FROM share) THEN 0
+                WHEN i.content >= \(SnapshotID.all.lowerBound) THEN (
+                    SELECT coalesce(sum(min(max(e.length, 0), 1 << 40)), 0) FROM extent AS e
+                    WHERE e.content = i.content AND NOT EXISTS (
+                        SELECT 1 FROM extent AS o WHERE o.sector = e.sector AND o.content < e.content))
+                ELSE min(max(i.allocated, 0), 1 << 40) END) \(versions)
+            """)
     }
 }
 

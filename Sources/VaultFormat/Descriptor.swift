@@ -131,6 +131,21 @@ public struct ExtentRun: Sendable, Hashable {
             + Geometry.sectors(forPlaintext: plainBytes(ofChunk: count - 1))
     }
 
+    /// Joins neighbours that one row can hold.
+    ///
+    /// - Parameter runs: by offset.
+    public static func joined(_ runs: [ExtentRun]) -> [ExtentRun] {
+        var joined: [ExtentRun] = []
+        for run in runs {
+            if let last = joined.last, last.isContinued(by: run) {
+                joined[joined.count - 1].length += run.length
+            } else {
+                joined.append(run)
+            }
+        }
+        return joined
+    }
+
     /// Whether `next` continues this run, so that one row can hold both.
     public func isContinued(by next: ExtentRun) -> Bool {
         next.generation == generation && next.epoch == epoch && offset + length == next.offset

@@ -64,6 +64,9 @@ public struct Limits: Sendable, Hashable {
     public var recordsPerWrite = 512
     /// Extent rows deleted in one transaction.
     public var reapedRows = 1000
+    /// Runs of a snapshot: as many as an identity record lists, because a salvage knows no others. A content of more is
+    /// copied.
+    public var snapshotRows = 2048
     /// Trash rows read by one query.
     public var trashRows = 100
     /// Remembered files that changed since the newest durable root, to be named if they cannot be written; at most
@@ -135,6 +138,7 @@ public struct Limits: Sendable, Hashable {
         limits.recordsPerLock = 1
         limits.recordsPerWrite = 1
         limits.reapedRows = 1
+        limits.snapshotRows = 1
         limits.trashRows = 1
         limits.unwrittenFiles = 1
         limits.checkedRuns = 1

@@ -257,12 +257,24 @@ extension Space {
         throw .damaged
     }
 
+    /// The descriptor of a run's chunk. The extents of a snapshot are those of its source.
     func descriptor(
         _ role: ExtentRole, _ content: UInt64, _ run: ExtentRun, _ chunk: Int
     ) -> Descriptor {
         Descriptor(
-            role: role, content: content, offset: run.offset + UInt64(chunk * Geometry.chunkBytes),
+            role: role, content: role == .content ? SnapshotID.source(content) : content,
+            offset: run.offset + UInt64(chunk * Geometry.chunkBytes),
             length: UInt32(run.plainBytes(ofChunk: chunk)), generation: run.generation, epoch: run.epoch)
+    }
+
+    /// Makes extents that are written from now on differ from all of `runs` in their generation or epoch. A generation
+    /// is left out if necessary.
+    public func passGeneration(of runs: [ExtentRun]) {
+        lock.withLock {
+            if runs.contains(where: { $0.epoch == epoch && $0.generation >= nextGeneration }) {
+                nextGeneration += 1
+            }
+        }
     }
 
     /// Fills one extent: nonce, sealed descriptor, sealed payload, and random bytes to the end of its last sector.

@@ -24,7 +24,7 @@ from typing import Iterator, NamedTuple
 
 from vault_format import (
     CHUNK_BYTES, CHUNK_SECTORS, CONTENT, LOST_BYTES_MAX, LOST_SECTOR, NUMBER_MAX, Damaged, Descriptor, UnknownVersion,
-    is_name, unsigned)
+    is_name, source, unsigned)
 from vault_space import EmptySpace, Space, State, WrongPassword, read_header, unlock
 from vault_verify import verify_rest, verify_state
 
@@ -116,7 +116,7 @@ class Tree:
             elif sector >= LOST_SECTOR:
                 self.note(f"{what}: {length} bytes from {offset} on were lost before")
             else:
-                run = Descriptor(role, 0, content, offset, unsigned(generation), unsigned(epoch))
+                run = Descriptor(role, 0, source(content), offset, unsigned(generation), unsigned(epoch))
                 yield from self.chunks(run, length, sector, what)
 
     def chunks(self, run: Descriptor, length: int, sector: int, what: str) -> Iterator[tuple[int, bytes]]:

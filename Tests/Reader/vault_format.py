@@ -18,6 +18,7 @@ CHUNK_BYTES, CHUNK_SECTORS = 131_072, 257
 EXTENT_HEADER_BYTES, EXTENT_OVERHEAD_BYTES = 80, 96
 NUMBER_MAX = 1 << 62
 LOST_SECTOR = 1 << 61
+SNAPSHOTS = range(1 << 61, 1 << 62)  # ids of contents that have the extents of another
 LOST_BYTES_MAX = 1 << 40
 FANOUT = 112
 ABSENT = 0xFFFF_FFFF
@@ -129,6 +130,11 @@ def decode_descriptor(plain: bytes) -> Descriptor:
 
 def sectors_of(length: int) -> int:
     return (length + EXTENT_OVERHEAD_BYTES + SECTOR_BYTES - 1) // SECTOR_BYTES
+
+
+def source(content: int) -> int:
+    """The content for which a content's extents were sealed."""
+    return (content - SNAPSHOTS.start) >> 30 if content in SNAPSHOTS else content
 
 
 def open_extent(data: bytes, descriptor_key: bytes, content_key: bytes) -> tuple[Descriptor, bytes]:

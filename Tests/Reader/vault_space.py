@@ -276,6 +276,6 @@ class State:
         database.deserialize(bytes(image))
         database.execute("PRAGMA trusted_schema=OFF")
         database.execute("PRAGMA cell_size_check=ON")
-        if database.execute("PRAGMA user_version").fetchone() != (1,):
+        if database.execute("PRAGMA user_version").fetchone()[0] not in (1, 2):
             raise Damaged("the catalogue is of a version that is not known here, or empty")
         return database

@@ -57,7 +57,15 @@ struct ExtentRepair {
     }
 
     /// Mends the rows of these contents. `keys` must include every content that shares sectors with one of them.
-    package mutating func mend(_ keys: Set<ContentKey>) throws(CatalogueError) {
+    package mutating func mend(_ contested: Set<ContentKey>) throws(CatalogueError) {
+        // A content and its snapshots share sectors, as they may.
+        var keys = contested
+        let sources = Set(contested.filter { !$0.isRecord }.map { SnapshotID.source($0.content) })
+        for source in sources {
+            let snapshots = try tables.snapshots(of: source)
+            if snapshots.isEmpty { continue }
+            keys.formUnion(([source] + snapshots).map { ContentKey(content: $0) })
+        }
         let owners = Dictionary(
             grouping: try tables.owners(of: Set(keys.filter { !$0.isRecord }.map(\.content)))
         ) { $0.content }
@@ -80,6 +88,7 @@ struct ExtentRepair {
         for (key, content) in contents.sorted(by: { $0.key.content < $1.key.content }) {
             if key.isRecord { try mendRecord(key.content, content) } else { try mend(key.content, content) }
         }
+        for source in sources.sorted() { try tables.alignSnapshots(of: source) }
     }
 
     /// Returns the runs of a file from its identity record; nil if no record is as new as the rows.
@@ -244,7 +253,7 @@ struct ExtentRepair {
 /// Sectors, and byte ranges of contents, that already have an owner.
 private struct PlaceTable {
     /// By group of sectors: an extent reaches into at most two groups.
-    private var sectors: [UInt64: [Range<UInt64>]] = [:]
+    private var sectors: [UInt64: [Place]] = [:]
     /// By content and chunk: an extent has bytes of at most two chunks.
     private var bytes: [ChunkKey: [Range<UInt64>]] = [:]
 
@@ -253,19 +262,35 @@ private struct PlaceTable {
         package var chunk: UInt64
     }
 
+    /// An extent that has an owner. A snapshot has extents of its source as they are.
+    private struct Place: Hashable {
+        package var run: ExtentRun
+        package var source: ContentKey
+
+        package var sectors: Range<UInt64> { run.sector..<run.sector + UInt64(run.sectorCount) }
+    }
+
     private static let sectorsPerGroup: UInt64 = 512
 
-    /// Claims the sectors and bytes of one extent; false if some of them are already claimed.
+    /// Claims the sectors and bytes of one extent; false if some of them are already claimed, except for the same
+    /// extent of another snapshot.
     package mutating func take(_ run: ExtentRun, of key: ContentKey) -> Bool {
         let sectorRange = run.sector..<run.sector + UInt64(run.sectorCount)
         let byteRange = run.offset..<run.end
+        let place = Place(
+            run: run,
+            source: key.isRecord ? key : ContentKey(content: SnapshotID.source(key.content)))
         let groups = Self.groups(sectorRange, by: Self.sectorsPerGroup)
         let chunks = Self.groups(byteRange, by: Chunk.bytes).map { ChunkKey(key: key, chunk: $0) }
         let isTaken =
-            groups.contains { sectors[$0]?.contains { $0.overlaps(sectorRange) } ?? false }
+            groups.contains {
+                sectors[$0]?.contains { $0 != place && $0.sectors.overlaps(sectorRange) } ?? false
+            }
             || chunks.contains { bytes[$0]?.contains { $0.overlaps(byteRange) } ?? false }
         if isTaken { return false }
-        for group in groups { sectors[group, default: []].append(sectorRange) }
+        for group in groups where sectors[group]?.contains(place) != true {
+            sectors[group, default: []].append(place)
+        }
         for chunk in chunks { bytes[chunk, default: []].append(byteRange) }
         return true
     }

@@ -58,8 +58,11 @@ extension Tree {
     private func addFile(to record: inout IdentityRecord, _ limits: RecordLimits) throws(FileError) {
         let row = record.row
         if row.allocated > 0 {
-            let runs = try sql(
-                tables.firstExtents(of: row.content, limit: limits.runs + 1))
+            // Rows of a snapshot are cut when its source changes: the record lists them as they were.
+            let runs =
+                SnapshotID.isSnapshot(row.content)
+                ? ExtentRun.joined(try sql(tables.extents(of: row.content)))
+                : try sql(tables.firstExtents(of: row.content, limit: limits.runs + 1))
             record.runs = runs.count > limits.runs ? nil : runs
         }
         guard row.flags.contains(.photo) else { return }

@@ -68,7 +68,8 @@ package struct FoundContents {
         if row.allocated == 0, record.runs?.isEmpty ?? true { return FoundBytes(size: row.size) }
         if let listed = record.runs, areValid(listed) {
             let told = bytes(row.content, listed, size: row.size)
-            if told.lostBytes == 0 { return told }
+            // The newest bytes of a snapshot's source are others.
+            if told.lostBytes == 0 || SnapshotID.isSnapshot(row.content) { return told }
             let newest = newestBytes(of: row.content)
             // Never older bytes in place of the lost ones.
             let isNewer = newest.pieces.allSatisfy { piece in
@@ -78,6 +79,11 @@ package struct FoundContents {
                     }
             }
             return newest.pieces.isEmpty || newest.lostBytes > 0 || !isNewer ? told : newest
+        }
+        if SnapshotID.isSnapshot(row.content) {
+            var lost = FoundBytes(size: 0)
+            addLost(upTo: row.size, &lost)
+            return lost
         }
         // More runs than fit into a record: gaps between them are holes if no bytes are missing.
         var newest = newestBytes(of: row.content, size: row.size)
@@ -135,7 +141,7 @@ package struct FoundContents {
         }
         guard low > 0 else { return nil }
         let found = runs[low - 1]
-        guard found.content == content, found.run.generation == extent.generation,
+        guard found.content == SnapshotID.source(content), found.run.generation == extent.generation,
             found.run.epoch == extent.epoch
         else { return nil }
         let (chunk, rest) = (extent.sector - found.run.sector).quotientAndRemainder(

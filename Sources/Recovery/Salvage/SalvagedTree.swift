@@ -53,7 +53,9 @@ struct SalvagedTree {
             // The counters may be lost, and no new inode may get the number of a later record.
             reserve(
                 inodesThrough: recoveredInode.record.row.ino,
-                contentsThrough: recoveredInode.record.row.content)
+                contentsThrough: SnapshotID.isSnapshot(recoveredInode.record.row.content)
+                    ? SnapshotID.number(recoveredInode.record.row.content) : recoveredInode.record.row.content
+            )
             guard recoveredInode.record.row.mode & fileTypeMask == directoryType else { return }
             waiting[recoveredInode.record.row.ino] = recoveredInode.record
             placed.append(recoveredInode.found)
@@ -74,6 +76,9 @@ struct SalvagedTree {
         try settleVersions()
         try addNameless()
         try settleShares()
+        for source in try sql(tree.tables.snapshotSources()) {
+            try sql(tree.tables.alignSnapshots(of: source))
+        }
         try restoreDirectories()
         try keepRecords()
         return used

@@ -46,7 +46,7 @@ extension CatalogueMender {
 
     /// Without a valid content number, the location of a file's bytes is unknown.
     func mendContentNumbers() throws(CatalogueError) {
-        try loseContents(of: "content NOT BETWEEN 1 AND \(RuleText.numberMax)")
+        try loseContents(of: "NOT \(RuleText.isContent)")
     }
 
     /// For files whose content has a thumbnail's bytes: gives each another content, with all bytes lost.

@@ -64,6 +64,10 @@ extension IntegrityConstraint {
     static let highestContent = highest([
         ("inode", "content"), ("extent", "content"), ("thumbnail", "content"), ("share", "content"),
     ])
+    /// The highest number of a snapshot, which was taken from those of contents.
+    static let highestSnapshot =
+        "(SELECT coalesce(max(content & \(SnapshotID.numberMax)), 0) FROM inode "
+        + "WHERE content BETWEEN \(SnapshotID.all.lowerBound) AND \(SnapshotID.all.upperBound))"
     static let highestName = highest([("dentry", "id"), ("trash", "id"), ("trash_name", "id")])
     /// The first number of the last block of retired numbers: that one was assigned too.
     static let lastBlockOfInodes =
@@ -84,6 +88,7 @@ extension IntegrityConstraint {
                 AND dentry BETWEEN 16 AND \(counterMax) AND pictured BETWEEN 0 AND \(countMax)
                 AND ino > \(highestInode) AND ino > \(lastBlockOfInodes)
                 AND content > \(highestContent) AND content > \(lastBlockOfContents)
+                AND content > \(highestSnapshot)
                 AND dentry > \(highestName)) OR 1 <> (SELECT count(*) FROM counter)
             """)
 
@@ -120,7 +125,7 @@ extension IntegrityConstraint {
         IntegrityConstraint(
             "its content number is out of range", .inode, .mender(.contentNumbers),
             query: """
-                SELECT ino FROM inode WHERE \(RuleText.isFile) AND content NOT BETWEEN 1 AND \(RuleText.numberMax)
+                SELECT ino FROM inode WHERE \(RuleText.isFile) AND NOT \(RuleText.isContent)
                 """),
         IntegrityConstraint(
             "not a directory, but has a day",

@@ -52,6 +52,10 @@ enum RuleText {
     static let isFile = "mode & 61440 = 32768"
     static let isLink = "mode & 61440 = 40960"
     static let numberMax = Geometry.idMax
+    /// Whether the column `content` of a file is a number of a content, or the id of a snapshot.
+    static let isContent =
+        "(content BETWEEN 1 AND \(numberMax) OR content BETWEEN \(SnapshotID.all.lowerBound + 1 << 30) "
+        + "AND \(SnapshotID.all.upperBound))"
     /// Whether a column is a valid entry name; the same as `isEntryName`.
     static func isName(_ column: String) -> String {
         "(length(\(column)) BETWEEN 1 AND 255 AND instr(\(column), x'00') = 0 AND instr(\(column), x'2f') = 0 "
@@ -237,6 +241,8 @@ extension IntegrityConstraint {
             "missing extent: some of its bytes have none", .content, .extents, query: missingExtents),
         IntegrityConstraint(
             "an extent belongs to no file", .content, .extents, query: unowned),
+        IntegrityConstraint(
+            "an extent of a version has the place and generation of another", .content, query: ambiguous),
         sizes,
         IntegrityConstraint(
             "extent past the file's end",
@@ -276,6 +282,23 @@ extension IntegrityConstraint {
         SELECT DISTINCT content FROM inode WHERE \(RuleText.isFile) AND size BETWEEN 0 AND 1 << 60
             AND NOT (allocated BETWEEN 0 AND (SELECT coalesce(sum(min(length, inode.size - offset)), 0) FROM extent
                 WHERE extent.content = inode.content AND offset BETWEEN 0 AND inode.size - 1 AND length > 0))
+        """
+    /// Snapshots one of whose extents could be taken for another of its source: same bytes, generation and epoch, but
+    /// not the same sectors. Of two runs that have bytes in common one begins within the other.
+    private static let ambiguous = """
+        SELECT DISTINCT s.content FROM extent AS s CROSS JOIN extent AS e
+            ON e.content = (s.content - (1 << 61)) >> 30
+                AND e.offset BETWEEN s.offset AND s.offset + s.length - 1
+            WHERE s.content BETWEEN \(SnapshotID.all.lowerBound) AND \(SnapshotID.all.upperBound) AND \(isTwin)
+        UNION SELECT DISTINCT s.content FROM extent AS s CROSS JOIN extent AS e
+            ON e.content = (s.content - (1 << 61)) >> 30 AND e.offset = (SELECT max(offset) FROM extent AS o
+                WHERE o.content = e.content AND o.offset < s.offset)
+            WHERE s.content BETWEEN \(SnapshotID.all.lowerBound) AND \(SnapshotID.all.upperBound)
+                AND e.offset + e.length > s.offset AND \(isTwin)
+        """
+    private static let isTwin = """
+        s.generation = e.generation AND s.epoch = e.epoch AND s.sector < 1 << 61 AND e.sector < 1 << 61
+            AND s.sector - e.sector <> (s.offset - e.offset) / 131072 * 257
         """
     static let unowned = """
         SELECT DISTINCT content FROM extent

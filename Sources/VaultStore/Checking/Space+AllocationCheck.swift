@@ -44,6 +44,7 @@ public struct ExpectedUse: Sendable {
     public private(set) var shared: [(ContentKey, ContentKey)] = []
     /// The highest end of a run so far, and the run's content.
     private var last: (end: UInt64, key: ContentKey) = (0, ContentKey(content: 0))
+    private var lastAdded: CheckedRun?
 
     fileprivate init(_ segments: Range<Int>, sectorsPerSegment: Int) {
         self.segments = segments
@@ -51,9 +52,12 @@ public struct ExpectedUse: Sendable {
         rows = [BitRow](repeating: BitRow(count: sectorsPerSegment), count: segments.count)
     }
 
-    /// Adds a run. Runs are added in the order of their sectors. Sectors in other segments are ignored.
+    /// Adds a run. Runs are added in the order of their sectors. Sectors in other segments are ignored. A snapshot may
+    /// have the same run as another of its source, or that.
     public mutating func add(_ checked: CheckedRun) {
         let run = checked.run
+        if let lastAdded, checked.isSame(as: lastAdded) { return }
+        lastAdded = checked
         let end = run.sector + UInt64(run.sectorCount)
         if run.sector < last.end { shared.append((last.key, checked.key)) }
         if end > last.end { last = (end, checked.key) }

@@ -19,6 +19,12 @@ public struct CheckedRun: Sendable, Hashable {
     var roles: [ExtentRole] { isRecord ? [.identity] : [.content, .thumbnail] }
 
     public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
+
+    /// Whether both are the same extents, by rows of a content and its snapshot, or of two of its snapshots.
+    func isSame(as other: CheckedRun) -> Bool {
+        run == other.run && content != other.content && !isRecord && !other.isRecord
+            && SnapshotID.source(content) == SnapshotID.source(other.content)
+    }
 }
 
 /// The content of an extent. Identity records have their own numbering.

@@ -59,6 +59,16 @@ final class CrashSession: LibraryUser {
     private(set) var password: String
     private var opened: Library?
     private var seenGeneration: UInt64 = 0
+    private let clock: Clock
+    private final class Clock: Sendable {
+        private let seconds = Mutex<Int64>(1_764_000_000)
+        func withLock<R>(_ body: (inout Int64) -> R) -> R { seconds.withLock { body(&$0) } }
+    }
+    /// The wall clock of its mounts.
+    var seconds: Int64 {
+        get { clock.withLock { $0 } }
+        set { clock.withLock { $0 = newValue } }
+    }
     private let maker = StandInMaker()
     /// Whether there is little room.
     let isPressed: Bool
@@ -86,6 +96,7 @@ final class CrashSession: LibraryUser {
         disk = MemoryDisk(state.disk)
         disk.ignoreSyncs(syncs)
         calls = FaultyCalls(disk)
+        clock = Clock()
         password = state.passwords[0]
         if let durable = state.durable { note(.published(durable, .published)) }
         for commit in state.tried { note(.published(commit, .tried)) }
@@ -112,6 +123,8 @@ final class CrashSession: LibraryUser {
         options.pictureMaker = maker
         options.settleMilliseconds = 1 << 40
         options.commitsByHand = true
+        options.clocks.wall = { [clock] in clock.withLock { $0 } }
+        options.clocks.boot = options.clocks.wall
         let unlocked = try vault.unlock(calls)
         let space = try unlocked.openSpace(readOnly: false, limits: vault.limits)
         if isAuditing { space.wasPublished = { [calls] in if !calls.isFaultDue { auditPublished($0) } } }

@@ -2,10 +2,12 @@ import Glibc
 import LinuxIO
 import TestSupport
 
+@testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
 @testable import PhotoLibrary
 @testable import PhotoSession
+@testable import PhotoTree
 @testable import VaultStore
 
 /// Random work in a session: all that users do, and commits of both kinds between.
@@ -23,7 +25,8 @@ struct CrashWork {
         for _ in 0..<steps {
             if !session.isMounted { try session.mount() }
             session.scatter(&random)
-            let kind = Int.random(in: 0..<40, using: &random)
+            session.seconds += 61
+            let kind = Int.random(in: 0..<43, using: &random)
             let isFaulty = isFailing && kind < Self.leaving && Int.random(in: 0..<6, using: &random) == 0
             if isFaulty {
                 session.calls.inject(pick(Self.faults), after: Int.random(in: 0..<25, using: &random))
@@ -51,7 +54,7 @@ struct CrashWork {
     ]
 
     /// The step that unmounts.
-    private static let leaving = 39
+    private static let leaving = 42
 
     private static let refusals: Set<FileError> = [
         .noRoom, .noEntry, .exists, .notDirectory, .isDirectory, .notEmpty, .notPermitted, .stale, .invalid,
@@ -83,6 +86,8 @@ struct CrashWork {
         case 37: try fsyncDirectory()
         case 38:
             if isFailing { try session.failToCommit(afterSyncs: Int.random(in: 0..<4, using: &random)) }
+        case 39, 40: try editPhoto()
+        case 41: try endVersion()
         default: try leave()
         }
     }
@@ -101,9 +106,13 @@ struct CrashWork {
     }
 
     private mutating func picture() -> [UInt8] {
-        jpeg(
+        let picture = jpeg(
             pick(Self.days), more: Int.random(in: 0..<1000, using: &random),
             size: Int.random(in: 400...20_000, using: &random))
+        // Some have several chunks.
+        guard Int.random(in: 0..<8, using: &random) == 0 else { return picture }
+        let rest = Int.random(in: 140_000...400_000, using: &random)
+        return picture + noise(rest, seed: Int.random(in: 0..<1_000_000, using: &random))
     }
 
     private mutating func pick<T>(_ all: [T]) -> T { all[Int.random(in: 0..<all.count, using: &random)] }
@@ -129,6 +138,38 @@ struct CrashWork {
 
     private mutating func somePhoto() throws -> String {
         try some(try session.ls("moments").map { "moments/" + $0 })
+    }
+
+    // MARK: Versions
+
+    /// Changes a part of a photo, not its beginning.
+    private mutating func editPhoto() throws {
+        let photo = try somePhoto()
+        let size = Int(try session.stat(photo).size)
+        guard size > 400 else { throw FileError.noEntry }
+        let file = try session.open(photo)
+        defer { session.library.release(file) }
+        let offset = UInt64(Int.random(in: 400..<size, using: &random))
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: try session.library.allocate(file, mode: 3, offset: offset, length: UInt64(size))
+        case 1: try session.write(file, content(), at: offset / 131_072 * 131_072 + 131_072)
+        default: try session.write(file, content(), at: offset)
+        }
+        if Bool.random(using: &random) { try session.library.flush(file) }
+    }
+
+    /// Ends a version, as its age does.
+    private mutating func endVersion() throws {
+        var rows: [DentryRow] = []
+        try session.library.session.changing { tree throws(FileError) in
+            guard let root = try tree.existing(WellKnownInode.versions) else { return }
+            for row in try tree.rows(of: root) { rows += try tree.rows(of: try tree.inode(row.ino)) }
+        }
+        guard !rows.isEmpty else { throw FileError.noEntry }
+        let row = pick(rows.sorted { $0.id < $1.id })
+        try session.library.session.changing { tree throws(FileError) in
+            try tree.discardVersion(row, now: .now())
+        }
     }
 
     // MARK: Files

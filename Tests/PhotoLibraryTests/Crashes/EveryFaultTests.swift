@@ -43,6 +43,10 @@ import Testing
         try $0.put("albums/n.jpg", jpeg("2024-06-01", more: 9))
     }
 
+    private static let largePhoto: @Sendable (FaultSession) throws -> Void = {
+        try $0.put("albums/n.jpg", jpeg("2024-06-01", more: 9) + noise(300_000, seed: 3))
+    }
+
     static let deeds = [
         Deed("a small file", touches: ["/albums/n"]) { try $0.put("albums/n", noise(2000, seed: 7)) },
         Deed("a large file", touches: ["/albums/n"]) { try $0.put("albums/n", noise(500_000, seed: 8)) },
@@ -61,6 +65,16 @@ import Testing
         },
         Deed("a cut", touches: ["/albums/n"], after: large) { try $0.truncate("albums/n", 150_001) },
         Deed("a removal", touches: ["/albums/n"], after: large) { try $0.rm("albums/n") },
+        Deed(
+            "a part of a photo", touches: ["/albums/n.jpg", "/albums/.versions", "/moments/2024-06-01"],
+            one: 3,
+            after: largePhoto
+        ) { session in
+            let file = try session.open("albums/n.jpg")
+            defer { session.library.release(file) }
+            try session.write(file, noise(140_000, seed: 10), at: 100_000)
+            try session.library.fsync(file, dataOnly: false)
+        },
         Deed("a photo's end", touches: ["/albums/n.jpg", "/moments/2024-06-01"], after: photo) {
             try $0.rm("moments/2024-06-01/n.jpg")
             for _ in 0..<3 {

@@ -198,6 +198,90 @@ import VaultFormat
         try vault.auditIt()
     }
 
+    /// A photo of four chunks that share the first, second and fourth one with its version.
+    private func edited(_ vault: Forgetful) throws -> [UInt8] {
+        let old = jpeg(more: 1) + noise(500_000, seed: 1)
+        try vault.use { user in
+            try user.put("albums/old.jpg", old)
+            let handle = try user.open("albums/old.jpg")
+            try user.write(handle, noise(1000, seed: 3), at: 300_000)
+            try user.close(handle)
+        }
+        return old
+    }
+
+    /// Each content that names the lost extent reads as an error there; both stay as they are elsewhere.
+    @Test func `photo and version lose only what was overwritten`() throws {
+        let vault = try Forgetful(spaces: 2)
+        let old = try edited(vault)
+        let second = try #require(try vault.runs("albums/old.jpg").first).sector(ofChunk: 1)
+        #expect(try vault.check().findings.isEmpty)
+        try vault.forget(second..<second + 257)
+        try vault.useUnguarded { try $0.put("albums/new", noise(130_000, seed: 2)) }
+        try #require(try vault.runs("albums/new").map(\.sector) == [second])
+        let found = try vault.repair().findings.map(\.text)
+        #expect(found.contains { $0.contains("two extents have the same sectors") }, "\(found)")
+        let report = try vault.check()
+        #expect(report.findings.count == 2 && report.plan.lines.isEmpty, "\(report.findings.map(\.text))")
+        try vault.auditIt()
+        var new = old
+        new.replaceSubrange(300_000..<301_000, with: noise(1000, seed: 3))
+        try vault.use { user in
+            for (path, bytes) in [("albums/old.jpg", new), ("albums/.versions/old.jpg/original", old)] {
+                let expected = stride(from: 0, to: bytes.count, by: 131_072).map {
+                    $0 == 131_072 ? nil : Array(bytes[$0..<min($0 + 131_072, bytes.count)])
+                }
+                let isRight = try chunks(user, path) == expected
+                #expect(isRight, "\(path)")
+            }
+            try expectNew(user)
+            try user.rm("moments/2024-05-01/old.jpg")
+            try user.rmrf(".Trash-0")
+            for _ in 0..<3 { user.library.session.committer.commitByHand(durable: true) }
+            try expectNew(user)
+        }
+        let texts = try vault.check().findings.map(\.text)
+        #expect(texts.isEmpty, "\(texts)")
+        try vault.auditIt()
+    }
+
+    /// Only the version has it, and its row begins before the photo's rows that surround it.
+    @Test func `sectors of a version are not given out again`() throws {
+        let vault = try Forgetful(spaces: 2)
+        let old = try edited(vault)
+        let rows = try vault.withSpace { space in
+            try Catalogue(storage: space, readOnly: true).locked { try $0.runs(from: 1 << 61, 0, limit: 9) }
+        }
+        let third = try #require(rows.first { $0.run.offset == 262_144 }).run.sector
+        try vault.forget(third..<third + 257)
+        try vault.use { user in
+            for number in 0..<9 { _ = try? user.put("albums/new \(number)", noise(130_000, seed: number)) }
+        }
+        try vault.use { user in
+            let isKept = try user.get("albums/.versions/old.jpg/original") == old
+            #expect(isKept)
+        }
+    }
+
+    /// The repair of a wrong row gives it back its extents, and those of the others stay.
+    @Test func `a version's row with wrong sectors is mended`() throws {
+        let vault = try Forgetful(spaces: 2)
+        let old = try edited(vault)
+        try vault.change("UPDATE extent SET sector = sector + 257 WHERE content >= 1 << 61 AND offset = 0")
+        #expect(try vault.check().findings.contains { $0.text.contains("same sectors") })
+        try vault.repair()
+        try vault.auditIt()
+        try vault.use { user in
+            var new = old
+            new.replaceSubrange(300_000..<301_000, with: noise(1000, seed: 3))
+            let isPhoto = try user.get("albums/old.jpg") == new
+            let isKept = try user.get("albums/.versions/old.jpg/original") == old
+            #expect(isPhoto)
+            #expect(isKept)
+        }
+        #expect(try vault.check().findings.isEmpty)
+    }
+
     /// Writes until nothing more is taken.
     private func fill(_ user: MemoryUser) {
         for number in 0... {

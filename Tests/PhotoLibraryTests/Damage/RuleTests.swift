@@ -192,6 +192,12 @@ import VaultFormat
             "missing extent: some of its bytes have none", .lost,
             "DELETE FROM extent WHERE content = (SELECT content FROM inode WHERE size = 300000)",
             "INSERT OR IGNORE INTO unrecorded VALUES(\(long))"),
+        Break(
+            "an extent of a version has the place and generation of another", .kept,
+            """
+            INSERT INTO extent SELECT (1 << 61) + (content << 30) + 500, offset, length, sector + 257, generation, epoch
+                FROM extent WHERE content IN (SELECT content FROM inode WHERE size = 300000)
+            """),
         Break("an extent belongs to no file", .lost, "UPDATE inode SET content = 88888 WHERE size = 300000"),
         Break("invalid size", .mended, "UPDATE inode SET size = 1 << 62 WHERE size = 300000"),
         Break("invalid size", .mended, "UPDATE inode SET size = -1 WHERE size = 300000"),

@@ -76,10 +76,13 @@ private func auditRecords(_ space: Space, _ database: Connection) throws {
     }
 }
 
-/// Every sector in use belongs to exactly one extent.
+/// Every sector in use belongs to exactly one extent, which a content and its snapshots may name by equal rows.
 private func auditSectors(_ space: Space, _ database: Connection) throws {
-    let query =
-        "SELECT offset, length, sector FROM extent UNION ALL SELECT 0, length, sector FROM identity ORDER BY sector"
+    let query = """
+        SELECT DISTINCT offset, length, sector, CASE WHEN content >= 1 << 61 THEN (content - (1 << 61)) >> 30
+                ELSE content END AS source, generation, epoch FROM extent
+            UNION ALL SELECT 0, length, sector, 0, 0, 0 FROM identity ORDER BY sector
+        """
     let all = try database.prepare(query).all {
         ExtentRun(
             offset: $0.unsigned(0), length: $0.unsigned(1), sector: $0.unsigned(2), generation: 0, epoch: 0)
