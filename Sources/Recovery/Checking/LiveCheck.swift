@@ -168,7 +168,8 @@ package struct LiveCheck {
             step.findings.append(Finding(fault))
         }
         step.findings += try access.reading { tree throws(FileError) in
-            try sql(tree.tablesUpToDate().findings(damage))
+            let finder = try sql(tree.tablesUpToDate())
+            return try sql(finder.findings(tree.tables.ofAllContents(damage)))
         }
         return step
     }

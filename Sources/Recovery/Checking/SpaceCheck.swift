@@ -202,7 +202,8 @@ public struct SpaceCheck {
         reportAllocation()
     }
 
-    private mutating func read(_ runs: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
+    private mutating func read(_ all: [CheckedRun], _ catalogue: Catalogue) throws(CatalogueError) -> Bool {
+        let runs = CheckedRun.withoutSame(all)
         let before = report.bytes
         let (total, proceed) = (total, proceed)
         var isWanted = true
@@ -222,7 +223,8 @@ public struct SpaceCheck {
         try tell(space.checkExtents(runs), catalogue)
     }
 
-    private mutating func tell(_ damage: [ExtentDamage], _ catalogue: Catalogue) throws(CatalogueError) {
+    private mutating func tell(_ found: [ExtentDamage], _ catalogue: Catalogue) throws(CatalogueError) {
+        let damage = try catalogue.locked { tables throws(CatalogueError) in try tables.ofAllContents(found) }
         for damage in damage { if case .segment(let fault) = damage.fault { note(fault) } }
         let (findings, thumbnails) = try catalogue.locked { tables throws(CatalogueError) in
             let contents = Set(damage.filter { !$0.isRecord }.map(\.content))

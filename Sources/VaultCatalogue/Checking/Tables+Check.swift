@@ -144,19 +144,57 @@ extension Tables {
         return try query.all(Self.checkedRun)
     }
 
+    /// Whether a row of a snapshot is equal to one of its source, or of an earlier snapshot of that.
+    private static let isOfAnother = """
+        EXISTS (SELECT 1 FROM extent AS o WHERE o.sector = e.sector AND o.content < e.content AND o.offset = e.offset
+            AND o.length = e.length AND o.generation = e.generation AND o.epoch = e.epoch
+            AND (e.content - (1 << 61)) >> 30
+                = CASE WHEN o.content < 1 << 61 THEN o.content ELSE (o.content - (1 << 61)) >> 30 END)
+        """
+
     /// The runs from an offset of a content on, by content and offset; at most `limit`. The first may begin before.
-    /// Without identity records. Damaged rows may be out of order.
+    /// Without identity records, and without the rows of a snapshot whose extents another content has. Damaged rows may
+    /// be out of order.
     public func runs(
         from content: UInt64, _ offset: UInt64, limit: Int
     ) throws(CatalogueError) -> [CheckedRun] {
         let query = try connection.prepare(
-            "SELECT *, 0 FROM extent WHERE (content, offset) >= (?1, coalesce((SELECT max(offset) "
+            "SELECT *, 0 FROM extent AS e WHERE (content, offset) >= (?1, coalesce((SELECT max(offset) "
                 + "FROM extent WHERE content = ?1 AND offset <= ?2), ?2)) "
-                + "AND (content > ?1 OR offset + length > ?2) ORDER BY content, offset LIMIT ?3")
+                + "AND (content > ?1 OR offset + length > ?2) "
+                + "AND NOT (content >= \(SnapshotID.all.lowerBound) AND \(Self.isOfAnother)) "
+                + "ORDER BY content, offset LIMIT ?3")
         query.bind(1, content)
         query.bind(2, min(offset, UInt64(Int64.max)))
         query.bind(3, Int64(limit))
         return try query.all(Self.checkedRun)
+    }
+
+    /// The damage of some contents, and the same damage of all contents that have those extents.
+    public func ofAllContents(_ damage: [ExtentDamage]) throws(CatalogueError) -> [ExtentDamage] {
+        var all = damage
+        for one in damage where !one.isRecord && !one.fault.isOfOneExtent {
+            let source = SnapshotID.source(one.content)
+            let snapshots = try snapshots(of: source)
+            if snapshots.isEmpty { continue }
+            let end = min(one.offset, 1 << 62) + min(one.length, 1 << 62)
+            let own = Set(
+                try runs(of: one.content, isRecord: false).map(\.run).filter {
+                    $0.offset < end && $0.following > one.offset
+                })
+            for other in [source] + snapshots where other != one.content {
+                for run in try runs(of: other, isRecord: false).map(\.run) where own.contains(run) {
+                    var same = one
+                    same.content = other
+                    same.offset = max(run.offset, one.offset)
+                    same.length = min(run.following, end) - same.offset
+                    let chunk = (same.offset - run.offset) / UInt64(Geometry.chunkBytes)
+                    same.sector = run.sector &+ chunk &* UInt64(Geometry.sectorsPerChunk)
+                    all.append(same)
+                }
+            }
+        }
+        return all
     }
 
     /// All runs that have sectors in a range, by sector.

@@ -20,6 +20,15 @@ public struct CheckedRun: Sendable, Hashable {
 
     public var key: ContentKey { ContentKey(content: content, isRecord: isRecord) }
 
+    /// Leaves out rows of extents that the row before is of too: snapshots have those of their source.
+    ///
+    /// - Parameter runs: by sector.
+    public static func withoutSame(_ runs: [CheckedRun]) -> [CheckedRun] {
+        var left: [CheckedRun] = []
+        for run in runs where left.last.map({ !run.isSame(as: $0) }) ?? true { left.append(run) }
+        return left
+    }
+
     /// Whether both are the same extents, by rows of a content and its snapshot, or of two of its snapshots.
     func isSame(as other: CheckedRun) -> Bool {
         run == other.run && content != other.content && !isRecord && !other.isRecord
@@ -288,7 +297,7 @@ extension ExtentDamage {
 
 extension ExtentFault {
     /// Whether it is repaired extent by extent, so that it is not joined.
-    fileprivate var isOfOneExtent: Bool {
+    public var isOfOneExtent: Bool {
         if case .descriptor = self { return true }
         return false
     }
