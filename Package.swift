@@ -179,7 +179,7 @@ let package = Package(
             "VaultCatalogueTests",
             uses: [
                 "VaultCatalogue", "CatalogueRows", "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO",
-                "TestSupport",
+                "TestSupport", "CSQLite",
             ]),
         // Threads for tests that wait: a test target, as the program's static build has no Testing.
         .testTarget(name: "TestThreads", swiftSettings: settings),

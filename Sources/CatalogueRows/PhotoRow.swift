@@ -22,6 +22,15 @@ public struct PhotoRow: Sendable, Equatable {
     public var former: [UInt8]?
     /// Of the bytes; see `fingerprint(of:)` of the library.
     public var fingerprint: UInt64
+    /// The camera's name, as a valid name of a directory; nil if it is not known.
+    public var camera: [UInt8]?
+    /// A `PhotoKind`'s raw value; 0 for any other.
+    public var kind: Int64
+    /// Stars from 1 to 5; 0 for none.
+    public var rating: Int64
+    /// The number that the inode of the photo had when it arrived: later photos have higher ones. 0 before the row is
+    /// stored.
+    public var arrived: UInt64
 
     public init(ino: UInt64, day: Int64) {
         self.ino = ino
@@ -30,16 +39,20 @@ public struct PhotoRow: Sendable, Equatable {
         (captured, capturedNanoseconds, source) = (0, 0, [])
         (media, width, height, orientation) = (0, 0, 0, 1)
         fingerprint = 0
+        (camera, kind, rating, arrived) = (nil, 0, 0, 0)
     }
 
     public static let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
     public static let lengths: ClosedRange<Int64> = 0...1 << 32
     public static let orientations: ClosedRange<Int64> = 1...8
+    public static let kinds: ClosedRange<Int64> = 0...4
+    public static let ratings: ClosedRange<Int64> = 0...5
 
     /// Whether its numbers are valid in the table.
     public var isPlausible: Bool {
         InodeRow.days.contains(day) && Self.times.contains(captured)
             && (0...999_999_999).contains(capturedNanoseconds) && Self.lengths.contains(width)
             && Self.lengths.contains(height) && Self.orientations.contains(orientation)
+            && Self.kinds.contains(kind) && Self.ratings.contains(rating)
     }
 }

@@ -2,7 +2,7 @@ public import CatalogueRows
 public import FileRequests
 package import KernelNames
 package import LinuxIO
-package import VaultCatalogue
+public import VaultCatalogue
 import VaultFormat
 
 /// The inodes and names: above the tables, below the rules for photos. Only under the catalogue's lock; all changes
@@ -28,6 +28,8 @@ open class Tree {
     package var abandoned: [UInt64] = []
     /// Inodes with outdated identity records that no table lists yet, and newly retired ids.
     package var unrecorded: Set<UInt64> = []
+    /// Marked inodes that lost a name in a day.
+    package var hasLostMoment: Set<UInt64> = []
     package var newlyRetired = NewlyRetired()
     /// The newest identity records when the library was opened.
     package let recorder: (epoch: UInt64, generation: UInt64)
@@ -186,6 +188,7 @@ open class Tree {
             try tables.store(counters)
             storedCounters = counters
         }
+        if !unrecorded.isEmpty { try willStoreMarks() }
         try storeMarks()
     }
 
@@ -237,8 +240,10 @@ open class Tree {
     {
         try sql(tables.deleteDentry(directory.ino, id))
         kernelNames.noteNames(of: directory.ino)
+        kernelNames.dropVirtualNames(of: child.ino)
         child.names?.removeAll { $0.id == id }
         mark(child)
+        if directory.isDay { hasLostMoment.insert(child.ino) }
         directory.row.countEntries(by: -1)
         if child.isDirectory && !child.isUnlistedDay { directory.row.countLinks(by: -1) }
         directory.row.modified = now
@@ -254,6 +259,7 @@ open class Tree {
         old.names?.removeAll { $0.id == id }
         try sql(tables.retargetDentry(directory.ino, id, to: child.ino))
         kernelNames.noteNames(of: directory.ino)
+        kernelNames.dropVirtualNames(of: old.ino)
         child.names = nil
         mark(old)
         mark(child)
@@ -285,6 +291,9 @@ open class Tree {
 
     /// Whether an inode without a name waits for a name, instead of being destroyed when its last user is gone.
     open func isKept(_ inode: Inode) throws(FileError) -> Bool { false }
+
+    /// Called before the marks of changed inodes, `unrecorded`, are stored: updates rows that follow from others.
+    open func willStoreMarks() throws(CatalogueError) {}
 
     /// The bytes of an inode that count into the total of the tree, `Counters.photoBytes`.
     open func countedBytes(of row: InodeRow) -> UInt64 { 0 }

@@ -8,6 +8,7 @@ public struct KernelNames: Sendable {
     /// Threads whose rename received ESTALE.
     private var renaming: Set<Int32> = []
     private var lookups: MarkedLookups
+    private var virtualNames = VirtualNames()
     /// Listings of directories that the kernel keeps.
     public var listings: KeptListings
     /// Notices for the kernel, oldest first: sent, and removed, when the lock is released.
@@ -129,6 +130,18 @@ public struct KernelNames: Sendable {
     /// Notes a name that resolves to another inode or to none now, by other means than a request for that name.
     public mutating func noteLoss(of name: [UInt8], in directory: UInt64) {
         notices.append(.lostEntry(parent: directory, name: name))
+    }
+
+    /// Notes that the kernel has looked an inode up by a name in a virtual directory, which is not among its names. The
+    /// kernel keeps the name, and with it the inode, after the inode is gone.
+    public mutating func noteVirtualName(_ name: [UInt8], in directory: UInt64, of ino: UInt64) {
+        for lost in virtualNames.note(name, in: directory, of: ino) { notices.append(lost) }
+    }
+
+    /// Notes that an inode lost a name: it may be about to go.
+    @inline(__always)
+    public mutating func dropVirtualNames(of ino: UInt64) {
+        if !virtualNames.isEmpty { notices += virtualNames.take(ino) }
     }
 
     /// Notes changed attributes.

@@ -22,6 +22,12 @@ public struct MediaFacts: Sendable, Equatable {
     public var dates: [DateCandidate] = []
     /// The identifier that the two halves of an Apple Live Photo share.
     public var contentIdentifier: String?
+    /// XMP's rating: stars from 1 to 5, 0 for none, -1 for a rejected picture.
+    public var rating: Int?
+    /// Whether the metadata say that it is a panorama.
+    public var isPanorama = false
+    /// Whether the metadata say that it is a picture of a screen.
+    public var isScreenshot = false
     /// The range in the file of the smallest embedded JPEG: the EXIF thumbnail. It begins like a JPEG.
     public var embeddedPreview: Range<UInt64>?
     /// The range in the file of the largest embedded JPEG: for raw formats, a picture to decode instead.
@@ -86,12 +92,15 @@ public struct MediaFacts: Sendable, Equatable {
 
 /// The contents of an XMP file beside a photo.
 public struct Sidecar: Sendable, Equatable {
-    /// The dates it gives, best first; never empty.
+    /// The dates it gives, best first. Empty only if it gives a rating.
     public var dates: [DateCandidate]
+    /// As ``MediaFacts/rating``.
+    public var rating: Int?
 
     /// A sidecar with these dates.
-    public init(dates: [DateCandidate]) {
+    public init(dates: [DateCandidate], rating: Int? = nil) {
         self.dates = dates
+        self.rating = rating
     }
 }
 

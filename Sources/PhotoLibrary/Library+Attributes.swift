@@ -103,7 +103,7 @@ extension Library {
     ) throws(FileError) {
         try checkAttribute(ino, name)
         guard value.count <= attributeBytesMax else { throw .tooBig }
-        try session.changing { tree throws(FileError) in
+        let isUnrated = try session.changing { tree throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard inode.isRegular || inode.isDirectory else { throw .notPermitted }
             if inode.isVersion { throw .readOnly }
@@ -116,7 +116,15 @@ extension Library {
             try sql(tree.tables.storeExtendedAttribute(ino, name, value))
             inode.row.flags.insert(.hasAttributes)
             tree.noteChanged(inode)
+            return name == ratingAttribute ? try tree.followRatingAttribute(of: inode) : false
         }
+        if isUnrated { readRating(of: ino, caller) }
+    }
+
+    /// Reads the rating of a photo without a rating attribute from its metadata. The attribute has been changed: an
+    /// error here is none of that change, and the photo then counts as not rated.
+    private func readRating(of ino: UInt64, _ caller: Caller?) {
+        try? classifier.classifyAndApply(ino, by: caller?.pid ?? -1)
     }
 
     /// listxattr(2), in the names' order. The virtual attributes are not listed.
@@ -134,13 +142,15 @@ extension Library {
         _ ino: UInt64, name: [UInt8], _ caller: Caller? = nil
     ) throws(FileError) {
         try checkAttribute(ino, name)
-        try session.changing { tree throws(FileError) in
+        let isUnrated = try session.changing { tree throws(FileError) in
             let inode = try session.resolveUnlessOpen(ino, tree, by: caller)
             guard try sql(tree.tables.extendedAttribute(ino, name)) != nil else { throw .noData }
             if inode.isVersion { throw .readOnly }
             try sql(tree.tables.deleteExtendedAttribute(ino, name))
             tree.noteChanged(inode)
+            return name == ratingAttribute ? try tree.followRatingAttribute(of: inode) : false
         }
+        if isUnrated { readRating(of: ino, caller) }
     }
 
     private func checkAttribute(_ ino: UInt64, _ name: [UInt8]) throws(FileError) {

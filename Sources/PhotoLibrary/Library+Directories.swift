@@ -3,6 +3,7 @@ public import FileRequests
 import FileTree
 import KernelNames
 import LinuxIO
+import PhotoRules
 import PhotoSession
 import PhotoTree
 import ThumbnailTree
@@ -18,11 +19,25 @@ public final class DirectoryHandle: @unchecked Sendable {
     fileprivate var end: UInt64
     /// Nil if the kernel must not keep the listing.
     fileprivate let opened: KeptListings.Opened?
+    private let lock = Lock()
+    /// Entries of a view, as they were when it was last read from the start. Under `lock`.
+    private var listed: [(name: [UInt8], ino: UInt64, mode: UInt32)]?
 
     init(_ ino: UInt64, end: UInt64, _ opened: KeptListings.Opened? = nil) {
         self.ino = ino
         self.end = end
         self.opened = opened
+    }
+
+    /// The entries of a view; `read` reads them when a listing begins.
+    fileprivate func entries(
+        after cookie: UInt64,
+        _ read: () throws(FileError) -> [(name: [UInt8], ino: UInt64, mode: UInt32)]?
+    ) throws(FileError) -> [(name: [UInt8], ino: UInt64, mode: UInt32)]? {
+        lock.lock()
+        defer { lock.unlock() }
+        if cookie == 0 || listed == nil { listed = try read() }
+        return listed
     }
 
     /// Whether the kernel may keep the listing that it reads, for later handles.
@@ -36,6 +51,10 @@ extension Library {
         if let node = VersionNode(ino) {
             _ = try session.attributes(of: node)
             return DirectoryHandle(ino, end: .max)
+        }
+        if let node = ViewNode(ino) {
+            _ = try session.attributes(of: node)
+            return DirectoryHandle(ino, end: try session.nextInode())
         }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
@@ -73,6 +92,7 @@ extension Library {
         _ handle: DirectoryHandle, after cookie: UInt64, plus: Bool, visit: (DirectoryEntry) -> Bool
     ) throws(FileError) {
         if let node = VersionNode(handle.ino) { return try session.list(node, after: cookie, visit) }
+        if let node = ViewNode(handle.ino) { return try list(node, handle, after: cookie, visit) }
         if VirtualInode.isVirtual(handle.ino) {
             guard let virtual else { throw .stale }
             return try virtual.list(handle.ino, after: cookie, plus: plus, visit)
@@ -90,7 +110,38 @@ extension Library {
             {
                 return
             }
+            if cookie < Self.viewsCookie, options.views, directory.ino == WellKnownInode.root {
+                let views = DirectoryEntry(
+                    name: Name(viewsName), cookie: Self.viewsCookie, ino: ViewNode.root.number,
+                    mode: directoryType)
+                if !visit(views) { return }
+            }
             try tree.list(directory, after: cookie, plus: plus) { $0.cookie < end && visit($0) }
+        }
+    }
+
+    /// After that of `.thumbs`; IDs of dentries are higher.
+    private static let viewsCookie = DirectoryEntry.firstCookie + 1
+
+    private func list(
+        _ node: ViewNode, _ handle: DirectoryHandle, after cookie: UInt64, _ visit: (DirectoryEntry) -> Bool
+    ) throws(FileError) {
+        let listed = try handle.entries(after: cookie) { () throws(FileError) in
+            try session.entries(of: node)
+        }
+        guard let listed else {
+            if cookie == 0 { handle.end = try session.nextInode() }
+            return try session.listPhotos(of: node, after: cookie, before: handle.end, visit)
+        }
+        let parent = node.parent?.number ?? WellKnownInode.root
+        guard DirectoryEntry.visitDots(node.number, parent, after: cookie, visit) else { return }
+        let before = DirectoryEntry.firstCookie - 1
+        let first = Int(clamping: max(cookie, before) - before)
+        for (index, entry) in listed.enumerated().dropFirst(first) {
+            let cookie = DirectoryEntry.firstCookie + UInt64(index)
+            let shown = DirectoryEntry(
+                name: Name(entry.name), cookie: cookie, ino: entry.ino, mode: entry.mode)
+            if !visit(shown) { return }
         }
     }
 }

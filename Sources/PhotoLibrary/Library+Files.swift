@@ -61,7 +61,7 @@ extension Library {
     public func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> FileHandle {
-        if VersionNode(ino) != nil { throw .isDirectory }
+        if VersionNode(ino) != nil || ViewNode(ino) != nil { throw .isDirectory }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
             let bytes = try virtual.open(ino, flags: flags, caller, unless: cancellation)

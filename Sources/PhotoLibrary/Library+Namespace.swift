@@ -13,7 +13,9 @@ import VaultCatalogue
 /// Name operations: lookup, creation and removal.
 extension Library {
     /// Whether a request for this inode, or a lookup in it, may have to create the content first, which takes long.
-    public static func mayTakeLong(_ ino: UInt64) -> Bool { VirtualInode.isVirtual(ino) }
+    public static func mayTakeLong(_ ino: UInt64) -> Bool {
+        VirtualInode.isVirtual(ino) && ViewNode(ino) == nil
+    }
 
     /// Finds a name in a directory. Throws `.interrupted` once `cancellation` is called off.
     public func lookup(
@@ -21,6 +23,7 @@ extension Library {
     ) throws(FileError) -> Entry {
         try check(name)
         if let found = try session.lookupVersions(parent, name.bytes, caller) { return found }
+        if options.views, let found = try session.lookupView(parent, name.bytes, caller) { return found }
         if let virtual {
             let found = try virtual.lookup(parent, name, caller, unless: cancellation)
             if let found { return found }
@@ -59,6 +62,7 @@ extension Library {
         unless cancellation: Cancellation? = nil
     ) throws(FileError) -> (Attributes, timeout: Double) {
         if let node = VersionNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
+        if let node = ViewNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
             return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.none)
@@ -66,7 +70,9 @@ extension Library {
         return try session.locked { tree throws(FileError) in
             let inode = try session.shown(ino, handle?.state, tree)
             if inode.isVersion { return (try tree.versionAttributes(inode), KernelTimeout.none) }
-            return (tree.attributes(inode), PhotoTree.attributeTimeout(of: inode.row))
+            var shown = tree.attributes(inode)
+            if options.views, inode.ino == WellKnownInode.root { shown.nlink += 1 }
+            return (shown, PhotoTree.attributeTimeout(of: inode.row))
         }
     }
 

@@ -31,6 +31,8 @@ public struct LibraryOptions: Sendable {
     /// Permission bits that are never shown.
     public var umask: UInt32?
     public var thumbnails = ThumbnailOption.on
+    /// Whether the root has a directory of views.
+    public var views = false
     /// The worker executable; nil: no thumbnails can be made.
     public var workerPath: String?
     /// Maximum number of worker processes.

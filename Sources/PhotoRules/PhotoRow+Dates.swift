@@ -27,6 +27,9 @@ extension PhotoRow {
         orientation = Int64(facts.orientation)
         isUndated = found == .mtime
         fingerprint = probe.fingerprint
+        camera = facts.camera.flatMap(cameraDirectoryName)
+        kind = photoKind(facts, named: name)?.rawValue ?? 0
+        rating = stars(facts, probe.sidecar)
     }
 
     /// Moves the photo to a day that the user chose. Its clock time stays.

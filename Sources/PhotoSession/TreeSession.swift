@@ -23,6 +23,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
     package let context: FileContext
     package let committer = Committer()
     package let clock: SessionClock
+    let cameras = CameraNumbers()
     /// Only under the catalogue's lock.
     let tree: PhotoTree
     private let observerLock = Lock()

@@ -175,6 +175,7 @@ extension PhotoTree {
             try deletePhoto(old, space)
         }
         var row = row
+        row.arrived = previous.arrived
         if previous.isPinned {
             row.pin(to: previous.day)
             row.captured = previous.captured

@@ -209,7 +209,7 @@ extension PhotoTree {
             if isItsOwn { break }
         }
         guard var row = settled else { return }
-        row.former = old.former
+        (row.former, row.arrived) = (old.former, old.arrived)
         if row != old { try storePhoto(inode, row) }
         try moveMoment(inode, to: day, now: now)
     }

@@ -117,8 +117,11 @@ extension PhotoTree {
     }
 
     package func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
+        var row = row
+        if let rating = try ratingByAttribute(of: inode) { row.rating = rating }
         try sql(tables.store(row))
         hasNewPhoto = true
+        viewsModified = .now()
         mark(inode)
         guard !inode.isPhoto else { return }
         inode.row.flags.insert(.photo)

@@ -1,6 +1,7 @@
 package import CatalogueRows
 package import FileRequests
 package import FileTree
+package import LinuxIO
 package import PhotoRules
 package import VaultCatalogue
 
@@ -17,6 +18,8 @@ package final class PhotoTree: Tree {
     package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
     /// The thread whose request is served; -1 if none.
     package var actor: Int32 = -1
+    /// When photos last came into views or left them; as old as can be at the start of a session.
+    package var viewsModified = Timestamp(seconds: 0)
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
     var isBatchActive = false
     var lateThumbnailPending: [UInt64] = []
@@ -31,6 +34,8 @@ package final class PhotoTree: Tree {
 
     /// A copy waits for its photo to be restored from the trash.
     package override func isKept(_ inode: Inode) throws(FileError) -> Bool { try waitsForPhoto(inode) }
+
+    package override func willStoreMarks() throws(CatalogueError) { try settleViewNames() }
 
     /// The bytes of photos, of which thumbnails may take a share.
     package override func countedBytes(of row: InodeRow) -> UInt64 {

@@ -105,6 +105,7 @@ public final class Tables {
     let thumbnailPending: ThumbnailPendingStatements
     let identities: IdentityStatements
     let versions: VersionStatements
+    let views: ViewStatements
     let connection: Connection
     /// Whether the indexes by sector agree with their tables. If not, a check reads whole tables.
     public var trustsSectorIndexes = true
@@ -125,6 +126,7 @@ public final class Tables {
         thumbnailPending = try ThumbnailPendingStatements(connection)
         identities = try IdentityStatements(connection)
         versions = try VersionStatements(connection)
+        views = try ViewStatements(connection)
     }
 
     /// Count of row changes since the connection was opened, which shows whether a call changed anything.

@@ -88,7 +88,7 @@ public func isEntryName(_ name: [UInt8]) -> Bool {
 /// Rows are untrusted: anyone who knows the password can write them. Invalid numbers and names are read as harmless
 /// ones, and the query throws `damaged` once that row was read.
 final class Statement {
-    private let handle: OpaquePointer
+    let handle: OpaquePointer
     private let limit: WorkLimit
     private var isRunning = false
     private var isPlausible = true

@@ -13,7 +13,9 @@ import VaultFormat
 ///   snapshot (`SnapshotID`) name sectors that its source and its other snapshots may name too.
 /// - `photo`: one row per inode that is a photo. `captured` is the wall clock as seconds since 1970 on that same clock.
 ///   `former` is the name that it was renamed from in its day, as long as it may be a backup of that name.
-///   `fingerprint` is computed from the bytes: equal bytes have equal fingerprints.
+///   `fingerprint` is computed from the bytes: equal bytes have equal fingerprints. `camera`, `kind`, `rating` and
+///   `arrived` put it into views; `name` is its name in all of them, which no other photo has, or NULL if it is in
+///   none.
 /// - `copy`: inodes that are copies of another inode's photo. `share`: contents that several inodes have, and their
 ///   number.
 /// - `thumbnail`: sealed pictures of photos, made from `version`: as large as fits in `width` by `height` pixels, or
@@ -62,8 +64,15 @@ enum Schema {
             ino INTEGER PRIMARY KEY, day INTEGER NOT NULL, pinned INTEGER NOT NULL, captured INTEGER NOT NULL,
             captured_ns INTEGER NOT NULL, source BLOB NOT NULL, media INTEGER NOT NULL,
             width INTEGER NOT NULL, height INTEGER NOT NULL, orientation INTEGER NOT NULL,
-            undated INTEGER NOT NULL, former BLOB, fingerprint INTEGER NOT NULL) STRICT;
+            undated INTEGER NOT NULL, former BLOB, fingerprint INTEGER NOT NULL, camera BLOB,
+            kind INTEGER NOT NULL, rating INTEGER NOT NULL, arrived INTEGER NOT NULL, name BLOB) STRICT;
         CREATE INDEX photo_fingerprint ON photo(fingerprint);
+        CREATE INDEX photo_name ON photo(name) WHERE name IS NOT NULL;
+        CREATE INDEX photo_day ON photo(day, ino) WHERE name IS NOT NULL;
+        CREATE INDEX photo_camera ON photo(camera, ino) WHERE name IS NOT NULL AND camera IS NOT NULL;
+        CREATE INDEX photo_kind ON photo(kind, ino) WHERE name IS NOT NULL AND kind > 0;
+        CREATE INDEX photo_rating ON photo(rating, ino) WHERE name IS NOT NULL AND rating > 0;
+        CREATE INDEX photo_arrived ON photo(arrived, ino) WHERE name IS NOT NULL;
         CREATE TABLE copy(ino INTEGER PRIMARY KEY, photo INTEGER NOT NULL) STRICT;
         CREATE INDEX copy_photo ON copy(photo);
         CREATE TABLE share(content INTEGER PRIMARY KEY, users INTEGER NOT NULL) STRICT;

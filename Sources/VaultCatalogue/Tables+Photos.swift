@@ -14,6 +14,10 @@ extension PhotoRow {
         isUndated = row.integer(10) != 0
         former = row.isNull(11) ? nil : row.name(11)
         fingerprint = row.unsigned(12)
+        camera = row.isNull(13) ? nil : row.name(13)
+        kind = row.integer(14, in: Self.kinds)
+        rating = row.integer(15, in: Self.ratings)
+        arrived = row.count(16)
     }
 }
 
@@ -27,7 +31,16 @@ struct PhotoStatements {
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
-        store = try connection.prepare("REPLACE INTO photo VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        let columns = [
+            "ino", "day", "pinned", "captured", "captured_ns", "source", "media", "width", "height",
+            "orientation", "undated", "former", "fingerprint", "camera", "kind", "rating",
+        ]
+        let changes = columns.dropFirst().map { "\($0)=excluded.\($0)" }.joined(separator: ", ")
+        let values = columns.map { _ in "?" }.joined(separator: ",")
+        store = try connection.prepare(
+            "INSERT INTO photo(\(columns.joined(separator: ", ")), arrived, name) "
+                + "VALUES(\(values), CASE ?17 WHEN 0 THEN ?1 ELSE ?17 END, NULL) ON CONFLICT(ino) DO UPDATE SET "
+                + "\(changes), arrived=CASE ?17 WHEN 0 THEN arrived ELSE ?17 END")
         delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
         count = try connection.prepare("SELECT count(*) FROM photo WHERE ino > 0")
         alike = try connection.prepare("SELECT ino FROM photo WHERE fingerprint=? ORDER BY ino LIMIT ?")
@@ -43,7 +56,8 @@ extension Tables {
         return try photos.find.one { PhotoRow($0) }
     }
 
-    /// Inserts or replaces the row.
+    /// Inserts or replaces the row, except its name in views. A row that does not know when its photo arrived leaves
+    /// that as it is.
     public func store(_ row: PhotoRow) throws(CatalogueError) {
         let store = photos.store
         store.bind(1, row.ino)
@@ -59,6 +73,10 @@ extension Tables {
         store.bind(11, row.isUndated ? 1 : 0 as Int64)
         store.bind(12, row.former)
         store.bind(13, row.fingerprint)
+        store.bind(14, row.camera)
+        store.bind(15, row.kind)
+        store.bind(16, row.rating)
+        store.bind(17, row.arrived)
         try store.run()
     }
 

@@ -22,6 +22,8 @@ struct MountOptionParser: Equatable {
     var thumbnails = ThumbnailOption.on
     var trashDays = 30
     var versions = VersionPolicy.standard
+    /// The root has `views`.
+    var hasViews = false
     /// Remove the traces that desktop programs keep of the mount outside of it.
     var sweeps = true
     /// Take the space over from another mount that has claimed it.
@@ -38,13 +40,13 @@ struct MountOptionParser: Equatable {
     /// The words in --help.
     static let helpList =
         "ro, rw, allow_other, uid=, gid=, umask=,\nidle=10m, suspend=unmount|keep, passfile=, askpass=, keyfile=,\n"
-        + "thumbs=on|listed|off, trash=30, versions=30|off|forever, sweep=on|off, takeover,\nnonempty, "
+        + "thumbs=on|listed|off, trash=30, versions=30|off|forever, views, sweep=on|off,\ntakeover, nonempty, "
         + "io_uring=off|on, noexec, subtype="
 
     /// The words that have an effect here. Those that end in `=` take a value.
     static let known = [
         "ro", "rw", "allow_other", "uid=", "gid=", "umask=", "idle=", "suspend=", "passfile=", "askpass=",
-        "keyfile=", "thumbs=", "trash=", "versions=", "sweep=", "takeover", "nonempty", "io_uring=",
+        "keyfile=", "thumbs=", "trash=", "versions=", "views", "sweep=", "takeover", "nonempty", "io_uring=",
         "subtype=", "exec", "noexec",
         "dev",
         "nodev", "suid", "nosuid",
@@ -89,6 +91,7 @@ struct MountOptionParser: Equatable {
         case "nodev": allowDev = false
         case "suid": allowSuid = true
         case "nosuid": allowSuid = false
+        case "views": hasViews = true
         case "takeover": takesOver = true
         case "nonempty": allowsNonEmpty = true
         default: return false
@@ -182,6 +185,7 @@ struct MountOptionParser: Equatable {
         if thumbnails != .on { words.append("thumbs=" + thumbnails.rawValue) }
         if trashDays != Self().trashDays { words.append("trash=\(trashDays)") }
         if versions != Self().versions { words.append("versions=" + versions.text) }
+        if hasViews { words.append("views") }
         if !sweeps { words.append("sweep=off") }
         if takesOver { words.append("takeover") }
         if allowsNonEmpty { words.append("nonempty") }
@@ -219,6 +223,7 @@ struct MountOptionParser: Equatable {
         options.thumbnails = thumbnails
         options.trashDays = trashDays
         options.versions = versions
+        options.views = hasViews
         options.workerPath = workerPath
         return options
     }

@@ -15,11 +15,13 @@ import Testing
     @Test func `understands every word`() throws {
         let words = try applied(
             "ro,allow_other,uid=1000,gid=100,umask=027,idle=10m,thumbs=off,subtype=gocryptfs,noexec,dev,suid",
-            "nonempty",
+            "nonempty,views",
             "passfile=/etc/obscura key,askpass=echo a\\,b\\\\c")
         #expect(words.readOnly && words.allowOther && words.noExec && words.allowDev && words.allowSuid)
         #expect(words.uid == 1000 && words.gid == 100 && words.umask == 0o27 && words.idleSeconds == 600)
         #expect(words.thumbnails == .off && words.allowsNonEmpty && words.daemonList.contains(",nonempty"))
+        #expect(words.hasViews && words.daemonList.contains(",views,"))
+        #expect(words.libraryOptions(workerPath: nil).views)
         #expect(words.subtype == "gocryptfs")
         #expect(words.passfile == "/etc/obscura key")
         #expect(words.askpass == "echo a,b\\c")

@@ -106,6 +106,32 @@ import Testing
         #expect(abs((facts.longitude ?? 0) + 85.325) < 1e-9)
     }
 
+    @Test(arguments: [
+        ("xmp:Rating=\"4\"", "", 4), ("", "<xmp:Rating>5</xmp:Rating>", 5), ("xap:Rating='-1'", "", -1),
+        ("xmp:Rating=\"3.0\"", "", 3), ("xmp:Rating=\"6\"", "", nil), ("xmp:Rating=\"many\"", "", nil),
+    ]) func `a rating in XMP`(attributes: String, elements: String, stars: Int?) throws {
+        let packet = Picture.xmp(attributes, elements: elements)
+        #expect(try read(Picture.jpeg([Picture.xmpSegment(packet)])).rating == stars)
+        #expect(readSidecar(MemoryByteSource(packet))?.rating == stars)
+    }
+
+    @Test func `panoramas and pictures of screens say so`() throws {
+        let sphere = Picture.xmp("GPano:ProjectionType=\"equirectangular\"")
+        #expect(try read(Picture.jpeg([Picture.xmpSegment(sphere)])).isPanorama)
+        let rendered = { TIFFBuilder(main: [.exif], exif: [.short(0xA401, $0)]).bytes }
+        #expect(try read(Picture.jpeg([Picture.exifSegment(rendered(6))])).isPanorama)
+        #expect(try !read(Picture.jpeg([Picture.exifSegment(rendered(1))])).isPanorama)
+        let comment = Picture.xmp(
+            "",
+            elements:
+                "<exif:UserComment><rdf:Alt><rdf:li xml:lang=\"x-default\">Screenshot</rdf:li></rdf:Alt>")
+        #expect(try read(Picture.jpeg([Picture.xmpSegment(comment)])).isScreenshot)
+        let exif = TIFFBuilder(
+            main: [.exif], exif: [.raw(0x9286, type: 7, Array("ASCII\0\0\0Screenshot".utf8))])
+        #expect(try read(Picture.jpeg([Picture.exifSegment(exif.bytes)])).isScreenshot)
+        #expect(try !read(Picture.jpeg([])).isScreenshot)
+    }
+
     @Test func `XMP elements with nothing in them`() throws {
         let packet = Picture.xmp(
             "", elements: "<exif:DateTimeOriginal/><exif:DateTimeOriginal></exif:DateTimeOriginal>")

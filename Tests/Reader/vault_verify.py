@@ -152,15 +152,18 @@ def decode_photo(fields: Fields) -> dict:
         name: fields.signed()
         for name in ("captured", "captured_ns", "media", "width", "height", "orientation", "fingerprint")}
     photo["fingerprint"] = unsigned(photo["fingerprint"])
-    return photo | {"source": fields.text(), "former": fields.text() if fields.number(1) else None}
+    photo |= {"source": fields.text(), "former": fields.text() if fields.number(1) else None}
+    return photo | {
+        "camera": fields.text() or None, "kind": fields.signed(), "rating": fields.signed(), "arrived": fields.number(8)}
 
 
 def is_sound(record: Record) -> bool:
     values, photo, runs = record.values, record.photo, record.runs or []
     names = [row[3] for row in record.names + record.kept_names]
     names += [record.trashed[1]] if record.trashed else []
-    names += [photo["former"]] if photo and photo["former"] is not None else []
+    names += [photo[name] for name in ("former", "camera") if photo[name] is not None] if photo else []
     numbers = [values[name] for name in ("ino", "allocated", "content", "version")]
+    numbers += [photo["arrived"]] if photo else []
     numbers += [row[0] for row in record.names + record.kept_names] + [row[1] for row in record.kept_names]
     return (
         values["size"] < 1 << 63 and values["mode"] <= 0o177777
@@ -172,7 +175,8 @@ def is_sound(record: Record) -> bool:
         and (photo is None or (
             0 <= photo["day"] <= 9999_12_31 and abs(photo["captured"]) <= 1 << 61
             and 0 <= photo["captured_ns"] < 1_000_000_000 and 0 <= photo["width"] <= 1 << 32
-            and 0 <= photo["height"] <= 1 << 32 and 1 <= photo["orientation"] <= 8)))
+            and 0 <= photo["height"] <= 1 << 32 and 1 <= photo["orientation"] <= 8
+            and 0 <= photo["kind"] <= 4 and 0 <= photo["rating"] <= 5)))
 
 
 def is_run(offset: int, length: int, sector: int) -> bool:

@@ -23,6 +23,11 @@ struct EXIFScanner {
     private var pictures: [Picture] = []
     private var orientation: UInt64?
     private var makerNote: TIFFStructure.Entry?
+    private var customRendered: UInt64?
+    /// Whether the user comment, behind its 8 bytes of encoding, is the one of Apple's pictures of screens.
+    private var isScreenshot = false
+    /// Apple's value of CustomRendered for a panorama.
+    private static let panorama: UInt64 = 6
     /// The XMP packet, IPTC records and Photoshop's resources to which the directories point.
     private(set) var packets: [(kind: PacketKind, region: Region)] = []
     /// The Panasonic raw's embedded JPEG, which carries EXIF of its own.
@@ -187,6 +192,8 @@ struct EXIFScanner {
         case 0xA002: frame.width = tiff.integer(entry)
         case 0xA003: frame.height = tiff.integer(entry)
         case 0x927C: makerNote = makerNote ?? entry
+        case 0x9286: isScreenshot = isScreenshot || tiff.region.matches("Screenshot", at: entry.offset + 8)
+        case 0xA401: customRendered = customRendered ?? tiff.integer(entry)
         default: break
         }
     }
@@ -223,6 +230,8 @@ struct EXIFScanner {
         addPlace(&facts)
         addSize(&facts)
         addPreviews(&facts)
+        if customRendered == EXIFScanner.panorama { facts.isPanorama = true }
+        if isScreenshot { facts.isScreenshot = true }
         if let makerNote { AppleMakerNote.scan(tiff.region, makerNote, into: &facts) }
     }
 

@@ -6,6 +6,8 @@ struct XMPScanner {
     private var values: [String?] = Array(repeating: nil, count: Property.all.count)
     private var dates: [ParsedDate?] = Array(repeating: nil, count: Property.all.count)
     private var found = false
+    /// Whether exif:UserComment is the word that Apple's devices write into pictures of their screens.
+    private var isScreenshot = false
 
     private struct Property {
         let prefix: StaticString
@@ -22,6 +24,9 @@ struct XMPScanner {
             Property(prefix: "tiff", name: "Model", isDate: false),
             Property(prefix: "exif", name: "GPSLatitude", isDate: false),
             Property(prefix: "exif", name: "GPSLongitude", isDate: false),
+            Property(prefix: "xmp", name: "Rating", isDate: false),
+            Property(prefix: "xap", name: "Rating", isDate: false),
+            Property(prefix: "GPano", name: "ProjectionType", isDate: false),
         ]
     }
 
@@ -38,6 +43,11 @@ struct XMPScanner {
         facts.setPlace(
             latitude: scanner.values[7].flatMap(XMPScanner.degrees),
             longitude: scanner.values[8].flatMap(XMPScanner.degrees))
+        if facts.rating == nil {
+            facts.rating = (scanner.values[9] ?? scanner.values[10]).flatMap(XMPScanner.rating)
+        }
+        if scanner.values[11] != nil { facts.isPanorama = true }
+        if scanner.isScreenshot { facts.isScreenshot = true }
     }
 
     /// Adds the properties of the packet in `region` to `facts`.
@@ -61,8 +71,10 @@ struct XMPScanner {
         while let colon = packet.firstIndex(of: UInt8(ascii: ":"), from: index, end: packet.count) {
             index = colon + 1
             switch packet[colon + 1] {
-            case UInt8(ascii: "D"), UInt8(ascii: "C"), UInt8(ascii: "M"), UInt8(ascii: "G"):
+            case UInt8(ascii: "D"), UInt8(ascii: "C"), UInt8(ascii: "M"), UInt8(ascii: "G"),
+                UInt8(ascii: "R"), UInt8(ascii: "P"):
                 readProperty(at: colon)
+            case UInt8(ascii: "U"): readComment(at: colon)
             default: break
             }
         }
@@ -85,6 +97,29 @@ struct XMPScanner {
             found = true
             return
         }
+    }
+
+    /// A comment is a list of texts in several languages: the word is looked for in its beginning.
+    private mutating func readComment(at colon: Int) {
+        guard packet.matches("UserComment", at: colon + 1), packet.matches("exif", at: colon - 4) else {
+            return
+        }
+        let end = colon + XMPScanner.valueBytesMax
+        var index = colon + 1
+        while let start = packet.firstIndex(of: UInt8(ascii: "S"), from: index, end: end) {
+            if packet.matches("Screenshot", at: start) {
+                (isScreenshot, found) = (true, true)
+                return
+            }
+            index = start + 1
+        }
+    }
+
+    /// A whole number of stars; some programs write `4.0`.
+    private static func rating(_ text: String) -> Int? {
+        guard text.utf8.count <= 8, let number = Double(text), number.isFinite else { return nil }
+        let rounded = number.rounded()
+        return (-1...5).contains(rounded) ? Int(rounded) : nil
     }
 
     /// No value of these properties is longer.
@@ -132,10 +167,11 @@ struct XMPScanner {
     }
 }
 
-/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains no date.
+/// Reads an XMP file beside a photo (`NAME.EXT.xmp`, `NAME.xmp`). Nil if it contains neither date nor rating.
 public func readSidecar(_ source: some ByteSource) -> Sidecar? {
     let region = Region(BoundedReader(source))
     var facts = MediaFacts(type: .tiff)
     XMPScanner.scan(region, into: &facts)
-    return facts.dates.isEmpty ? nil : Sidecar(dates: facts.dates)
+    guard !facts.dates.isEmpty || facts.rating != nil else { return nil }
+    return Sidecar(dates: facts.dates, rating: facts.rating)
 }

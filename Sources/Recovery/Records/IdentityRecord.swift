@@ -167,6 +167,9 @@ extension IdentityRecord {
         writer.text(photo.source)
         writer.number(UInt8(photo.former == nil ? 0 : 1))
         if let former = photo.former { writer.text(former) }
+        writer.text(photo.camera ?? [])
+        for number in [photo.kind, photo.rating] { writer.number(number) }
+        writer.number(photo.arrived)
     }
 
     /// Encodes as many as fit into one chunk behind all that precedes them.
@@ -209,10 +212,11 @@ extension IdentityRecord {
     /// Whether all values are possible in a file: callers calculate with the numbers and create files with the names.
     private var isPlausible: Bool {
         let inMoments = trashed.map { [$0.name] } ?? []
-        let former = photo?.former.map { [$0] } ?? []
+        let former = [photo?.former, photo?.camera].compactMap(\.self)
         let times = [row.accessed, row.modified, row.changed]
         return row.size <= UInt64(Int64.max) && row.isPlausible && (photo?.isPlausible ?? true)
-            && [row.ino, row.allocated, row.content, row.version].allSatisfy { $0 < Geometry.numberMax }
+            && [row.ino, row.allocated, row.content, row.version, photo?.arrived ?? 0]
+                .allSatisfy { $0 < Geometry.numberMax }
             && times.allSatisfy { $0.nanoseconds < 1_000_000_000 }
             && (names.map(\.name) + keptNames.map(\.name) + inMoments + former).allSatisfy(isEntryName)
             && (names.map(\.parent) + keptNames.flatMap { [$0.parent, $0.ino] })
@@ -260,6 +264,11 @@ extension IdentityRecord {
             guard let former = reader.text() else { return nil }
             photo.former = former
         }
+        guard let camera = reader.text(), let kind = reader.number(Int64.self),
+            let rating = reader.number(Int64.self), let arrived = reader.number(UInt64.self)
+        else { return nil }
+        photo.camera = camera.isEmpty ? nil : camera
+        (photo.kind, photo.rating, photo.arrived) = (kind, rating, arrived)
         return photo
     }
 

@@ -79,6 +79,7 @@ struct SalvagedTree {
         for source in try sql(tree.tables.snapshotSources()) {
             try sql(tree.tables.alignSnapshots(of: source))
         }
+        try settleViewNames()
         try restoreDirectories()
         try keepRecords()
         return used
@@ -440,6 +441,21 @@ struct SalvagedTree {
             users[content] = [inode.ino]
         }
         try sql(tree.tables.addPendingClassification(parent.ino))
+    }
+
+    /// Names each photo in views as in moments, numbered where another has that name.
+    private func settleViewNames() throws(FileError) {
+        var photos: [UInt64] = []
+        try sql(tree.tables.eachPhotoWithoutViewName { photos.append($0) })
+        for ino in photos {
+            guard let inode = try tree.existing(ino), !inode.row.flags.contains(.trashed),
+                let moment = try tree.moments(of: inode).first
+            else { continue }
+            let name = try firstFreeName(moment.row.name) { candidate throws(FileError) in
+                try sql(tree.tables.photo(inViewsAs: candidate)) == nil
+            }
+            try sql(tree.tables.setViewName(of: ino, name))
+        }
     }
 
     private func settleShares() throws(FileError) {

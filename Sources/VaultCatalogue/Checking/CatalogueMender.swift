@@ -8,7 +8,7 @@ public final class CatalogueMender {
     ) throws(CatalogueError) -> [UInt8]
 
     let tables: Tables
-    private let chooseName: NameChooser
+    let chooseName: NameChooser
     /// `albums/Recovered`, once there is one.
     private var recovered: Int64?
 
@@ -61,6 +61,7 @@ public final class CatalogueMender {
         case .days: try mendDays()
         case .moments: try mendMoments()
         case .versions: try mendVersions()
+        case .viewNames: try mendViewNames()
         }
     }
 

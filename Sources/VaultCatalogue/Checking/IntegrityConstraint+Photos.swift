@@ -89,6 +89,7 @@ extension IntegrityConstraint {
                     ON d.ino = dentry.parent WHERE dentry.ino = p.ino AND d.day = p.day)
                     AND ino NOT IN (SELECT ino FROM orphan) AND ino NOT IN (SELECT ino FROM trash WHERE id = 0)
                 """),
+        viewNames,
         IntegrityConstraint(
             "a copy, but also a photo or listed under a day",
             mending: [

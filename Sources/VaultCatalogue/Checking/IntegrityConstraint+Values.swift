@@ -1,3 +1,4 @@
+import CatalogueRows
 import VaultFormat
 
 /// Ranges of numbers and texts that the readers of rows accept (`InodeRow.init` and so on). A row with any other value
@@ -185,7 +186,14 @@ extension IntegrityConstraint {
                 Column(name: "width", high: 1 << 32),
                 Column(name: "height", high: 1 << 32),
                 Column(name: "orientation", low: 1, high: 8, repaired: "1"),
+                Column(name: "kind", high: PhotoRow.kinds.upperBound),
+                Column(name: "rating", high: PhotoRow.ratings.upperBound),
+                Column(name: "arrived", high: countMax, repaired: "ino"),
             ]),
+        IntegrityConstraint(
+            "invalid name of a camera",
+            mending: ["UPDATE photo SET camera = NULL WHERE NOT \(RuleText.isName("camera"))"],
+            query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("camera"))"),
         IntegrityConstraint(
             "invalid date source",
             mending: ["UPDATE photo SET source = x'' WHERE length(source) > 255"],

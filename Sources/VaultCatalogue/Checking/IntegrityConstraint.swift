@@ -18,7 +18,7 @@ public struct IntegrityConstraint: Sendable {
         public enum Step: Sendable, Equatable {
             case counters, wellKnownDirectories, inodeNumbers, contentNumbers, nameNumbers
             case names, takenNames, attributeNames
-            case directories, strayNames, nameless, unreachable, days, moments, versions
+            case directories, strayNames, nameless, unreachable, days, moments, versions, viewNames
         }
     }
 

@@ -72,6 +72,10 @@ import VaultFormat
         Break(
             "invalid row in the table trash_name", .mended, "UPDATE trash_name SET parent = -1"),
         Break("a number in the table photo is out of range", .mended, "UPDATE photo SET orientation = 9"),
+        Break("invalid name of a camera", .mended, "UPDATE photo SET camera = x'2f'"),
+        Break("its name in views is missing or invalid", .mended, "UPDATE photo SET name = NULL"),
+        Break("its name in views is missing or invalid", .mended, "UPDATE photo SET name = x'612f62'"),
+        Break("its name in views is missing or invalid", .mended, "UPDATE photo SET name = x'6162'"),
         Break("invalid date source", .mended, "UPDATE photo SET source = zeroblob(300)"),
         Break("its day is not a valid date", .mended, "UPDATE photo SET day = 20240231 WHERE day = 20240501"),
         Break("invalid row in the table copy", .mended, "UPDATE copy SET photo = -1"),
@@ -212,7 +216,8 @@ import VaultFormat
         Break(
             "photo or copy row of a missing file", .mended,
             "INSERT INTO copy VALUES(88888, (SELECT min(ino) FROM photo))",
-            "INSERT INTO photo SELECT 77777, day, 0, 0, 0, source, 0, 0, 0, 1, 0, NULL, 0 FROM photo LIMIT 1"),
+            "INSERT INTO photo SELECT 77777, day, 0, 0, 0, source, 0, 0, 0, 1, 0, NULL, 0,"
+                + " NULL, 0, 0, 0, NULL FROM photo LIMIT 1"),
         Break("thumbnail of no photo", .mended, "UPDATE thumbnail SET ino = 88888"),
         Break(
             "photo flag does not match the table photo", .mended,

@@ -1,0 +1,170 @@
+public import CatalogueRows
+
+/// The photos of a view, except the newest arrivals: a condition on a column of `photo` that has an index.
+public enum ViewKey: Sendable, Equatable {
+    /// From the first day to the last one, YYYYMMDD.
+    case days(ClosedRange<Int64>)
+    case camera([UInt8])
+    case kind(Int64)
+    case rating(Int64)
+
+    /// Whether a photo is in the view.
+    public func contains(_ photo: PhotoRow) -> Bool {
+        switch self {
+        case .days(let days): days.contains(photo.day)
+        case .camera(let camera): photo.camera == camera
+        case .kind(let kind): photo.kind == kind
+        case .rating(let rating): photo.rating == rating
+        }
+    }
+}
+
+/// A photo in a view.
+public struct ViewedPhoto: Sendable, Equatable {
+    public var ino: UInt64
+    public var name: [UInt8]
+    public var day: Int64
+}
+
+struct ViewStatements {
+    let name: Statement
+    let setName: Statement
+    let named: Statement
+    let ofDay: Statement
+    let ofCamera: Statement
+    let ofKind: Statement
+    let ofRating: Statement
+    let newest: Statement
+    let nextDay: Statement
+    let nextCamera: Statement
+    let unnamed: Statement
+
+    init(_ connection: Connection) throws(CatalogueError) {
+        let select = "SELECT ino, name, day FROM photo WHERE name IS NOT NULL AND"
+        name = try connection.prepare("SELECT name FROM photo WHERE ino=?")
+        setName = try connection.prepare("UPDATE photo SET name=?2 WHERE ino=?1")
+        named = try connection.prepare("SELECT * FROM photo WHERE name=?")
+        ofDay = try connection.prepare("\(select) day=?1 AND ino>?2 ORDER BY ino")
+        ofCamera = try connection.prepare("\(select) camera=?1 AND ino>?2 ORDER BY ino")
+        ofKind = try connection.prepare("\(select) kind=?1 AND kind>0 AND ino>?2 ORDER BY ino")
+        ofRating = try connection.prepare("\(select) rating=?1 AND rating>0 AND ino>?2 ORDER BY ino")
+        newest = try connection.prepare(
+            "SELECT ino, name, day FROM photo WHERE name IS NOT NULL ORDER BY arrived DESC, ino DESC LIMIT ?")
+        nextDay = try connection.prepare(
+            "SELECT day FROM photo WHERE name IS NOT NULL AND day>? ORDER BY day LIMIT 1")
+        nextCamera = try connection.prepare(
+            "SELECT camera FROM photo WHERE name IS NOT NULL AND camera>? ORDER BY camera LIMIT 1")
+        unnamed = try connection.prepare("SELECT ino FROM photo WHERE name IS NULL AND ino>? ORDER BY ino")
+    }
+
+    func of(_ key: ViewKey) -> Statement {
+        switch key {
+        case .days: ofDay
+        case .camera: ofCamera
+        case .kind: ofKind
+        case .rating: ofRating
+        }
+    }
+}
+
+/// Views: photos by day, camera, kind, rating and arrival. Each query reads only rows that it returns.
+extension Tables {
+    /// The name of a photo in all views; nil if it has none.
+    public func viewName(of ino: UInt64) throws(CatalogueError) -> [UInt8]? {
+        views.name.bind(1, ino)
+        return try views.name.one { $0.isNull(0) ? nil : $0.name(0) } ?? nil
+    }
+
+    /// Names a photo in views. No other photo may have the name.
+    public func setViewName(of ino: UInt64, _ name: [UInt8]?) throws(CatalogueError) {
+        views.setName.bind(1, ino)
+        views.setName.bind(2, name)
+        try views.setName.run()
+    }
+
+    /// The photo of that name in views.
+    public func photo(inViewsAs name: [UInt8]) throws(CatalogueError) -> PhotoRow? {
+        views.named.bind(1, name)
+        return try views.named.one { PhotoRow($0) }
+    }
+
+    /// The photos of a view after one, in the order of their days or else of their numbers, until `visit` returns
+    /// false.
+    ///
+    /// - Parameter last: day and number of the last photo before these; of the day only the views by days take account.
+    public func eachPhoto(
+        in key: ViewKey, after last: (day: Int64, ino: UInt64), _ visit: (ViewedPhoto) -> Bool
+    ) throws(CatalogueError) {
+        guard case .days(let days) = key else {
+            _ = try each(views.of(key), in: key, after: last.ino, visit)
+            return
+        }
+        // Day by day: SQLite would begin a listing of several at the first photo of the day, not behind the last one.
+        var next = days.contains(last.day) ? last.day : try dayWithPhotos(after: days.lowerBound - 1)
+        var ino = last.ino
+        while let day = next, day <= days.upperBound {
+            guard try each(views.ofDay, in: .days(day...day), after: ino, visit) else { return }
+            (next, ino) = (try dayWithPhotos(after: day), 0)
+        }
+    }
+
+    /// Lists the photos of a view that has one order, that of their numbers. Returns false if `visit` did.
+    private func each(
+        _ statement: Statement, in key: ViewKey, after ino: UInt64, _ visit: (ViewedPhoto) -> Bool
+    ) throws(CatalogueError) -> Bool {
+        switch key {
+        case .days(let days): statement.bind(1, days.lowerBound)
+        case .camera(let camera): statement.bind(1, camera)
+        case .kind(let number), .rating(let number): statement.bind(1, number)
+        }
+        statement.bind(2, ino)
+        var (last, isWanted) = (ino, true)
+        try statement.each { row in
+            let photo = viewed(row)
+            row.require(photo.ino > last)
+            last = photo.ino
+            isWanted = visit(photo)
+            return isWanted
+        }
+        return isWanted
+    }
+
+    private func viewed(_ row: Statement) -> ViewedPhoto {
+        ViewedPhoto(ino: row.count(0), name: row.name(1), day: row.integer(2, in: InodeRow.days))
+    }
+
+    /// The photos that arrived last, the newest first.
+    public func newestArrivals(limit: Int) throws(CatalogueError) -> [ViewedPhoto] {
+        views.newest.bind(1, Int64(limit))
+        return try views.newest.all { viewed($0) }
+    }
+
+    /// The first day after one that has photos.
+    public func dayWithPhotos(after day: Int64) throws(CatalogueError) -> Int64? {
+        views.nextDay.bind(1, day)
+        return try views.nextDay.one {
+            let next = $0.integer(0, in: InodeRow.days)
+            $0.require(next > day)
+            return next
+        }
+    }
+
+    /// The first camera after one, in the order of bytes, that has photos.
+    public func camera(after name: [UInt8]) throws(CatalogueError) -> [UInt8]? {
+        views.nextCamera.bind(1, name)
+        return try views.nextCamera.one {
+            let next = $0.name(0)
+            $0.require(name.lexicographicallyPrecedes(next))
+            return next
+        }
+    }
+
+    /// Photos without a name in views.
+    public func eachPhotoWithoutViewName(_ visit: (UInt64) -> Void) throws(CatalogueError) {
+        views.unnamed.bind(1, 0 as Int64)
+        try views.unnamed.each {
+            visit($0.count(0))
+            return true
+        }
+    }
+}
