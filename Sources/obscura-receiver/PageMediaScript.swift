@@ -38,7 +38,12 @@ let pageMediaScript = #"""
         if (order !== "II" && order !== "MM" || base + 8 > view.byteLength) continue;
         const little = order === "II";
         const first = directory(view, base, view.getUint32(base + 4, little), little);
-        if (first[0x8825]) info.place = !!directory(view, base, first[0x8825].value, little)[2];
+        const latitude = first[0x8825] && directory(view, base, first[0x8825].value, little)[2];
+        // Android overwrites a place with zeros: denominators, too.
+        if (latitude) {
+          const at = base + latitude.value;
+          info.place = bytes.subarray(at, at + 24).some((byte) => byte);
+        }
         const apple = find(bytes, "Apple iOS\0\0\x01", base);
         if (apple >= 0) info.live = !!directory(view, apple, 14, text(view, apple + 12, 2) === "II")[0x11];
         break;

@@ -1,9 +1,9 @@
 /// The part of the page's script that sends. Pieces of 8 MiB each carry their SHA-256, which the computer compares.
 let pageScript = #"""
     const $ = (id) => document.getElementById(id);
-    const pieceBytes = 8 << 20, parallel = 2;
+    const pieceBytes = 8 << 20, parallel = 3;
     let language = "en", queue = [], active = 0, sentBytes = 0, rates = [], spoken = {};
-    let wakeLock = null, skipped = [], wake = [];
+    let wakeLock = null, isAsking = false, skipped = [], wake = [];
     const t = (key, ...values) => {
       let result = texts[language][key] ?? texts.en[key] ?? key;
       values.forEach((value, index) => { result = result.replace("$" + (index + 1), value); });
@@ -162,11 +162,15 @@ let pageScript = #"""
 
     // The screen stays on while something is sent: a phone that sleeps stops sending.
     const keepAwake = async () => {
-      if (!active || wakeLock || document.visibilityState !== "visible") return;
+      if (!active || wakeLock || isAsking || document.visibilityState !== "visible") return;
+      isAsking = true;
       try {
-        wakeLock = await navigator.wakeLock?.request("screen");
+        wakeLock = await navigator.wakeLock?.request("screen") ?? null;
         wakeLock?.addEventListener("release", () => { wakeLock = null; });
       } catch {}
+      isAsking = false;
+      // All was sent before the lock came.
+      if (!active) wakeLock?.release();
     };
 
     const put = async (item) => {

@@ -17,10 +17,18 @@ def main(words):
     elif kind == "speed":
         from speed import speed
         speed(number(0, 5), number(1, 1_000_000_000), number(2, 100))
+    elif kind == "notices":
+        from notices import notices
+        return notices()
+    elif kind == "pictures" and rest:
+        from notices import pictures
+        pictures(rest[0])
     else:
         return "usage: scripts/phone chromium|firefox [PHOTOS [VIDEO-BYTES [SEED [HARMS [BYTES-A-SECOND]]]]]\n" \
                "       scripts/phone flood [REQUESTS [GIGABYTES]]\n" \
-               "       scripts/phone speed [ROUNDS [BYTES [PHOTOS]]]"
+               "       scripts/phone speed [ROUNDS [BYTES [PHOTOS]]]\n" \
+               "       scripts/phone notices\n" \
+               "       scripts/phone pictures DIRECTORY"
 
 
 if __name__ == "__main__":
