@@ -1,6 +1,9 @@
 /// The place of a client's request in the server, for its answer.
 package typealias RequestID = UInt32
 
+/// The place of a piece in the memory that both processes share.
+package typealias PieceIndex = UInt16
+
 /// A door through which a file comes.
 package enum Door: UInt8, Sendable {
     /// The page, for devices with a cookie.
@@ -149,8 +152,9 @@ package enum ServerMessage: Equatable, Sendable {
     /// A device has exchanged the code.
     case joined
     case begin(RequestID, UploadHead)
-    /// Bytes of the upload that was begun under this number. At most `PacketLimits.dataBytes`.
-    case data(RequestID, [UInt8])
+    /// Bytes of the upload that was begun under this number: the first ones of a piece of the shared memory, which is
+    /// the parent's until it says `free`.
+    case piece(RequestID, PieceIndex, count: UInt32)
     /// The body is complete, or the client is gone.
     case end(RequestID, isComplete: Bool)
     case ask(RequestID, Question)
@@ -166,8 +170,11 @@ package enum ServerMessage: Equatable, Sendable {
             packet.add(UInt8(2))
             packet.add(id)
             head.write(to: &packet)
-        case .data(let id, let data):
-            return Self.dataHeader(id) + data
+        case .piece(let id, let index, let count):
+            packet.add(UInt8(3))
+            packet.add(id)
+            packet.add(index)
+            packet.add(count)
         case .end(let id, let isComplete):
             packet.add(UInt8(4))
             packet.add(id)
@@ -180,30 +187,8 @@ package enum ServerMessage: Equatable, Sendable {
         return packet.bytes
     }
 
-    /// The header of a packet of data.
-    package static func dataHeader(_ id: RequestID) -> [UInt8] {
-        var packet = PacketWriter()
-        packet.add(UInt8(3))
-        packet.add(id)
-        return packet.bytes
-    }
-
-    /// The request and the bytes of a packet of data, without a copy; nil for any other packet.
-    package static func data(
-        in packet: UnsafeRawBufferPointer
-    ) -> (id: RequestID, bytes: UnsafeRawBufferPointer)? {
-        var reader = PacketReader(packet)
-        guard reader.number(UInt8.self) == 3, let id = reader.number(RequestID.self) else { return nil }
-        let bytes = reader.rest()
-        return bytes.count <= PacketLimits.dataBytes ? (id, bytes) : nil
-    }
-
     /// Nil for a packet that no server sends.
     package init?(_ bytes: UnsafeRawBufferPointer) {
-        if let data = Self.data(in: bytes) {
-            self = .data(data.id, Array(data.bytes))
-            return
-        }
         var packet = PacketReader(bytes)
         switch packet.number(UInt8.self) {
         case 0:
@@ -215,6 +200,11 @@ package enum ServerMessage: Equatable, Sendable {
         case 2:
             guard let id = packet.number(RequestID.self), let head = UploadHead(&packet) else { return nil }
             self = .begin(id, head)
+        case 3:
+            guard let id = packet.number(RequestID.self), let index = packet.number(PieceIndex.self),
+                let count = packet.number(UInt32.self)
+            else { return nil }
+            self = .piece(id, index, count: count)
         case 4:
             guard let id = packet.number(RequestID.self), let flag = packet.number(UInt8.self), flag < 2
             else {
@@ -264,6 +254,8 @@ package enum ParentMessage: Equatable, Sendable {
     /// The code that the next device exchanges. It replaces the one before.
     case token([UInt8])
     case answer(RequestID, Answer)
+    /// The bytes of a piece are written: the server may fill it again.
+    case free(PieceIndex)
 
     package var bytes: [UInt8] {
         var packet = PacketWriter()
@@ -283,6 +275,9 @@ package enum ParentMessage: Equatable, Sendable {
             packet.add(optional: answer.size)
             packet.add(answer.kind.rawValue)
             packet.add(counted: answer.body)
+        case .free(let index):
+            packet.add(UInt8(3))
+            packet.add(index)
         }
         return packet.bytes
     }
@@ -309,6 +304,9 @@ package enum ParentMessage: Equatable, Sendable {
             var answer = Answer(kind, body, status: status)
             (answer.offset, answer.size) = (offset, size)
             self = .answer(id, answer)
+        case 3:
+            guard let index = packet.number(PieceIndex.self) else { return nil }
+            self = .free(index)
         default: return nil
         }
         guard packet.isAtEnd else { return nil }

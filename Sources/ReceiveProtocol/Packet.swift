@@ -73,12 +73,6 @@ struct PacketReader {
         }
         return path
     }
-
-    /// The bytes that are left.
-    mutating func rest() -> UnsafeRawBufferPointer {
-        defer { position = bytes.count }
-        return UnsafeRawBufferPointer(rebasing: bytes[position...])
-    }
 }
 
 /// Whether these bytes can name a file: 1 to 255 of them, no slash and no NUL, neither `.` nor `..`.

@@ -9,7 +9,7 @@ package struct ReceiveLimits: Sendable, Hashable {
     /// Bytes that the kernel may hold of a connection that the server does not read at once.
     package var strangerBufferBytes: Int32 = 64 << 10
     /// The same while a file comes.
-    package var uploadBufferBytes: Int32 = 256 << 10
+    package var uploadBufferBytes: Int32 = 512 << 10
     /// Seconds without a byte after which a connection is closed.
     package var idleSeconds: UInt32 = 60
     /// Seconds within which a connection must show a cookie or a password.
@@ -18,8 +18,10 @@ package struct ReceiveLimits: Sendable, Hashable {
     package var devices = 16
     /// Uploads in progress.
     package var uploads = 16
-    /// Bytes of an upload that are collected for one write.
-    package var writeBytes = 256 << 10
+    /// Bytes of an upload that are collected for one write: a piece of the memory that both processes share.
+    package var pieceBytes = 256 << 10
+    /// Pieces in that memory: more than uploads, each of which may hold one that it has not filled.
+    package var pieces = 32
     /// Received files that a device is shown again.
     package var recentFiles = 24
     /// Names that WebDAV clients have added, which alone they are shown.
@@ -34,7 +36,8 @@ package struct ReceiveLimits: Sendable, Hashable {
         limits.connectionBytes = 16 << 10
         limits.devices = 2
         limits.uploads = 2
-        limits.writeBytes = 4096
+        limits.pieceBytes = 4096
+        limits.pieces = 3
         limits.recentFiles = 2
         limits.addedNames = 8
         return limits
@@ -43,8 +46,6 @@ package struct ReceiveLimits: Sendable, Hashable {
 
 /// Bounds that are part of the protocol between the two processes.
 package enum PacketLimits {
-    /// Bytes of a file in one packet.
-    package static let dataBytes = 64 << 10
     /// Bytes of the body of a question or an answer.
     package static let bodyBytes = 96 << 10
     /// Bytes of a name.

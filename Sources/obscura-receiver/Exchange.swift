@@ -28,6 +28,8 @@ final class Exchange {
     var state = State.new
     /// The parent knows of an upload that has not ended.
     var isUpload = false
+    /// Bytes of an upload that the parent was not told of yet.
+    var piece: PieceMemory.Piece?
     /// The body of a refused upload is being read.
     var isBodyRead = false
     /// The device of an upload; empty for WebDAV.

@@ -7,7 +7,7 @@ struct ParentChannel {
     /// Inherited under this number.
     static let descriptor: Int32 = 3
 
-    /// Packets that did not fit. Each connection adds at most a few short ones: bytes of files wait with their clients.
+    /// Packets that did not fit. Each connection adds at most a few short ones, and each piece one.
     private var pending: [[UInt8]] = []
     private(set) var isBroken = false
 
@@ -17,36 +17,21 @@ struct ParentChannel {
     /// Sends a packet now or later.
     mutating func send(_ message: ServerMessage) {
         let bytes = message.bytes
-        if isFull || !bytes.withUnsafeBytes({ sendNow([$0]) }) { pending.append(bytes) }
+        if isFull || !sendNow(bytes) { pending.append(bytes) }
     }
 
-    /// Sends bytes of an upload. False if that has to wait.
-    mutating func send(data: UnsafeRawBufferPointer, of id: RequestID) -> Bool {
-        if isFull { return false }
-        return ServerMessage.dataHeader(id).withUnsafeBytes { sendNow([$0, data]) }
+    /// Sends what waits, as far as it fits now.
+    mutating func flush() {
+        while let next = pending.first, sendNow(next) { pending.removeFirst() }
     }
 
-    /// Sends what waits. False if it has to wait on.
-    mutating func flush() -> Bool {
-        while let next = pending.first, next.withUnsafeBytes({ sendNow([$0]) }) { pending.removeFirst() }
-        return pending.isEmpty
-    }
-
-    private mutating func sendNow(_ parts: [UnsafeRawBufferPointer]) -> Bool {
-        var vectors = parts.map {
-            iovec(iov_base: UnsafeMutableRawPointer(mutating: $0.baseAddress), iov_len: $0.count)
-        }
-        let result = vectors.withUnsafeMutableBufferPointer { vectors in
-            var message = msghdr()
-            message.msg_iov = vectors.baseAddress
-            message.msg_iovlen = vectors.count
-            var result = 0
-            repeat {
-                result = sendmsg(
-                    Self.descriptor, &message, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-            } while result < 0 && errno == EINTR
-            return result
-        }
+    /// False if the packet does not fit now.
+    private mutating func sendNow(_ packet: [UInt8]) -> Bool {
+        var result = 0
+        repeat {
+            result = Glibc.send(
+                Self.descriptor, packet, packet.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        } while result < 0 && errno == EINTR
         if result < 0, errno != EAGAIN, errno != ENOBUFS { isBroken = true }
         return result >= 0 || isBroken
     }

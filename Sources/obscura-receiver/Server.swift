@@ -10,6 +10,9 @@ final class Server {
     /// TLS 1.2 and 1.3 only: every phone of the last ten years knows one of them.
     private static let priorities = Array("SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2".utf8CString)
     private static let drainBytesMax: UInt64 = 16 << 20
+    /// Rounds of libmicrohttpd, which reads one TLS record of each connection in a round, before the parent and new
+    /// connections have their turn.
+    private static let roundsMax = 8
     private static let emptyRoundsMax = 32
     private static let emptyRoundMilliseconds: UInt64 = 10
 
@@ -17,6 +20,7 @@ final class Server {
     private let certificate: Certificate
     private var daemon: OpaquePointer?
     private var channel = ParentChannel()
+    private var memory: PieceMemory
     private var connections: Connections
     var devices: Devices
     /// Of WebDAV; empty: there is no such door.
@@ -24,7 +28,7 @@ final class Server {
     private var page = Page(words: "")
     private var exchanges: [RequestID: Exchange] = [:]
     private var nextID: RequestID = 1
-    /// Connections that wait until the parent takes more.
+    /// Connections that wait for a free piece.
     private var blocked: [RequestID] = []
     private let buffer = UnsafeMutableRawBufferPointer.allocate(
         byteCount: PacketLimits.packetBytes, alignment: 16)
@@ -33,8 +37,8 @@ final class Server {
     private var emptyRounds = 0
     private var isRoundEmpty = true
 
-    init(_ certificate: Certificate, _ limits: ReceiveLimits) {
-        (self.certificate, self.limits) = (certificate, limits)
+    init(_ certificate: Certificate, _ memory: PieceMemory, _ limits: ReceiveLimits) {
+        (self.certificate, self.memory, self.limits) = (certificate, memory, limits)
         connections = Connections(limits)
         devices = Devices(limits)
     }
@@ -66,8 +70,7 @@ final class Server {
             context, connection, url, method, _, data, count, request in
             guard let context, let connection, let url, let method, let count, let request else { return .NO }
             let server = Unmanaged<Server>.fromOpaque(context).takeUnretainedValue()
-            return server.handle(
-                connection, String(cString: method), String(cString: url), data, count, request)
+            return server.handle(connection, method, url, data, count, request)
         }
         daemon = withPointers([certificate.key, certificate.certificate, Self.priorities]) { texts in
             var options = [
@@ -103,27 +106,35 @@ final class Server {
         }
         page = Page(words: String(decoding: words, as: UTF8.self))
         self.password = password
+        var entries = [
+            pollfd(fd: ParentChannel.descriptor, events: 0, revents: 0),
+            pollfd(fd: Self.listener, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: epoll, events: Int16(POLLIN), revents: 0),
+        ]
         while !channel.isBroken {
-            let isFull = channel.isFull || !blocked.isEmpty
-            var entries = [
-                pollfd(
-                    fd: ParentChannel.descriptor, events: Int16(POLLIN | (isFull ? POLLOUT : 0)), revents: 0),
-                pollfd(fd: Self.listener, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: epoll, events: Int16(POLLIN), revents: 0),
-            ]
-            var wait: UInt64 = 1000
-            if MHD_get_timeout(daemon, &wait) != .YES { wait = 1000 }
+            entries[0].events = Int16(POLLIN | (channel.isFull ? POLLOUT : 0))
+            var wait = timeout(daemon)
             // libmicrohttpd (0.9.75) asks to be run again at once for as long as a client stops in the middle of a TLS
             // record of the handshake: a stranger with three bytes would occupy a processor.
             emptyRounds = isRoundEmpty ? emptyRounds + 1 : 0
             if emptyRounds > Self.emptyRoundsMax { wait = max(wait, Self.emptyRoundMilliseconds) }
-            isRoundEmpty = poll(&entries, 3, Int32(min(wait, 1000))) <= 0
+            isRoundEmpty = poll(&entries, 3, Int32(wait)) <= 0
             if entries[0].revents & Int16(POLLIN | POLLHUP) != 0 { receive() }
-            if isFull, entries[0].revents & Int16(POLLOUT) != 0 { unblock() }
+            if channel.isFull { channel.flush() }
             if entries[1].revents != 0 { accept(daemon) }
-            MHD_run(daemon)
+            var rounds = 0
+            repeat {
+                MHD_run(daemon)
+                rounds += 1
+            } while rounds < Self.roundsMax && !isRoundEmpty && timeout(daemon) == 0
             sweep()
         }
+    }
+
+    /// Milliseconds after which libmicrohttpd wants to be run, at most a second.
+    private func timeout(_ daemon: OpaquePointer) -> UInt64 {
+        var wait: UInt64 = 0
+        return MHD_get_timeout(daemon, &wait) == .YES ? min(wait, 1000) : 1000
     }
 
     private var now: Int {
@@ -151,6 +162,7 @@ final class Server {
             }
             if descriptor < 0 { return }
             _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+            Self.setReceiveBuffer(descriptor, limits.strangerBufferBytes)
             guard connections.enter(descriptor, at: now) else {
                 Glibc.close(descriptor)
                 continue
@@ -171,6 +183,9 @@ final class Server {
             case .start: break
             case .token(let token): devices.token = token
             case .answer(let id, let answer): take(answer, for: id)
+            case .free(let index):
+                memory.giveBack(index)
+                unblock()
             }
         }
     }
@@ -186,15 +201,18 @@ final class Server {
         case .receiving:
             // The parent takes no more of it. libmicrohttpd answers only after the body, which is dropped.
             exchange.isUpload = false
+            if let piece = exchange.piece { memory.giveBack(piece.index) }
+            exchange.piece = nil
             exchange.state = .draining(answer)
+            unblock()
             return
         default: return
         }
         MHD_resume_connection(exchange.connection)
     }
 
+    /// Lets all go on that wait for a piece: those for which there is none wait again.
     private func unblock() {
-        guard channel.flush() else { return }
         let waiting = blocked
         blocked = []
         for id in waiting { if let exchange = exchanges[id] { MHD_resume_connection(exchange.connection) } }
@@ -207,9 +225,8 @@ final class Server {
     }
 
     /// Bytes of an unread connection that the kernel may hold; it takes twice as much memory for them.
-    private func setReceiveBuffer(_ connection: OpaquePointer, _ bytes: Int32) {
+    private static func setReceiveBuffer(_ descriptor: Int32, _ bytes: Int32) {
         var bytes = bytes
-        let descriptor = shim_connection_descriptor(connection)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
     }
 
@@ -219,15 +236,18 @@ final class Server {
 
     private func complete(_ exchange: Exchange) {
         exchanges[exchange.id] = nil
-        setReceiveBuffer(exchange.connection, limits.strangerBufferBytes)
-        if exchange.isUpload { channel.send(.end(exchange.id, isComplete: false)) }
+        Self.setReceiveBuffer(shim_connection_descriptor(exchange.connection), limits.strangerBufferBytes)
+        guard exchange.isUpload else { return }
+        handOver(exchange)
+        channel.send(.end(exchange.id, isComplete: false))
     }
 
     // MARK: Requests
 
     private func handle(
-        _ connection: OpaquePointer, _ method: String, _ url: String, _ data: UnsafePointer<CChar>?,
-        _ count: UnsafeMutablePointer<Int>, _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+        _ connection: OpaquePointer, _ method: UnsafePointer<CChar>, _ url: UnsafePointer<CChar>,
+        _ data: UnsafePointer<CChar>?, _ count: UnsafeMutablePointer<Int>,
+        _ request: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
         isRoundEmpty = false
         guard let known = request.pointee else {
@@ -235,7 +255,7 @@ final class Server {
             nextID &+= 1
             exchanges[exchange.id] = exchange
             request.pointee = Unmanaged.passRetained(exchange).toOpaque()
-            return begin(exchange, method, url)
+            return begin(exchange, String(cString: method), String(cString: url))
         }
         let exchange = Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
         let bytes = UnsafeRawBufferPointer(start: data, count: count.pointee)
@@ -250,6 +270,7 @@ final class Server {
             if !bytes.isEmpty { return transfer(exchange, bytes, count) }
             exchange.isUpload = false
             exchange.state = .waiting
+            handOver(exchange)
             channel.send(.end(exchange.id, isComplete: true))
             MHD_suspend_connection(connection)
             return .YES
@@ -287,7 +308,7 @@ final class Server {
                 return respond(exchange, Answer(HTTPStatus.busy))
             }
             exchange.isUpload = true
-            setReceiveBuffer(connection, limits.uploadBufferBytes)
+            Self.setReceiveBuffer(shim_connection_descriptor(connection), limits.uploadBufferBytes)
             exchange.owner = head.device
             exchange.state = .starting
             channel.send(.begin(exchange.id, head))
@@ -336,18 +357,31 @@ final class Server {
         return .YES
     }
 
-    /// Hands bytes of an upload to the parent; the connection waits where the parent is behind.
+    /// Collects bytes of an upload, and hands each full piece to the parent; the connection waits where the parent is
+    /// behind.
     private func transfer(
         _ exchange: Exchange, _ bytes: UnsafeRawBufferPointer, _ count: UnsafeMutablePointer<Int>
     ) -> MHD_Result {
-        let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(PacketLimits.dataBytes))
-        guard channel.send(data: piece, of: exchange.id) else {
-            blocked.append(exchange.id)
-            MHD_suspend_connection(exchange.connection)
-            return .YES
+        var rest = bytes
+        while !rest.isEmpty {
+            guard var piece = exchange.piece ?? memory.take() else {
+                blocked.append(exchange.id)
+                MHD_suspend_connection(exchange.connection)
+                break
+            }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(memory.fill(&piece, rest)))
+            exchange.piece = piece
+            if memory.isFull(piece) { handOver(exchange) }
         }
-        count.pointee = bytes.count - piece.count
+        count.pointee = rest.count
         return .YES
+    }
+
+    /// Gives the parent what was collected.
+    private func handOver(_ exchange: Exchange) {
+        guard let piece = exchange.piece else { return }
+        exchange.piece = nil
+        channel.send(.piece(exchange.id, piece.index, count: UInt32(piece.count)))
     }
 
     private func respond(_ exchange: Exchange, _ answer: Answer) -> MHD_Result {
@@ -370,8 +404,10 @@ private func withPointers<R>(_ texts: [[CChar]], _ body: ([UnsafeMutableRawPoint
 /// Makes the server, confines it and runs it. Returns the exit status: 0 after the parent has gone.
 func runReceiver() -> Int32 {
     signal(SIGPIPE, SIG_IGN)
-    guard let address = listeningAddress(), let certificate = Certificate(for: address) else { return 1 }
-    let server = Server(certificate, .ofProcess)
+    guard let address = listeningAddress(), let certificate = Certificate(for: address),
+        let memory = PieceMemory(.ofProcess)
+    else { return 1 }
+    let server = Server(certificate, memory, .ofProcess)
     guard server.start(), confineServer() else { return 1 }
     server.run()
     return 0

@@ -11,8 +11,8 @@ private let processLimits = ProcessLimits(addressSpaceBytes: 512 << 20, descript
 /// connections from the one that listens, and waits. It opens no file and makes no connection.
 private let systemCalls = [
     "epoll_wait", "epoll_pwait", "epoll_ctl", "poll", "ppoll", "recvfrom", "recvmsg", "sendto", "sendmsg",
-    "read",
-    "write", "accept", "close", "shutdown", "setsockopt", "getsockopt", "getsockname", "getpeername", "fcntl",
+    "read", "write", "accept", "close", "shutdown", "setsockopt", "getsockopt", "getsockname", "getpeername",
+    "fcntl",
     "getpid", "time",
 ]
 

@@ -1,15 +1,16 @@
 internal import CShims
 internal import Glibc
 
-/// An anonymous file in memory (memfd_create(2)) that carries a picture or a thumbnail. Its size never changes.
-struct MemoryFile: ~Copyable {
-    /// Sent to a worker, which maps it.
-    let descriptor: Int32
+/// An anonymous file in memory (memfd_create(2)) that carries a picture, a thumbnail or files of a phone. Its size
+/// never changes.
+package struct MemoryFile: ~Copyable {
+    /// For another process, which maps it.
+    package let descriptor: Int32
     /// Size in bytes.
     let byteCount: Int
 
-    /// A zeroed file for a worker to write into. Nil if memory or descriptors are short.
-    static func forResult(byteCount: Int) -> MemoryFile? {
+    /// A zeroed file for another process to write into. Nil if memory or descriptors are short.
+    package static func forResult(byteCount: Int) -> MemoryFile? {
         guard let file = empty(byteCount: byteCount),
             file.seal(shim_F_SEAL_SHRINK | shim_F_SEAL_GROW | shim_F_SEAL_SEAL)
         else { return nil }

@@ -11,10 +11,12 @@ final class Inbox: @unchecked Sendable {
     private let mount: ReceivingMount
     private let album: [Name]
     private let limits: ReceiveLimits
+    private let pieces: PieceBuffer
     let record: ReceiveRecord
     private let webdav: WebDAVTree
     private let send: @Sendable (ParentMessage) -> Void
-    private let finisher = JobQueue()
+    /// Several threads: those that wait for the disk at a time share one durable commit of the space.
+    private let finisher = JobQueue(threads: 4)
     private let questions = JobQueue()
     /// Searches read much: the questions of other devices do not wait for them.
     private let searches = JobQueue()
@@ -26,10 +28,11 @@ final class Inbox: @unchecked Sendable {
     private var finishing: Set<Name> = []
 
     init(
-        _ mount: ReceivingMount, album: [Name], _ limits: ReceiveLimits, record: ReceiveRecord,
-        send: @escaping @Sendable (ParentMessage) -> Void
+        _ mount: ReceivingMount, album: [Name], _ limits: ReceiveLimits, _ pieces: PieceBuffer,
+        record: ReceiveRecord, send: @escaping @Sendable (ParentMessage) -> Void
     ) {
-        (self.mount, self.album, self.limits, self.record) = (mount, album, limits, record)
+        (self.mount, self.album, self.limits, self.pieces) = (mount, album, limits, pieces)
+        self.record = record
         self.send = send
         webdav = WebDAVTree(limits)
     }
@@ -54,28 +57,16 @@ final class Inbox: @unchecked Sendable {
     /// Two days.
     private static let workingSeconds: Int64 = 2 * 86_400
 
-    /// Handles a packet of bytes of a file. False if it is another packet.
-    func takeData(_ packet: UnsafeRawBufferPointer) -> Bool {
-        guard let (id, bytes) = ServerMessage.data(in: packet) else { return false }
-        if let upload = uploads[id] {
-            upload.append(bytes)
-            record.addBytes(bytes.count)
-            if let failure = upload.failure {
-                // The server drops what comes after, and then answers.
-                uploads[id] = nil
-                upload.giveUpIfFull()
-                fail(id, upload.head, Refusal(failure))
-            }
-        }
-        return true
-    }
-
-    /// Handles any other packet.
     func take(_ message: ServerMessage) {
         switch message {
-        case .ready, .data: break
+        case .ready: break
         case .joined: record.noteDevice()
         case .begin(let id, let head): begin(id, head)
+        case .piece(let id, let index, let count):
+            if let bytes = pieces.bytes(index, count) {
+                append(bytes, to: id)
+                send(.free(index))
+            }
         case .end(let id, let isComplete): end(id, isComplete)
         case .ask(let id, let question):
             let queue = if case .known = question { searches } else { questions }
@@ -135,6 +126,17 @@ final class Inbox: @unchecked Sendable {
         return try Upload(head, in: directory, limits)
     }
 
+    private func append(_ bytes: UnsafeRawBufferPointer, to id: RequestID) {
+        guard let upload = uploads[id] else { return }
+        upload.append(bytes)
+        record.addBytes(bytes.count)
+        guard let failure = upload.failure else { return }
+        // The server drops what comes after, and then answers.
+        uploads[id] = nil
+        upload.giveUpIfFull()
+        fail(id, upload.head, Refusal(failure))
+    }
+
     private func end(_ id: RequestID, _ isComplete: Bool) {
         guard let upload = uploads.removeValue(forKey: id) else {
             if isComplete { answer(id, Answer(ReceiveStatus.conflict)) }
@@ -173,10 +175,11 @@ final class Inbox: @unchecked Sendable {
             try upload.settle(now: .now())
             let directory = albumPath + upload.head.path.dropLast().map { Name($0) }
             let file = try upload.place(in: directory)
-            do throws(Errno) { try upload.directory.sync() } catch { throw Refusal(error) }
             let path = upload.directory.path(file.name)
             let captured = CapturedTime(path)
             if let captured, !file.isKnown { correctTime(path, captured) }
+            // Bytes, name and time at once: the mount saves bytes before a name, and syncs all that it has.
+            do throws(Errno) { try upload.directory.sync() } catch { throw Refusal(error) }
             record.add(file, of: upload.head.device, day: captured?.day)
             if upload.head.door == .webdav {
                 return answer(id, Answer(webdav.add(upload.head.path, size: file.bytes)))
@@ -254,15 +257,18 @@ private func thumbnailName(_ name: Name) -> Name {
     return text.hasSuffix(".jpg") || text.hasSuffix(".jpeg") ? name : Name(name.bytes + Array(".jpg".utf8))
 }
 
-/// Jobs that one thread does in order.
+/// Jobs that are begun in order.
 final class JobQueue: @unchecked Sendable {
     private let lock = Lock()
     private let change = Condition()
     private var jobs: [@Sendable () -> Void] = []
     private var isClosing = false
-    private var isEnded = false
+    private var threads: Int
 
-    init() { startThread { [self] in run() } }
+    init(threads: Int = 1) {
+        self.threads = threads
+        for _ in 0..<threads { startThread { [self] in run() } }
+    }
 
     /// As many as there are requests at most: each has its connection.
     func add(_ job: @escaping @Sendable () -> Void) {
@@ -270,18 +276,18 @@ final class JobQueue: @unchecked Sendable {
         change.signalAll()
     }
 
-    /// Waits until all jobs are done, and ends the thread.
+    /// Waits until all jobs are done, and ends the threads.
     func close() {
         lock.withLock { isClosing = true }
         change.signalAll()
         lock.lock()
-        while !isEnded { change.wait(lock) }
+        while threads > 0 { change.wait(lock) }
         lock.unlock()
     }
 
     private func run() {
         while let job = next() { job() }
-        lock.withLock { isEnded = true }
+        lock.withLock { threads -= 1 }
         change.signalAll()
     }
 

@@ -47,7 +47,9 @@ private final class ReceiveSession {
         (self.settings, self.mount, self.server) = (settings, mount, server)
         let limits = ReceiveLimits.ofProcess
         record = ReceiveRecord(limits)
-        inbox = Inbox(mount, album: settings.album, limits, record: record) { [server] in server.send($0) }
+        inbox = Inbox(mount, album: settings.album, limits, server.pieces, record: record) { [server] in
+            server.send($0)
+        }
         progress = ReceiveProgress(record)
     }
 
@@ -71,7 +73,6 @@ private final class ReceiveSession {
         let done = JobQueue()
         done.add {
             server.receive { packet in
-                if inbox.takeData(packet) { return }
                 if let message = ServerMessage(packet) { inbox.take(message) }
             }
             inbox.close()

@@ -104,9 +104,7 @@ struct ListeningAddress: Equatable {
         if descriptor < 0 { throw .last }
         var one: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-        // Connections inherit it: the kernel is to hold no megabytes for every stranger.
-        var held = ReceiveLimits.ofProcess.strangerBufferBytes
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &held, socklen_t(MemoryLayout<Int32>.size))
+        // No receive buffer is set here: a connection that inherits a small one never has a larger window than that.
         guard Glibc.bind(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0,
             Glibc.listen(descriptor, 64) == 0
         else {

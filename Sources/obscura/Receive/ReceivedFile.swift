@@ -17,7 +17,7 @@ struct ReceivedFile: Sendable {
 }
 
 extension Upload {
-    /// Makes the bytes safe and gives the file its time. The next step is `place`.
+    /// Gives the file its time and closes it. The next step is `place`, and then to sync its directory.
     func settle(now: Timestamp) throws(Refusal) {
         if let failure { throw Refusal(failure) }
         if !head.fileDigest.isEmpty, readBack() != head.fileDigest {
@@ -28,7 +28,7 @@ extension Upload {
             let times = [modified.timespec, modified.timespec]
             _ = futimens(descriptor, times)
         }
-        guard fsync(descriptor) == 0 else { throw Refusal(Errno.last) }
+        do throws(Errno) { try closeFile() } catch { throw Refusal(error) }
     }
 
     /// Renames the file to its name, or to a numbered form of it; a file that is there already is not stored again.

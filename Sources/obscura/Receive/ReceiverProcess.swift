@@ -8,13 +8,16 @@ final class ReceiverProcess: @unchecked Sendable {
     /// The server's numbers of its socket to us and of the one that listens.
     private static let socketNumber: Int32 = 3
     private static let listenerNumber: Int32 = 4
-    /// Of the socket: several packets with bytes of files.
+    private static let memoryNumber: Int32 = 5
+    /// Of the socket: several answers with thumbnails.
     private static let socketBytes: Int32 = 512 << 10
 
     private static let sendSecondsMax = 10
 
     private let socket: Int32
     private let process: pid_t
+    /// Where the server lays down the bytes of files.
+    let pieces: PieceBuffer
     /// SHA-256 of its certificate.
     private(set) var fingerprint: [UInt8] = []
     private let sending = Lock()
@@ -27,6 +30,10 @@ final class ReceiverProcess: @unchecked Sendable {
                 .failed, "obscura-receiver",
                 "it is not beside this program: install all of Obscura's programs")
         }
+        guard let pieces = PieceBuffer(.ofProcess) else {
+            throw Failure("obscura-receiver", "making memory for it", .last)
+        }
+        self.pieces = pieces
         let pair: (ours: Int32, theirs: Int32)
         let null = open("/dev/null", O_RDWR | O_CLOEXEC)
         defer { close(null) }
@@ -47,6 +54,7 @@ final class ReceiverProcess: @unchecked Sendable {
                 descriptors: [
                     (null, STDIN_FILENO), (null, STDOUT_FILENO), (null, STDERR_FILENO),
                     (pair.theirs, Self.socketNumber), (listener, Self.listenerNumber),
+                    (pieces.descriptor, Self.memoryNumber),
                 ], asSession: true)
         } catch {
             close(socket)

@@ -10,12 +10,11 @@ final class Upload {
     let directory: OpenDirectory
     /// Begins with a dot and ends in `.part`: no program takes it for a photo.
     let workingName: Name
-    /// The working file.
-    let descriptor: Int32
-    /// Bytes of the file that were written, and that came and were not written yet.
+    /// The working file; -1 once it is closed.
+    private(set) var descriptor: Int32
+    /// Bytes of the file that were written.
     private(set) var position: UInt64
-    private var waiting: [UInt8] = []
-    private let writeBytes: Int
+    private let pieceBytes: Int
     private let digest: SHA256?
     /// The first error: what comes after it is dropped.
     private(set) var failure: Errno?
@@ -25,7 +24,7 @@ final class Upload {
         self.head = head
         self.directory = directory
         workingName = Self.workingName(head)
-        writeBytes = limits.writeBytes
+        pieceBytes = limits.pieceBytes
         digest = head.bodyDigest.isEmpty ? nil : SHA256()
         position = head.offset
         do throws(Errno) {
@@ -41,10 +40,18 @@ final class Upload {
             close(descriptor)
             throw Refusal(status: ReceiveStatus.conflict, offset: found.byteCount)
         }
-        if ftruncate(descriptor, off_t(head.offset)) != 0 { failure = .last }
+        if head.offset < found.byteCount, ftruncate(descriptor, off_t(head.offset)) != 0 { failure = .last }
     }
 
-    deinit { close(descriptor) }
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Closes the working file, whose last bytes may find no room only now.
+    func closeFile() throws(Errno) {
+        let closing = descriptor
+        descriptor = -1
+        // It is closed also after EINTR.
+        if close(closing) != 0, errno != EINTR { throw .last }
+    }
 
     /// The working name of a file: the same for the same file of the same device, so that it goes on after an
     /// interruption, and one that no other device can guess.
@@ -71,6 +78,7 @@ final class Upload {
     /// Whether the file has all its bytes.
     var isFileWhole: Bool { head.total.map { position == $0 } ?? true }
 
+    /// Writes bytes that came.
     func append(_ bytes: UnsafeRawBufferPointer) {
         guard failure == nil else { return }
         // libmicrohttpd counts as well; a server that lies must not fill the space.
@@ -80,35 +88,22 @@ final class Upload {
             return
         }
         digest?.update(bytes)
-        waiting.append(contentsOf: bytes)
-        position += UInt64(bytes.count)
-        if waiting.count >= writeBytes { flush() }
-    }
-
-    /// Writes what came.
-    func flush() {
-        guard failure == nil else { return }
-        waiting.withUnsafeBytes { bytes in
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let piece = UnsafeRawBufferPointer(rebasing: rest)
-                let start = off_t(position) - off_t(piece.count)
-                let count = pwrite(descriptor, piece.baseAddress, piece.count, start)
-                if count < 0, errno == EINTR { continue }
-                if count <= 0 {
-                    failure = .last
-                    return
-                }
-                rest = rest.dropFirst(count)
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = pwrite(descriptor, rest.baseAddress, rest.count, off_t(position))
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 {
+                failure = .last
+                return
             }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+            position += UInt64(count)
         }
-        waiting.removeAll(keepingCapacity: true)
     }
 
     /// Ends a body: true if its bytes are those that its digest is of, or it has none. Otherwise the file is as long as
     /// before.
     func endBody(isComplete: Bool) -> Bool {
-        flush()
         guard let digest else { return isComplete && isBodyWhole }
         if isComplete, isBodyWhole, digest.finish() == head.bodyDigest { return true }
         position = head.offset
@@ -124,7 +119,7 @@ final class Upload {
     /// SHA-256 of the whole file, read back; nil if it cannot be read.
     func readBack() -> [UInt8]? {
         let digest = SHA256()
-        var buffer = [UInt8](repeating: 0, count: writeBytes)
+        var buffer = [UInt8](repeating: 0, count: pieceBytes)
         var offset: UInt64 = 0
         while true {
             let count = pread(descriptor, &buffer, buffer.count, off_t(offset))

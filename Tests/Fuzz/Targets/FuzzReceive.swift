@@ -48,6 +48,7 @@ private func fields(_ bytes: [UInt8]) {
 private final class InboxPlayground {
     private let root = "/dev/shm/fuzz-receive-\(getpid())"
     private let inbox: Inbox
+    private let memory: UnsafeMutableRawBufferPointer
 
     private static let sizes: [UInt64] = [0, 1, 2, 5, 100, 4096, 70_000, 1 << 40, (1 << 62) - 1, .max]
     private static let names = ["a.jpg", "b.jpg", "link", "directory", "a (2).jpg", ".x", "é", "z"]
@@ -65,7 +66,12 @@ private final class InboxPlayground {
         precondition(stat(root, &found) == 0)
         let mount = ReceivingMount(directory: root, device: UInt64(found.st_dev))
         let limits = ReceiveLimits.least
-        inbox = Inbox(mount, album: ["Phone"], limits, record: ReceiveRecord(limits)) { _ in }
+        guard let pieces = PieceBuffer(limits) else { preconditionFailure("no memory") }
+        // As the server maps it.
+        let byteCount = limits.pieces * limits.pieceBytes
+        let start = mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_SHARED, pieces.descriptor, 0)
+        memory = UnsafeMutableRawBufferPointer(start: start, count: byteCount)
+        inbox = Inbox(mount, album: ["Phone"], limits, pieces, record: ReceiveRecord(limits)) { _ in }
     }
 
     func use(_ input: inout Input) {
@@ -92,14 +98,15 @@ private final class InboxPlayground {
         case 0, 1: inbox.take(.begin(id, head(&input)))
         case 2, 3:
             let count = Int(input.number(UInt8.self))
-            let packet = ServerMessage.data(id, input.take(count)).bytes
-            packet.withUnsafeBytes { _ = inbox.takeData($0) }
+            let index = PieceIndex(input.number(UInt8.self) % 4)
+            let bytes = input.take(count)
+            memory.copyBytes(from: bytes)
+            inbox.take(.piece(id, index, count: count < 250 ? UInt32(bytes.count) : UInt32(count) << 6))
         case 4: inbox.take(.end(id, isComplete: input.number(UInt8.self) & 3 != 0))
         case 5: inbox.take(.ask(id, question(&input)))
         default:
             let packet = input.take(Int(input.number(UInt8.self)))
             packet.withUnsafeBytes { packet in
-                if inbox.takeData(packet) { return }
                 if let message = ServerMessage(packet) { inbox.take(message) }
             }
         }
@@ -143,6 +150,7 @@ private final class InboxPlayground {
     }
 
     func remove() {
+        munmap(memory.baseAddress, memory.count)
         for name in [
             "albums/Phone/directory", "albums/Phone", "albums", "moments/2024-05-01", "moments", "outside",
             "",

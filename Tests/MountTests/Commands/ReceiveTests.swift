@@ -110,6 +110,37 @@ import Testing
     @Test func `it ends with the mount, which it does not keep busy`() throws {
         _ = try receiving.join()
         try place.unmount()
+    @Test func `what is said to have arrived is durable already`() throws {
+        _ = try receiving.end()
+        try place.unmount()
+        // Nothing else is to change the space.
+        try place.mount(options: "thumbs=off")
+        try receiving.restart()
+        _ = try receiving.join()
+        for name in ["a.jpg", "b.jpg", "c.jpg"] {
+            try place.source(name, Photo(seed: name.utf8.first ?? 0).bytes)
+            #expect(try receiving.status("photo/\(name)", "-b", "jar", "-T", "source/\(name)") == "201")
+            let status = try place.run([obscura, "status", place.mountPoint, "--json"]).output
+            #expect(status.contains("\"durable\": true"), "\(status)")
+        }
+    }
+
+    @Test func `one file by many connections at once is stored once, others of its name are numbered`() throws
+    {
+        _ = try receiving.join()
+        try place.source("a.jpg", Photo().bytes)
+        try place.source("b.jpg", Photo(seed: 2).bytes)
+        // Different times make different working files, as from several phones.
+        let senders = (0..<6).map { number in
+            "curl -sk -b jar -o /dev/null -w '%{http_code} ' -T source/\(number % 2 == 0 ? "a" : "b").jpg "
+                + "'\(receiving.address)photo/x.jpg?modified=\(1_000_000_000_000 + number)' &"
+        }
+        let statuses = try place.shell(senders.joined(separator: "\n") + "\nwait")
+        #expect(statuses.split(separator: " ").count { $0 == "201" } == 2, "\(statuses)")
+        #expect(statuses.split(separator: " ").count { $0 == "200" } == 4, "\(statuses)")
+        #expect(try place.files(receiving.received) == ["x (2).jpg", "x.jpg"])
+    }
+
         let ended = try receiving.finish()
         #expect(ended.status == 0)
         #expect(ended.errors.contains("not mounted any more"))
