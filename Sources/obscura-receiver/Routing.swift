@@ -65,6 +65,12 @@ extension Server {
     /// Nil if a field says what it cannot.
     private func uploadHead(_ door: Door, _ path: [[UInt8]], _ fields: RequestFields) -> UploadHead? {
         var head = UploadHead(door: door, path: path)
+        // A length and chunks contradict each other (RFC 9112, 6.3); no other encoding is understood.
+        if let encoding = fields.header("Transfer-Encoding") {
+            guard encoding.lowercased() == "chunked", fields.header("Content-Length") == nil else {
+                return nil
+            }
+        }
         if let text = fields.header("Content-Length") {
             guard let length = decimal(text.utf8) else { return nil }
             head.length = length

@@ -81,6 +81,32 @@ import Testing
         #expect(try send("-T", "source/a.jpg", receiving.address + "photo/b.jpg") == "201")
     }
 
+    @Test func `a length beside chunks, and an unknown encoding, are refused`() throws {
+        let address = receiving.address + "photo/a.jpg"
+        func sent(_ encoding: String, _ length: String) throws -> String {
+            try send(
+                "-T", "source/a.jpg", "-H", "Transfer-Encoding: \(encoding)", "-H",
+                "Content-Length:\(length)", address)
+        }
+        for encoding in ["chunked", "gzip, chunked", "x"] {
+            #expect(try sent(encoding, " 5") == "400", "\(encoding)")
+        }
+        #expect(try sent("gzip", "") == "400")
+        #expect(try place.files(receiving.received).isEmpty)
+        #expect(try sent("chunked", "") == "201")
+        #expect(try place.bytes(receiving.received + "/a.jpg") == Photo().bytes)
+    }
+
+    @Test func `a connection may have a window that is larger than a stranger's buffer`() throws {
+        let held = try connect(1)
+        defer { close(held[0]) }
+        var info = [UInt8](repeating: 0, count: 104)
+        var count = socklen_t(info.count)
+        #expect(getsockopt(held[0], Int32(IPPROTO_TCP), TCP_INFO, &info, &count) == 0)
+        // `tcpi_snd_wscale` of linux/tcp.h: the server has announced by how many bits its window is shifted.
+        #expect((65_535 << Int(info[6] & 15)) >= 1 << 20)
+    }
+
     @Test func `a file larger than the space is refused before it comes`() throws {
         let size = UInt64(1) << 50
         let words = [
@@ -110,8 +136,12 @@ import Testing
         #expect(try send("-T", "source/big", receiving.address + "photo/big") == "201")
         let kibibytes = try [receiving.process, try #require(receiving.server)].map { process in
             let status = String(decoding: contents(ofFile: "/proc/\(process)/status") ?? [], as: UTF8.self)
-            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
-            return Int(line.filter(\.isNumber)) ?? 0
+            // With the memory that both share.
+            let lines = status.split(separator: "\n").filter {
+                $0.hasPrefix("RssAnon:") || $0.hasPrefix("RssShmem:")
+            }
+            try #require(lines.count == 2)
+            return lines.reduce(0) { $0 + (Int($1.filter(\.isNumber)) ?? 0) }
         }
         #expect(kibibytes.reduce(0, +) < 32_000, "\(kibibytes)")
     }
