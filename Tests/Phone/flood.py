@@ -42,19 +42,25 @@ def report(place, what):
 
 
 def requests(place, device, path, count):
-    """`count` requests of strangers, 32 at a time."""
-    begun = time.monotonic()
-    flood = subprocess.Popen(
-        ["ab", "-q", "-k", "-r", "-n", str(count), "-c", "32", place.address + "nothing"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=lambda: os.nice(19))
-    number = 0
-    while flood.poll() is None:
-        device.photo("r%d.jpg" % (number % 5), path)
-        number += 1
-        time.sleep(15)
-    print("\n".join("    " + line for line in flood.stdout.read().split("\n")
-                    if line.startswith(("Complete", "Failed", "Non-2xx", "Requests per"))))
-    report(place, "%d requests in %.0f s" % (count, time.monotonic() - begun))
+    """`count` requests of strangers, 32 at a time, in twenty parts."""
+    begun, sent, photos = time.monotonic(), 0, 0
+    while sent < count:
+        part = min(max(count // 20, 32), count - sent)
+        flood = subprocess.Popen(
+            ["ab", "-q", "-k", "-r", "-n", str(part), "-c", str(min(32, part)), place.address + "nothing"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while True:
+            device.photo("r%d.jpg" % (photos % 5), path)
+            photos += 1
+            try:
+                flood.wait(15)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+        lines = [line for line in flood.stdout.read().split("\n") if line.startswith(("Complete", "Failed", "Non-2xx"))]
+        print("    " + "; ".join(" ".join(line.split()) for line in lines), flush=True)
+        sent += part
+        report(place, "%d requests in %.0f s" % (sent, time.monotonic() - begun))
 
 
 def hold(place, device, path, count):
@@ -108,13 +114,45 @@ def lies(place, device, path):
 def endless(place, device, path, gigabytes):
     """A device that sends without an end, at 100 MB/s at most, of a length that it does not tell."""
     flood = subprocess.Popen(
-        "head -c %dG /dev/zero | curl -sk -b %s -m 600 -H Transfer-Encoding:chunked -H Expect: -T - "
+        "head -c %dG /dev/zero | curl -sk -b %s -m 3000 -H Transfer-Encoding:chunked -H Expect: -T - "
         "-o /dev/null -w '%%{http_code}' %sphoto/endless" % (gigabytes, device.jar, place.address),
         shell=True, stdout=subprocess.PIPE, text=True)
     time.sleep(3)
     device.photo("beside.jpg", path)
-    print("    endless: " + flood.communicate()[0])
+    print("    endless: " + flood.communicate()[0], flush=True)
+    left = [name for name in os.listdir(place.album) if name.startswith((".", "endless"))]
+    if left:
+        raise RuntimeError("something is left of a file that found no room: %s" % left)
     report(place, "%d GiB without a length" % gigabytes)
+
+
+def fill(place, device, path):
+    """Photos until the space is full: those that were said to have arrived are there, also after a new mount."""
+    with open(path, "rb") as file:
+        photo = file.read()
+    arrived, status = [], 0
+    for number in range(200):
+        with open(path, "wb") as file:
+            file.write(photo[:-8] + number.to_bytes(8, "big"))
+        status = device.curl("photo/full-%03d.jpg" % number, "-T", path)[0]
+        if status != 201:
+            break
+        arrived.append(number)
+    print("    %d photos of %d bytes, then %d" % (len(arrived), len(photo), status), flush=True)
+    small = place.directory + "/small.jpg"
+    with open(small, "wb") as file:
+        file.write(photo[:20_000])
+    print("    a small one then: %d" % device.curl("photo/small.jpg", "-T", small)[0])
+    place.stop()
+    place.unmount()
+    place.mount()
+    for number in arrived:
+        with open("%s/full-%03d.jpg" % (place.album, number), "rb") as file:
+            if file.read() != photo[:-8] + number.to_bytes(8, "big"):
+                raise RuntimeError("a photo is not as it was sent")
+    if status != 507 or not arrived or any(name.startswith(".") for name in os.listdir(place.album)):
+        raise RuntimeError("a full space is not told: %d" % status)
+    subprocess.run([place.program, "check", place.mounted], check=True)
 
 
 def flood(count, gigabytes):
@@ -130,4 +168,5 @@ def flood(count, gigabytes):
         hold(place, device, path, 300)
         endless(place, device, path, gigabytes)
         requests(place, device, path, count)
+        fill(place, device, path)
         print(place.stop(), place.errors().strip())

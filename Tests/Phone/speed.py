@@ -45,13 +45,17 @@ class Nginx:
         shutil.rmtree(self.directory)
 
 
-def put(url, paths, *words):
-    """Seconds of one curl that sends the files one after another over a connection."""
-    command = ["curl", "-sk", *words]
-    for number, path in enumerate(paths):
-        command += ["-T", path, "-o", "/dev/null", url % number]
+def put(url, paths, connections, *words):
+    """Seconds of so many curls, each of which sends its files one after another over a connection."""
+    senders = []
     begun = time.monotonic()
-    subprocess.run(command, check=True)
+    for first in range(connections):
+        command = ["curl", "-skf", *words]
+        for number in range(first, len(paths), connections):
+            command += ["-T", paths[number], "-o", "/dev/null", url % number]
+        senders.append(subprocess.Popen(command))
+    if any(sender.wait() for sender in senders):
+        raise RuntimeError("curl failed")
     return time.monotonic() - begun
 
 
@@ -62,7 +66,9 @@ def speed(rounds, large_bytes, small_count):
         device = Device(place)
         source = place.directory + "/source"
         os.mkdir(source)
-        for kind, count, size in (("one file", 1, large_bytes), ("photos", small_count, 3_000_000)):
+        for kind, count, size, connections in (
+                ("a file", 1, large_bytes, 1), ("photos by a connection", small_count, 3_000_000, 1),
+                ("photos by 3 connections", small_count, 3_000_000, 3), ("photos by 6 connections", small_count, 3_000_000, 6)):
             ratios, ours, theirs, load = [], 0.0, 0.0, 0
             for number in range(rounds):
                 paths = []
@@ -73,10 +79,10 @@ def speed(rounds, large_bytes, small_count):
                             file.write(os.urandom(1 << 20))
                 name = "%s-%d-%%d" % (kind.replace(" ", "-"), number)
                 before = nginx.seconds(), sum(place.seconds())
-                plain = put("https://127.0.0.1:%d/%s" % (nginx.port, name), paths)
+                plain = put("https://127.0.0.1:%d/%s" % (nginx.port, name), paths, connections)
                 # nginx does not sync; what it left to be written would be written while ours is measured.
                 os.sync()
-                received = put("%sphoto/%s" % (place.address, name), paths, "-b", device.jar)
+                received = put("%sphoto/%s" % (place.address, name), paths, connections, "-b", device.jar)
                 os.sync()
                 ratios.append(plain / received)
                 theirs += nginx.seconds() - before[0]
