@@ -100,6 +100,10 @@ final class ReceiveRecord: @unchecked Sendable {
         change { if file.isKnown { $0.known += 1 } else { $0.files += 1 } }
         guard !device.isEmpty, day != nil else { return }
         lock.withLock {
+            // Sent again, shown once.
+            entries.removeAll {
+                $0.device == device && $0.file.name == file.name && $0.file.directory == file.directory
+            }
             entries.append(Entry(number: nextNumber, device: device, file: file, day: day))
             nextNumber &+= 1
             let own = entries.count { $0.device == device }

@@ -32,6 +32,9 @@ import Testing
         #expect(try receiving.status("photo/x.jpg", "-b", "jar", "-T", "source/b.jpg") == "201")
         #expect(try receiving.status("photo/x.jpg", "-b", "jar", "-T", "source/b.jpg") == "200")
         #expect(try place.files(receiving.received) == ["x (2).jpg", "x.jpg"])
+        // The device sees each once.
+        let state = try receiving.curl("-b", "jar", receiving.address + "state")
+        #expect(state.components(separatedBy: "\"name\"").count == 3, "\(state)")
     }
 
     @Test func `a stranger gets the page and nothing else, with any request`() throws {
@@ -107,9 +110,6 @@ import Testing
         }
     }
 
-    @Test func `it ends with the mount, which it does not keep busy`() throws {
-        _ = try receiving.join()
-        try place.unmount()
     @Test func `what is said to have arrived is durable already`() throws {
         _ = try receiving.end()
         try place.unmount()
@@ -141,6 +141,9 @@ import Testing
         #expect(try place.files(receiving.received) == ["x (2).jpg", "x.jpg"])
     }
 
+    @Test func `it ends with the mount, which it does not keep busy`() throws {
+        _ = try receiving.join()
+        try place.unmount()
         let ended = try receiving.finish()
         #expect(ended.status == 0)
         #expect(ended.errors.contains("not mounted any more"))
