@@ -19,9 +19,9 @@ package struct ReceiveLimits: Sendable, Hashable {
     /// Uploads in progress.
     package var uploads = 16
     /// Bytes of an upload that are collected for one write: a piece of the memory that both processes share.
-    package var pieceBytes = 256 << 10
+    package var pieceBytes = 512 << 10
     /// Pieces in that memory: more than uploads, each of which may hold one that it has not filled.
-    package var pieces = 32
+    package var pieces = 24
     /// Received files that a device is shown again.
     package var recentFiles = 24
     /// Names that WebDAV clients have added, which alone they are shown.

@@ -45,11 +45,13 @@ struct ReceivingMount: Sendable {
     /// there. Throws ESTALE if the space is gone.
     /// - Parameter makes: whether missing directories below the first are made.
     func open(_ path: [Name], makes: Bool) throws(Errno) -> OpenDirectory {
-        var directory = OpenDirectory(try HostPath(directory).open(Self.flags))
+        // Directories on the way are not opened for reading, which would be two requests to the mount each.
+        func flags(_ depth: Int) -> Int32 { Self.flags | (depth < path.count ? obscura_path_only : 0) }
+        var directory = OpenDirectory(try HostPath(directory).open(flags(0)))
         guard (try? directory.status().identity.device) == device else { throw .stale }
         for (depth, name) in path.enumerated() {
             if makes, depth > 0 { try directory.makeDirectory(name) }
-            directory = try directory.open(name)
+            directory = OpenDirectory(try directory.openFile(name, flags(depth + 1)))
         }
         return directory
     }
