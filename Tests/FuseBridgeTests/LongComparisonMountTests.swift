@@ -19,7 +19,7 @@ import VaultFormat
     .bothTransports)
 struct LongComparisonMountTests {
     private static let chunkRead = 128 << 10
-    /// Reads, of the 68 that are left to a comparison that was held after 60, in whose time the kernel tells of a kill.
+    /// Reads, of the 68 that are left to a comparison that was held after 60, in whose time a kill is heeded.
     private static let patience = 30
     private static let picture = jpeg(more: 1) + noise(8 << 20, seed: 5)
 
@@ -99,7 +99,8 @@ struct LongComparisonMountTests {
             let copier = try Child(["/bin/dd", "if=" + source, "of=" + mounted.path("b.jpg"), "bs=1M"])
             try #require(eventually { mounted.calls.heldReads == 1 })
             copier.kill(SIGKILL)
-            // The kernel tells of it in a moment of its own, in which the comparison may go on a little.
+            try #require(try eventually { try mounted.requestCounts()["interrupt"] != nil })
+            // What was received is not heeded yet, and the comparison may go on a little.
             let isEnded = (0..<Self.patience).contains { _ in
                 mounted.calls.passRead()
                 return eventually(secondsMax: 1) { !copier.isRunning }

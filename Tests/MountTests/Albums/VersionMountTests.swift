@@ -60,7 +60,8 @@ struct VersionMountTests {
     }
 
     @Test func `killed in an edit, the daemon leaves the old photo or the new, and the original`() throws {
-        try place.shell("cp source/b.jpg D/albums/T/a.jpg; sleep 0.5")
+        try place.shell("cp source/b.jpg D/albums/T/a.jpg")
+        try place.awaitCommit()
         let descriptor = open(place.albums + "/T/a.jpg", O_WRONLY | O_TRUNC)
         try #require(descriptor >= 0 && write(descriptor, one, 200) == 200)
         try place.killAndMount()

@@ -19,10 +19,10 @@ import Testing
             ["/bin/sh", "-c", "n=0; while rsync -a source/ D/albums/$n/; do n=$((n + 1)); done; exit 0"],
             directory: place.root)
         #expect(eventually { exists(place.albums + "/1") })
-        // Files with a final name now were renamed to it; a tenth of a second later that is safe.
+        // Files with a final name now were renamed to it; a root that is published later has that.
         let finished = try place.run(["/bin/sh", "-c", "cd D/albums; find . -name 'p*.jpg' -printf '%P\\n'"])
             .lines
-        usleep(300_000)
+        #expect(RootWatch(vault: place.vault).awaitRoot { process.isRunning })
         kill(try #require(place.daemon), SIGKILL)
         process.wait()
         #expect(finished.count >= 120)

@@ -84,6 +84,15 @@ final class Place {
         try #require(ended.status == 0, "\(ended.errors)", sourceLocation: location)
     }
 
+    /// Waits until all that was closed is in a root, which a kill leaves.
+    func awaitCommit(location: SourceLocation = #_sourceLocation) throws {
+        let isCommitted = try eventually {
+            let told = try run([obscura, "status", mountPoint, "--json"])
+            return try jsonObject(told.output)["committed"] as? Bool == true
+        }
+        try #require(isCommitted, sourceLocation: location)
+    }
+
     /// The process that serves the mount; nil where there is none.
     var daemon: pid_t? {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
