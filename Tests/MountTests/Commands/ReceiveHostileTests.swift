@@ -53,15 +53,26 @@ import Testing
         let held = try connect(8)
         defer { for descriptor in held { close(descriptor) } }
         let server = try #require(receiving.server)
+        func number(_ label: String) throws -> Int {
+            let status = String(decoding: contents(ofFile: "/proc/\(server)/status") ?? [], as: UTF8.self)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(label) })
+            return try #require(Int(line.filter(\.isNumber)))
+        }
         func ticks() throws -> Int {
             let fields = String(decoding: contents(ofFile: "/proc/\(server)/stat") ?? [], as: UTF8.self)
                 .split(separator: " ")
             return try #require(Int(fields[13])) + #require(Int(fields[14]))
         }
-        let before = try ticks()
-        sleep(2)
+        // One that came after them is served: so they are known.
+        #expect(try receiving.status("") == "200")
+        let (ticksBefore, sleepsBefore) = (try ticks(), try number("voluntary_ctxt_switches"))
+        // A server that turns to them again at once never sleeps.
+        #expect(try eventually { try number("voluntary_ctxt_switches") >= sleepsBefore + 20 })
         // Hundredths of a second.
-        #expect(try ticks() - before < 30)
+        #expect(try ticks() - ticksBefore < 10)
+        // All the while they were there.
+        var byte: UInt8 = 0
+        #expect(held.contains { recv($0, &byte, 1, Int32(MSG_DONTWAIT)) == -1 && errno == EAGAIN })
     }
 
     @Test func `a client that promises more than it sends leaves no photo`() throws {
