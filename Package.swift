@@ -24,6 +24,13 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
         swiftSettings: compute ? settings : settings + [.unsafeFlags(["-Onone"])])
 }
 
+/// What tests of a whole library look into.
+let library: [Target.Dependency] = [
+    "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails",
+    "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging", "VaultCatalogue",
+    "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
+]
+
 /// What the targets of `scripts/fuzz` look into.
 let fuzzed: [Target.Dependency] = [
     "obscura", "FuseBridge", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree",
@@ -213,16 +220,12 @@ let package = Package(
             name: "obscura-distinguisher", dependencies: ["Distinguisher"], path: "Tests/DistinguisherTool",
             swiftSettings: settings),
         tests("DistinguisherTests", uses: ["Distinguisher"]),
+        tests("PhotoLibraryTests", uses: library + ["LibraryFixtures", "obscura-worker"]),
+        // Disks, computers and programs in memory, at random and compared with models.
         tests(
-            "PhotoLibraryTests",
-            uses: [
-                "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree", "PhotoRules",
-                "Thumbnails",
-                "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging", "VaultCatalogue",
-                "VaultStore", "VaultCrypto", "VaultFormat",
-                "LinuxIO", "TestSupport", "TestFixtures", "obscura-worker",
-            ],
-            compute: true),
+            "LibrarySimulationTests", uses: library + ["LibraryFixtures", "obscura-worker"], compute: true),
+        // Libraries that the tests of both drive: a test target for the same reason as TestFixtures.
+        .testTarget(name: "LibraryFixtures", dependencies: library, swiftSettings: settings),
         tests(
             "FuseBridgeTests",
             uses: [

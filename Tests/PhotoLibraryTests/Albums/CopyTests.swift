@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 
 /// A photo of more than `count` bytes.
 private func big(_ day: String, _ count: Int) -> [UInt8] {

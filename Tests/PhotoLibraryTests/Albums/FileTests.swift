@@ -5,6 +5,7 @@ import Testing
 
 @testable import FileRequests
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore
 

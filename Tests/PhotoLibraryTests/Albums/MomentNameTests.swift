@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// INTERFACE, *The tree*: a moment named after a file of an album follows when that one is renamed; new content without

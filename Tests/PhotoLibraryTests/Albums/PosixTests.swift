@@ -6,6 +6,7 @@ import Testing
 import VaultStore
 
 @testable import FileRequests
+@testable import LibraryFixtures
 
 @Suite("Albums: an ordinary POSIX tree") struct PosixTests {
     @Test func `link counts of directories`() throws {

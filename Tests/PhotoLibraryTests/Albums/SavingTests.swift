@@ -4,6 +4,7 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// Programs that save by writing a new file and renaming it, and backups.

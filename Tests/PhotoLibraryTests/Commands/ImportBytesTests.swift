@@ -3,6 +3,7 @@ import Testing
 import VaultFormat
 
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree

@@ -7,30 +7,11 @@ import VaultCatalogue
 @testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree
 @testable import VaultStore
-
-/// A file outside the vault, in memory.
-private final class MemorySource: ImportSource {
-    let bytes: [UInt8]
-    /// Bytes that can be read; then the disk fails.
-    let readableCount: Int
-    var isUnchanged = true
-
-    init(_ bytes: [UInt8], readableCount: Int = .max) {
-        self.bytes = bytes
-        self.readableCount = readableCount
-    }
-
-    var byteCount: UInt64 { UInt64(bytes.count) }
-
-    func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        if Int(offset) + buffer.count > readableCount { return -1 }
-        return MemoryByteSource(bytes).read(at: offset, into: buffer)
-    }
-}
 
 /// A photo of that many bytes, most of them behind the picture.
 private func large(_ count: Int, more: Int = 0) -> [UInt8] {
@@ -38,36 +19,7 @@ private func large(_ count: Int, more: Int = 0) -> [UInt8] {
     return picture + noise(count - picture.count, seed: more + 1)
 }
 
-private let someTime = Timestamp(seconds: 1_000_000_000, nanoseconds: 123_456_789)
-
-private func file(_ name: String, _ source: MemorySource, mode: UInt32 = 0o640) -> ImportFile<MemorySource> {
-    let attribute = ExtendedAttribute(name: Array("user.note".utf8), value: [1, 2, 3])
-    return ImportFile(
-        name: Name(name),
-        details: FileDetails(
-            mode: mode, owner: Caller(uid: 7, gid: 8), accessed: someTime, modified: someTime,
-            attributes: [attribute]),
-        source: source)
-}
-
 extension LibraryUser {
-    /// Imports a photo as the command does. Nil: its bytes are there, or nothing was added.
-    @discardableResult
-    func bring(
-        _ name: String, _ bytes: [UInt8], sidecars: [(String, [UInt8])] = [],
-        to place: ImportPlace = ImportPlace(),
-        asNew: Bool = false
-    ) throws -> Added? {
-        let source = MemorySource(bytes)
-        let sidecar = sidecars.first.flatMap { readSidecar(MemoryByteSource($0.1)) }
-        let appraisal = try library.importer.classifyImport(
-            source, named: Name(name), modified: someTime, sidecar: sidecar, asNew: asNew)
-        guard case .photo(let candidate) = appraisal else { return nil }
-        return try library.importer.add(
-            candidate, file(name, source), sidecars: sidecars.map { file($0.0, MemorySource($0.1)) },
-            to: place)
-    }
-
     fileprivate func row(_ path: String) throws -> PhotoRow {
         let number = try ino(path)
         return try library.session.locked { tree throws(FileError) in try tree.photo(try tree.inode(number)) }
@@ -84,7 +36,7 @@ extension LibraryUser {
             #expect(try fixture.get("moments/2024-05-01/a.jpg") == bytes)
             let status = try fixture.stat("moments/2024-05-01/a.jpg")
             #expect(status.ino == added.photo && status.nlink == 1 && status.mode == 0o100640)
-            #expect(status.modified == someTime && status.accessed == someTime)
+            #expect(status.modified == importTime && status.accessed == importTime)
             #expect(status.uid == 7 && status.gid == 8)
             #expect(
                 try fixture.library.getExtendedAttribute(added.photo, name: Array("user.note".utf8)) == [
@@ -125,7 +77,7 @@ extension LibraryUser {
         let source = MemorySource(large(300_000))
         guard
             case .duplicate(photo) = try fixture.library.importer.classifyImport(
-                source, named: "b.jpg", modified: someTime)
+                source, named: "b.jpg", modified: importTime)
         else {
             Issue.record("not known as a duplicate")
             return
@@ -146,7 +98,7 @@ extension LibraryUser {
         let fixture = try Fixture()
         for bytes in [[], Array("text".utf8), noise(5000)] {
             let appraisal = try fixture.library.importer.classifyImport(
-                MemorySource(bytes), named: "a.jpg", modified: someTime)
+                MemorySource(bytes), named: "a.jpg", modified: importTime)
             guard case .notPhoto = appraisal else {
                 Issue.record("\(bytes.count) bytes are \(appraisal)")
                 continue
@@ -183,7 +135,7 @@ extension LibraryUser {
     @Test func `a sidecar of a photo that is there comes too, unless it has one`() throws {
         let fixture = try Fixture()
         let photo = try #require(try fixture.bring("a.jpg", jpeg())).photo
-        let sidecar = file("a.jpg.xmp", MemorySource(xmp("2020-02-02")))
+        let sidecar = importFile("a.jpg.xmp", MemorySource(xmp("2020-02-02")))
         let added = try #require(
             try fixture.library.importer.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
         #expect(added.isNew)
@@ -197,7 +149,7 @@ extension LibraryUser {
         let again = try #require(
             try fixture.library.importer.add(sidecar: sidecar, of: photo, named: "a.jpg", in: nil))
         #expect(again.ino == added.ino && !again.isNew)
-        let other = file("a.jpg.xmp", MemorySource(xmp("2021-01-01")))
+        let other = importFile("a.jpg.xmp", MemorySource(xmp("2021-01-01")))
         #expect(try fixture.library.importer.add(sidecar: other, of: photo, named: "a.jpg", in: album) == nil)
         try fixture.close()
     }
@@ -210,12 +162,13 @@ extension LibraryUser {
             let source = MemorySource(bytes, readableCount: trial == 0 ? 2_000_000 : .max)
             source.isUnchanged = trial != 1
             let appraisal = try fixture.library.importer.classifyImport(
-                MemorySource(bytes), named: "a.jpg", modified: someTime)
+                MemorySource(bytes), named: "a.jpg", modified: importTime)
             guard case .photo(let candidate) = appraisal else { continue }
             var pieces = 0
-            let sidecar = file("a.xmp", MemorySource(xmp("2020-01-01"), readableCount: trial == 3 ? 5 : .max))
+            let sidecar = importFile(
+                "a.xmp", MemorySource(xmp("2020-01-01"), readableCount: trial == 3 ? 5 : .max))
             let added = try fixture.library.importer.add(
-                candidate, file("a.jpg", source), sidecars: [sidecar], to: ImportPlace()
+                candidate, importFile("a.jpg", source), sidecars: [sidecar], to: ImportPlace()
             ) { _ in
                 pieces += 1
                 return trial != 2 || pieces < 2
@@ -274,14 +227,14 @@ extension LibraryUser {
         // A sidecar in an album says the day it lay in: not the user pinned it.
         try fixture.ln("moments/2011-11-11/moved.jpg", "albums/m.jpg")
         _ = try fixture.library.importer.add(
-            plain: file("m.jpg.xmp", MemorySource(xmp("2011-11-11"))), to: fixture.ino("albums"))
+            plain: importFile("m.jpg.xmp", MemorySource(xmp("2011-11-11"))), to: fixture.ino("albums"))
         try fixture.library.importer.settle(moved.photo, in: other)
         #expect(try !fixture.row("moments/2011-11-11/moved.jpg").isPinned)
         #expect(try fixture.source("albums/m.jpg") == "sidecar")
         // And one that says another day: it was pinned.
         try fixture.ln("moments/2024-05-01/own.jpg", "albums/o.jpg")
         _ = try fixture.library.importer.add(
-            plain: file("o.xmp", MemorySource(xmp("2000-01-02"))), to: fixture.ino("albums"))
+            plain: importFile("o.xmp", MemorySource(xmp("2000-01-02"))), to: fixture.ino("albums"))
         try fixture.library.importer.settle(fixture.ino("albums/o.jpg"), in: own)
         #expect(try fixture.row("moments/2024-05-01/own.jpg").isPinned)
         #expect(try fixture.moments() == ["2011-11-11/moved.jpg", "2024-05-01/own.jpg"])

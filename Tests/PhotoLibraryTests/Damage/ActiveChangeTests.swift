@@ -4,14 +4,16 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import VaultStore
 
 /// The vault's files are changed while it is closed: reads afterwards are right, or an error, or
 /// all of an older state; never wrong bytes, and never files of two states side by side.
 @Suite("Damage: segments exchanged, cut or replaced") struct ActiveChangeTests {
-    /// The contents of a space: a file's bytes by path, nil if reading gives EIO.
-    private typealias Tree = [String: [UInt8]?]
+    /// The contents of a space: a file's bytes by path, nil if reading gives EIO. Unlike arrays, Data is compared at
+    /// once also by tests that are not optimised.
+    private typealias Tree = [String: Data?]
 
     /// A vault with an older and a newer state, both at hand as files.
     private final class Target {
@@ -67,7 +69,7 @@ import Testing
                 if entry.mode & S_IFMT == S_IFDIR {
                     found.merge(try tree(fixture, below: place)) { first, _ in first }
                 } else {
-                    found[place] = .some(try? fixture.get(place))
+                    found[place] = .some((try? fixture.get(place)).map { Data($0) })
                 }
             }
             return found

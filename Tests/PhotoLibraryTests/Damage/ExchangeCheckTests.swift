@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultStore

@@ -5,6 +5,7 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 @testable import VaultCatalogue

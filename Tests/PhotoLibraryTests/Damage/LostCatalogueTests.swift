@@ -6,6 +6,7 @@ import VaultFormat
 
 @testable import FileRequests
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree

@@ -4,6 +4,7 @@ import Testing
 import VaultFormat
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import Recovery

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 
 /// A photo's attributes `user.obscura.NAME`.
 @Suite("Days: user.obscura attributes") struct OwnAttributeTests {

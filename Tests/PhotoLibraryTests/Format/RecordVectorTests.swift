@@ -5,6 +5,7 @@ import VaultCatalogue
 import VaultFormat
 
 @testable import CatalogueRows
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import Recovery
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 
 /// Companions stay with their photo.
 @Suite("Moments: companions of a photo") struct PairTests {

@@ -8,6 +8,7 @@ import Testing
 
 @testable import FileRequests
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import VaultStore

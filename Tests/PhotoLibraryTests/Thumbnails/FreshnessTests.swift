@@ -6,6 +6,7 @@ import Testing
 import VaultCatalogue
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// A photo's picture at the next stat after any change; and the room that dropped pictures give back.

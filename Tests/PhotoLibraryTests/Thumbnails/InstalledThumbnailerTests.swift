@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import VaultCatalogue
 
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 /// Photos that only installed programs can decode.

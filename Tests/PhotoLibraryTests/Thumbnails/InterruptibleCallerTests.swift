@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import ThumbnailTree
 @testable import Thumbnails

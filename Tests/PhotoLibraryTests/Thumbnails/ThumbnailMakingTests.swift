@@ -6,6 +6,7 @@ import Testing
 import VaultCatalogue
 
 @testable import FileRequests
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import ThumbnailTree
 @testable import Thumbnails

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import FileRequests
+@testable import LibraryFixtures
 
 @Suite("Thumbnails: sizes, times, names") struct ThumbnailTests {
     @Test func `a thumbnail has its size before it is opened`() throws {

@@ -4,6 +4,8 @@ import PhotoLibrary
 import TestSupport
 import Testing
 
+@testable import LibraryFixtures
+
 @Suite("The tree: many threads") struct ConcurrencyTests {
     private func parallel(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) {
         DispatchQueue.concurrentPerform(iterations: count) { number in

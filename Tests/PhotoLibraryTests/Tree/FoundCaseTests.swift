@@ -7,6 +7,7 @@ import VaultFormat
 @testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 
 private let files = ".Trash-0/files"

@@ -1,0 +1,320 @@
+import LinuxIO
+import Synchronization
+import TestSupport
+import VaultFormat
+
+@testable import FileRequests
+@testable import FileTree
+@testable import LibraryFixtures
+@testable import PhotoLibrary
+@testable import PhotoSession
+@testable import PhotoTree
+@testable import TestFixtures
+@testable import VaultCatalogue
+@testable import VaultStore
+
+/// A disk as a crash left it, and the trees that a mount may find there.
+struct CrashState {
+    var disk: DiskState
+    /// The tree that a mount finds now; nil for a vault that was never mounted.
+    var found: PublishedCommit?
+    /// The tree that it finds after a power cut.
+    var durable: PublishedCommit?
+    /// Durable commits after that one which failed, and may count after a power cut all the same.
+    var tried: [PublishedCommit] = []
+    /// The password that opens the vault, and the other where one is being replaced: it may after a power cut.
+    var passwords = ["one"]
+}
+
+/// Mounts of a vault in memory of which everything is recorded. Commits are made where the work says, and nowhere
+/// else, so that the same seed does the same.
+final class CrashSession: LibraryUser {
+    /// Something that a later crash must respect, and the number of events before it.
+    struct Moment {
+        enum Fact {
+            case published(PublishedCommit, Certainty)
+            /// From now on one of these opens the vault.
+            case passwords([String])
+        }
+        var at: Int
+        var fact: Fact
+    }
+
+    /// How certain it is that a root counts, if its boot is right.
+    enum Certainty: Comparable {
+        /// Its commit failed; it may have been written.
+        case tried
+        /// It was written, and not synced if it is a durable one.
+        case written
+        /// If it is a durable one, it was synced.
+        case published
+    }
+
+    let vault: MemoryVault
+    let start: DiskState
+    let disk: MemoryDisk
+    /// Through which all of the disk is used.
+    let calls: FaultyCalls
+    let caller = Caller(uid: 0, gid: 0)
+    private(set) var moments: [Moment] = []
+    private(set) var password: String
+    private var opened: Library?
+    private var seenGeneration: UInt64 = 0
+    private let clock: Clock
+    private final class Clock: Sendable {
+        private let seconds = Mutex<Int64>(1_764_000_000)
+        func withLock<R>(_ body: (inout Int64) -> R) -> R { seconds.withLock { body(&$0) } }
+    }
+    /// The wall clock of its mounts.
+    var seconds: Int64 {
+        get { clock.withLock { $0 } }
+        set { clock.withLock { $0 = newValue } }
+    }
+    private let maker = StandInMaker()
+    /// Whether there is little room.
+    let isPressed: Bool
+    /// Whether the rules of a space are checked at every mount and commit.
+    let isAuditing: Bool
+    /// Done to the space after every commit: the effect of a planted fault.
+    var sabotage: (Space) throws -> Void = { _ in }
+
+    var library: Library {
+        guard let opened else { preconditionFailure("the session is unmounted") }
+        return opened
+    }
+    var space: Space { library.session.space }
+    var isMounted: Bool { opened != nil }
+
+    /// Mounts a disk that a crash left; it must be as it was when the root that counts was published.
+    init(
+        _ vault: MemoryVault, _ state: CrashState, isPressed: Bool = false, isAuditing: Bool = true,
+        ignoring syncs: MemoryDisk.SyncKinds = []
+    ) throws {
+        self.vault = vault
+        self.isPressed = isPressed
+        self.isAuditing = isAuditing
+        start = state.disk
+        disk = MemoryDisk(state.disk)
+        disk.ignoreSyncs(syncs)
+        calls = FaultyCalls(disk)
+        clock = Clock()
+        password = state.passwords[0]
+        if let durable = state.durable { note(.published(durable, .published)) }
+        for commit in state.tried { note(.published(commit, .tried)) }
+        if let found = state.found {
+            note(.published(found, found === state.durable ? .published : .written))
+        }
+        note(.passwords(state.passwords))
+        try mount(expecting: state.found?.tree)
+        // A mount makes the header's copies alike.
+        note(.passwords([password]))
+        // A state that is found may be relied on as soon as it is mounted, unless the sync of its very root has failed:
+        // who did that was told, and killed, and a third misfortune is too much.
+        if let found = state.found, found.isDurable, !found.isTried { note(.published(found, .published)) }
+    }
+
+    deinit { abandon() }
+
+    private func note(_ fact: Moment.Fact) { moments.append(Moment(at: disk.eventCount, fact: fact)) }
+
+    // MARK: Mounts
+
+    func mount(expecting tree: TreeDump? = nil) throws {
+        var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
+        options.pictureMaker = maker
+        options.settleMilliseconds = 1 << 40
+        options.commitsByHand = true
+        options.clocks.wall = { [clock] in clock.withLock { $0 } }
+        options.clocks.boot = options.clocks.wall
+        let unlocked = try vault.unlock(calls)
+        let space = try unlocked.openSpace(readOnly: false, limits: vault.limits)
+        if isAuditing { space.wasPublished = { [calls] in if !calls.isFaultDue { auditPublished($0) } } }
+        if isAuditing {
+            try audit(space)
+            try space.auditSlots()
+        }
+        let catalogue = try Catalogue(
+            storage: space, readOnly: false, cacheKibibytes: vault.limits.catalogueCacheKibibytes)
+        let library = try Library(space: space, catalogue: catalogue, options: options, unlocked: unlocked)
+        seenGeneration = space.generation
+        // No commit is to come in the middle of an operation, with half a tree.
+        library.session.context.makeRoom = { _ in false }
+        library.session.context.waitForReusableSectors = {}
+        opened = library
+        try press()
+        library.didGoLive()
+        if let tree {
+            let found = try dump()
+            if found != tree { throw CrashFailure("the tree is another: \(found.difference(from: tree))") }
+        } else if moments.count == 1 {
+            note(
+                .published(try PublishedCommit(space, try dump(), since: 0, on: disk.state.live), .published))
+            try commit(durable: true)
+        }
+    }
+
+    /// As `umount`. The commits that closing needs are made before, as far as they can be foreseen.
+    func unmount() throws {
+        try library.session.locked { tree in tree.releaseAll() }
+        try library.session.reapAllOrphans()
+        try library.session.dropEmptyDays()
+        let tree = try dump()
+        for _ in 0..<4 where !space.isClean || space.hasDestroyed {
+            space.overwriteFreed(most: .max / 2)
+            try commit(durable: true)
+        }
+        defer { abandon() }
+        try publish(tree) { try library.close() }
+    }
+
+    /// As `kill -9`: nothing more is written.
+    func abandon() {
+        guard let opened else { return }
+        opened.abandonUnsaved()
+        self.opened = nil
+        disk.closeAll()
+    }
+
+    /// Leaves little of the space, in pieces, so that freed sectors are soon used again.
+    private func press() throws {
+        guard isPressed else { return }
+        if vault.spaceCount == 1 {
+            disk.setCapacity(disk.usedBytes + 1 << 20 + 512 << 10)
+            return
+        }
+        try space.lock.withLock {
+            var pieces: [(sector: UInt64, count: Int)] = []
+            while let piece = try space.sectors.take(least: 1, most: 300, near: nil) { pieces.append(piece) }
+            var left = Int(space.systemReserveSectors) + 1200
+            for piece in pieces where left > 0 {
+                try space.sectors.abandon(piece.sector, piece.count)
+                left -= piece.count
+            }
+        }
+    }
+
+    /// Lets the next writes lie in one of a few segments of a space that has hundreds: more than have their bits
+    /// in memory, and so few that each is soon used again.
+    func scatter(_ random: inout RandomSource) {
+        guard isMounted, vault.spaceCount > 1, vault.limits == .least, !isPressed else { return }
+        space.lock.withLock {
+            let segments = Array(stride(from: 3, to: space.sectors.segmentCount, by: 40))
+            space.sectors.begin(atSegment: segments.randomElement(using: &random) ?? 0)
+        }
+    }
+
+    // MARK: Commits
+
+    func commit(durable: Bool) throws {
+        try publish(try dump()) { library.session.committer.commitByHand(durable: durable) }
+    }
+
+    /// When others work while a commit is made.
+    enum Interval: CaseIterable {
+        /// Once its contents are decided, and before anything is written.
+        case unwritten
+        /// Once everything is written, and before it is synced or has a root.
+        case unsynced
+    }
+
+    /// Commits while `body` changes the tree.
+    func commit(durable: Bool, _ interval: Interval, during body: @escaping () throws -> Void) throws {
+        let tree = try dump()
+        // Not while the claim is being made: other writers wait for that.
+        try space.requireWritable()
+        let failure = Mutex<(any Error)?>(nil)
+        let work = Unchecked(body)
+        if interval == .unwritten {
+            let space = space
+            space.willPublish = { [weak space] in
+                space?.willPublish = nil
+                do { try work.body() } catch { failure.withLock { $0 = error } }
+            }
+            defer { space.willPublish = nil }
+            try publish(tree) { library.session.committer.commitByHand(durable: durable) }
+            if let error = failure.withLock({ $0 }) { throw error }
+            return
+        }
+        let before = space.lock.withLock { space.nextGeneration }
+        disk.interrupt { [disk, library] call in
+            // Roots are written, and files synced, without a lock. A durable commit begins with identity records, which
+            // may lie where roots lie in other files.
+            if case .write(_, let offset) = call, durable || offset >= 65_536 { return }
+            // With few files open, one may be synced and closed for another that is read with a lock held.
+            guard library.session.catalogue.lock.tryLock() else { return }
+            library.session.catalogue.lock.unlock()
+            guard library.session.space.lock.tryLock() else { return }
+            let isFrozen = library.session.space.nextGeneration > before
+            library.session.space.lock.unlock()
+            guard isFrozen else { return }
+            disk.interrupt(nil)
+            do { try work.body() } catch { failure.withLock { $0 = error } }
+        }
+        defer { disk.interrupt(nil) }
+        try publish(tree) { library.session.committer.commitByHand(durable: durable) }
+        if let error = failure.withLock({ $0 }) { throw error }
+    }
+
+    private struct Unchecked: @unchecked Sendable {
+        let body: () throws -> Void
+        init(_ body: @escaping () throws -> Void) { self.body = body }
+    }
+
+    /// Publishes roots, or tries to; this is the tree of each.
+    func publish(_ tree: TreeDump, _ body: () throws -> Void) throws {
+        let space = space
+        var failure: (any Error)?
+        do { try body() } catch { failure = error }
+        calls.injectNothing()
+        if space.generation > seenGeneration {
+            if isAuditing { try space.auditSlots() }
+            let commit = try PublishedCommit(space, tree, since: seenGeneration, on: disk.state.live)
+            seenGeneration = space.generation
+            note(.published(commit, .published))
+            try sabotage(space)
+        }
+        let tried = space.lock.withLock { space.nextGeneration - 1 }
+        if tried > seenGeneration {
+            let commit = PublishedCommit(tried: tried, since: seenGeneration, epoch: space.epoch, tree)
+            seenGeneration = tried
+            note(.published(commit, .tried))
+        }
+        if let failure { throw failure }
+    }
+
+    /// A durable commit of which a sync fails after `count` that do not, unless it has fewer. Its root may be written.
+    func failToCommit(afterSyncs count: Int) throws {
+        disk.failSync(after: count)
+        defer { disk.failSync(after: nil) }
+        try commit(durable: true)
+    }
+
+    // MARK: The vault as a whole
+
+    /// As `obscura passwd`; the vault is unmounted.
+    func changePassword() throws {
+        let new = password == "one" ? "two" : "one"
+        note(.passwords([password, new]))
+        try Vault.changePassword(
+            MemoryVault.path, old: MemoryVault.password(password), new: MemoryVault.password(new),
+            calls: calls)
+        password = new
+        note(.passwords([new]))
+    }
+
+    /// As `obscura grow` by a segment, mounted or not.
+    func grow() throws {
+        guard vault.spaceCount > 1 else { return }
+        var count: UInt64 = 0
+        while MemoryVault.segment(Int(count), of: vault.layout, in: disk.state.live) != nil { count += 1 }
+        try Vault.grow(
+            MemoryVault.path, bytesPerSpace: (count + 1) * vault.segmentBytes, calls: calls
+        ) { _, _ in }
+    }
+}
+
+/// A violation, in words.
+struct CrashFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
