@@ -7,11 +7,14 @@ internal import LinuxIO
 struct MountPoint: Sendable {
     /// "major:minor".
     let device: String
+    /// Its number in fusectl; nil if it has none.
+    let connection: Int?
 
     /// The topmost mount on `directory`. Nil unless its type is `fuse.` followed by `subtype`.
     init?(at directory: String, subtype: String) {
         guard let entry = mountEntry(at: directory), entry.type == "fuse.\(subtype)" else { return nil }
         device = entry.device
+        connection = entry.fuseConnection
     }
 
     /// The directories where it is mounted now, newest first.

@@ -25,10 +25,14 @@ public final class MountSession: @unchecked Sendable {
     private let control: ControlPipe
     /// See `Initialisation.answeredFlags`.
     var answeredFlags: UInt64 { bridge.initialisation.answeredFlags }
+    /// The descriptor of /dev/fuse; nil once `run` has ended.
+    var descriptor: Int32? { session?.descriptor }
     /// Nil once `run` has ended.
     private var session: Session?
     private let notifier: Notifier
     private let mountPoint: MountPoint
+    /// Aborts the connection; -1 where this user may not.
+    private let abort: Int32
     /// Lives from before the mount until this object is gone. Data that was reported as safe may still have to be
     /// written after the mount has ended, and no signal may end the process before that.
     private var signals: SignalWatch?
@@ -76,6 +80,7 @@ public final class MountSession: @unchecked Sendable {
         }
         self.session = session
         self.mountPoint = mountPoint
+        abort = mountPoint.connection.map { openAbort(ofConnection: $0) } ?? -1
         self.signals = signals
         library.observer = notifier
         library.mountStatus = { [weak bridge] in bridge?.status ?? [] }
@@ -83,6 +88,7 @@ public final class MountSession: @unchecked Sendable {
 
     deinit {
         closeDown()
+        if abort >= 0 { close(abort) }
         // Before the pipe to which it writes.
         signals = nil
     }
@@ -109,6 +115,10 @@ public final class MountSession: @unchecked Sendable {
 
     /// Stops the notifier first, while its last message is still served; then the workers; then the connection, upon
     /// which requests that still wait for an answer get ENOTCONN. Does nothing the second time.
+    ///
+    /// The connection is aborted, not only closed: a process that is just being started has copies of all descriptors
+    /// of this one. If it closes a file of the mount first, it waits for an answer, and keeps the connection by which
+    /// it would have come.
     private func closeDown() {
         guard session != nil else { return }
         // Later the next mount may have the device number of this one.
@@ -118,6 +128,7 @@ public final class MountSession: @unchecked Sendable {
         library.cancelLongTasks()
         session?.stop()
         session = nil
+        if abort >= 0 { _ = write(abort, "1", 1) }
         if isMounted { mountPoint.removeIfDead() }
     }
 

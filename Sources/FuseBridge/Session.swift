@@ -10,6 +10,8 @@ internal import Synchronization
 final class Session: @unchecked Sendable {
     /// For the notifier.
     let pointer: OpaquePointer
+    /// Of the connection.
+    var descriptor: Int32 { fuse_session_fd(pointer) }
     /// The callbacks' user data, which must outlive them.
     private let bridge: Bridge
     private let control: ControlPipe
@@ -57,13 +59,13 @@ final class Session: @unchecked Sendable {
     func mount(at directory: String) -> Bool {
         guard fuse_session_mount(pointer, directory) == 0 else { return false }
         var calls = fuse_custom_io()
-        let flags = fcntl(fuse_session_fd(pointer), F_GETFL)
-        _ = fcntl(fuse_session_fd(pointer), F_SETFL, flags | O_NONBLOCK)
+        let flags = fcntl(descriptor, F_GETFL)
+        _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK)
         calls.read = { descriptor, buffer, count, _ in readRequest(descriptor, buffer, count) }
         calls.writev = { descriptor, pieces, count, userData in
             Bridge.from(userData).initialisation.send(descriptor, pieces, count)
         }
-        precondition(fuse_session_custom_io(pointer, &calls, fuse_session_fd(pointer)) == 0)
+        precondition(fuse_session_custom_io(pointer, &calls, descriptor) == 0)
         makeRings()
         return true
     }
@@ -73,7 +75,7 @@ final class Session: @unchecked Sendable {
         guard let plan else { return }
         // `stop` ends the threads of the rings before this session ends.
         rings = Rings(
-            plan, connection: fuse_session_fd(pointer), didRefuse: { [unowned self] in startWorkers() },
+            plan, connection: descriptor, didRefuse: { [unowned self] in startWorkers() },
             process: { [unowned self] request in processOfRing(&request) })
         bridge.initialisation.rings = rings
     }
@@ -167,8 +169,8 @@ final class Session: @unchecked Sendable {
     }
 
     private var isRequestWaiting: Bool {
-        var descriptor = pollfd(fd: fuse_session_fd(pointer), events: Int16(POLLIN), revents: 0)
-        return poll(&descriptor, 1, 0) == 1
+        var connection = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&connection, 1, 0) == 1
     }
 
     /// Makes the workers end after their current requests, although the connection lives. Returns when they have ended.

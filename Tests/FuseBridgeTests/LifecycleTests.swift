@@ -1,6 +1,7 @@
 import Foundation
 import LinuxIO
 import PhotoLibrary
+import TestSupport
 import TestThreads
 import Testing
 
@@ -72,6 +73,29 @@ extension RealMounts {
             while mount.isMounted { usleep(10_000) }
             close(descriptor)
             #expect(try mount.waitForEnd() == .requested)
+            try mount.finish()
+        }
+
+        @Test func `a process that has a copy of the connection ends after the mount`() throws {
+            let mount = try MountedLibrary { $0.graceMilliseconds = 0 }
+            let connection = try #require(mountEntry(at: mount.mountPoint)?.fuseConnection)
+            // Nothing else ends the process if this fails.
+            let abort = openAbort(ofConnection: connection)
+            try write("busy", to: mount.path("file"))
+            let file = open(mount.path("file"), O_RDWR | O_CLOEXEC)
+            let input = try makePipe()
+            // Its end closes the file first, and waits for the answer that would come by the other.
+            let process = try spawn(
+                ["/bin/cat"],
+                descriptors: [(input.read, 0), (file, 3), (try #require(mount.session.descriptor), 4)])
+            close(file)
+            close(input.read)
+            mount.session.unmount()
+            #expect(try mount.waitForEnd() == .requested)
+            close(input.write)
+            #expect(eventually { waitpid(process, nil, WNOHANG) == process })
+            if abort >= 0 { _ = Glibc.write(abort, "1", 1) }
+            close(abort)
             try mount.finish()
         }
 
