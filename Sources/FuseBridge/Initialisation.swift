@@ -13,6 +13,9 @@ final class Initialisation: @unchecked Sendable {
     /// The flags of the answer to INIT, as in linux/fuse.h; 0 before it.
     var answeredFlags: UInt64 { answered.load(ordering: .relaxed) }
 
+    /// Whether the kernel has the answer to INIT, so that programs can use the mount.
+    var isAnswered: Bool { isLive.load(ordering: .relaxed) }
+
     /// Whether files that bypass the page cache can be memory-mapped: since Linux 6.6.
     let canMapDirectFiles = isKernelAtLeast(6, 6)
 

@@ -135,12 +135,19 @@ public final class MountSession: @unchecked Sendable {
     /// Waits for the end of the mount and returns its reason.
     private func watch(_ onLive: () -> Void) -> MountEnd {
         var idle = IdleClock(seconds: options.idleSeconds)
+        var isLive = false
+        func goLive() {
+            if isLive { return }
+            isLive = true
+            mountPoint.raiseReadAhead(kibibytes: Self.readAheadKibibytes)
+            onLive()
+        }
         while true {
             let event = control.next(milliseconds: idle.checkMilliseconds)
+            // A program that uses the mount may cause one of these before the event that says that it can.
+            if event != .ended, event != nil, bridge.initialisation.isAnswered { goLive() }
             switch event {
-            case .live:
-                mountPoint.raiseReadAhead(kibibytes: Self.readAheadKibibytes)
-                onLive()
+            case .live: goLive()
             case .ended: return .unmounted
             case .unmountRequested:
                 takeDown(within: options.graceMilliseconds)
