@@ -24,27 +24,32 @@ struct LongComparisonMountTests {
     private static let picture = jpeg(more: 1) + noise(8 << 20, seed: 5)
 
     /// A mount where every comparison is a long one, with a photo `a.jpg`.
-    private func withPhoto(_ body: (MountedLibrary) throws -> Void) throws {
+    ///
+    /// `copier` starts a process that writes the same bytes to a new file, and closes it. In this process, a program
+    /// that another test starts would have copies of the descriptor, and close them: its closes wait as well, and those
+    /// before the last byte hold up the writer.
+    private func withPhoto(
+        _ body: (_ mounted: MountedLibrary, _ copier: (_ name: String) throws -> Child) throws -> Void
+    ) throws {
+        let source = NSTemporaryDirectory() + "obscura-\(UUID().uuidString)"
+        try Data(Self.picture).write(to: URL(fileURLWithPath: source))
+        defer { unlink(source) }
         let mounted = try MountedLibrary(library: {
             $0.limits.briefComparisonBytes = 0
             // Reads are counted.
             $0.limits.readChunks = 1
             $0.thumbnails = .off
         })
+        func copier(_ name: String) throws -> Child {
+            try Child(["/bin/dd", "if=" + source, "of=" + mounted.path(name), "bs=1M"])
+        }
         let result = Result {
-            try Data(Self.picture).write(to: URL(fileURLWithPath: mounted.path("a.jpg")))
-            try body(mounted)
+            try #require(copier("a.jpg").wait() == .exited(0))
+            try body(mounted, copier)
         }
         mounted.calls.holdReads(of: nil)
         try mounted.finish()
         try result.get()
-    }
-
-    private func write(_ path: String) throws -> Int32 {
-        let descriptor = open(path, O_RDWR | O_CREAT, 0o644)
-        try #require(descriptor >= 0)
-        #expect(Glibc.write(descriptor, Self.picture, Self.picture.count) == Self.picture.count)
-        return descriptor
     }
 
     private func photos(_ mounted: MountedLibrary) throws -> [String] {
@@ -54,18 +59,9 @@ struct LongComparisonMountTests {
     }
 
     @Test func `any number of closes leaves the mount to others`() throws {
-        try withPhoto { mounted in
-            // Before the files are there: a child that another test starts meanwhile closes its copies of them as well.
+        try withPhoto { mounted, copier in
             mounted.calls.holdReads(of: Self.chunkRead, after: 60)
-            let descriptors = try (0..<12).map { try write(mounted.path("b\($0).jpg")) }
-            let closed = DispatchGroup()
-            for descriptor in descriptors {
-                closed.enter()
-                Thread.detachNewThread {
-                    close(descriptor)
-                    closed.leave()
-                }
-            }
+            let copiers = try (0..<12).map { try copier("b\($0).jpg") }
             try #require(
                 eventually(secondsMax: 300) { mounted.calls.heldReads == 8 }, "\(mounted.calls.heldReads)")
             // All of this would wait for ever.
@@ -83,7 +79,7 @@ struct LongComparisonMountTests {
             var found = stat()
             #expect(fstat(descriptor, &found) == 0 && found.st_size == Self.picture.count)
             mounted.calls.holdReads(of: nil)
-            closed.wait()
+            for copier in copiers { #expect(copier.wait() == .exited(0)) }
             close(descriptor)
             mounted.library.startDeferredWork()
             #expect(eventually { (try? photos(mounted)) == ["2024-05-01/a.jpg"] })
@@ -91,12 +87,9 @@ struct LongComparisonMountTests {
     }
 
     @Test func `a process that is killed while it closes ends`() throws {
-        try withPhoto { mounted in
-            let source = NSTemporaryDirectory() + "obscura-\(UUID().uuidString)"
-            try Data(Self.picture).write(to: URL(fileURLWithPath: source))
-            defer { unlink(source) }
+        try withPhoto { mounted, copier in
             mounted.calls.holdReads(of: Self.chunkRead, after: 60)
-            let copier = try Child(["/bin/dd", "if=" + source, "of=" + mounted.path("b.jpg"), "bs=1M"])
+            let copier = try copier("b.jpg")
             try #require(eventually { mounted.calls.heldReads == 1 })
             copier.kill(SIGKILL)
             try #require(try eventually { try mounted.requestCounts()["interrupt"] != nil })
@@ -124,9 +117,8 @@ struct LongComparisonMountTests {
     }
 
     @Test func `an unmount hears nothing of the follow-up`() throws {
-        try withPhoto { mounted in
-            let descriptor = try write(mounted.path(".part"))
-            close(descriptor)
+        try withPhoto { mounted, copier in
+            #expect(try copier(".part").wait() == .exited(0))
             #expect(rename(mounted.path(".part"), mounted.path("b.jpg")) == 0)
             mounted.calls.holdReads(of: Self.chunkRead, after: 60)
             mounted.library.startDeferredWork()
@@ -138,20 +130,15 @@ struct LongComparisonMountTests {
     }
 
     @Test func `an unmount calls off what a program waits for in close`() throws {
-        try withPhoto { mounted in
-            let descriptor = try write(mounted.path("b.jpg"))
+        try withPhoto { mounted, copier in
             mounted.calls.holdReads(of: Self.chunkRead, after: 60)
-            let closed = DispatchSemaphore(value: 0)
-            Thread.detachNewThread {
-                close(descriptor)
-                closed.signal()
-            }
+            let copier = try copier("b.jpg")
             try #require(eventually { mounted.calls.heldReads == 1 })
             mounted.session.unmount()
             #expect(eventually { mounted.library.deferredWork.isCancelled })
             let before = mounted.calls.readCount
             mounted.calls.holdReads(of: nil)
-            #expect(closed.wait(timeout: .now() + 60) == .success)
+            #expect(eventually { !copier.isRunning })
             #expect(mounted.calls.readCount - before < 30)
             #expect(try mounted.waitForEnd() == .requested)
         }

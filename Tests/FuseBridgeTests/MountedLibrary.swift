@@ -1,8 +1,9 @@
 import Foundation
-import FuseBridge
 import PhotoLibrary
 import TestSupport
 import Testing
+
+@testable import FuseBridge
 
 /// A real library in a vault of its own.
 final class TestLibrary {
@@ -30,6 +31,7 @@ final class MountedLibrary: @unchecked Sendable {
     /// Where the test makes its files: `albums`.
     let directory: String
     private let finished = DispatchSemaphore(value: 0)
+    private var thread: WorkerThread?
     private var end: MountEnd?
 
     /// - Parameter onLive: called on the session's thread, which watches the mount only after that.
@@ -47,7 +49,7 @@ final class MountedLibrary: @unchecked Sendable {
         made = try TestLibrary(library)
         session = try MountSession.mount(made.library, at: mountPoint, options: options)
         let live = DispatchSemaphore(value: 0)
-        Thread.detachNewThread { [self] in
+        thread = try WorkerThread { [self] in
             end = try? session.run {
                 live.signal()
                 onLive()
@@ -61,6 +63,9 @@ final class MountedLibrary: @unchecked Sendable {
     func waitForEnd(seconds: Double = 60) throws -> MountEnd {
         try #require(finished.wait(timeout: .now() + seconds) == .success)
         finished.signal()
+        // Until then it keeps the session, whose end puts back the handlers of signals: of the next session, maybe.
+        thread?.join()
+        thread = nil
         return try #require(end)
     }
 
