@@ -26,6 +26,8 @@ int obscura_mount_fusectl(void) {
     close(context);
     return mount;
 }
+int obscura_get_processors(void *set, unsigned long bytes) { return sched_getaffinity(0, bytes, set); }
+int obscura_set_processors(const void *set, unsigned long bytes) { return sched_setaffinity(0, bytes, set); }
 char **obscura_environment(void) { return environ; }
 int obscura_spawn_close_from(void *actions, int lowest) {
     return posix_spawn_file_actions_addclosefrom_np(actions, lowest);

@@ -53,6 +53,7 @@ private final class Box {
 }
 
 private func runBox(_ box: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    Processors.releaseThread()
     Unmanaged<Box>.fromOpaque(box!).takeRetainedValue().body()
     return nil
 }

@@ -47,6 +47,7 @@ private final class Turns: Sendable {
             &thread, nil,
             { argument in
                 guard let argument else { return nil }
+                Processors.releaseThread()
                 let turns = Unmanaged<Turns>.fromOpaque(argument).takeRetainedValue()
                 while turns.takeOne() {}
                 return nil

@@ -51,7 +51,9 @@ public func spawn(
     var process: pid_t = 0
     let code = withCStrings(words) { arguments in
         withCStrings(environment ?? currentEnvironment()) { variables in
-            posix_spawnp(&process, executable ?? words[0], &actions, &attributes, arguments, variables)
+            Processors.released {
+                posix_spawnp(&process, executable ?? words[0], &actions, &attributes, arguments, variables)
+            }
         }
     }
     if code != 0 { throw Errno(code) }

@@ -17,6 +17,7 @@ package func startThreadIfPossible(_ body: @escaping @Sendable () -> Void) -> Bo
         &thread, nil,
         { argument in
             guard let argument else { return nil }
+            Processors.releaseThread()
             Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body()
             return nil
         }, box.toOpaque())

@@ -79,6 +79,28 @@ import Testing
         }
     }
 
+    @Test func `only the leader is bound to the queue's processor`() throws {
+        let all = Self.processors()
+        let first = try #require(Int(all.prefix { $0.isNumber }))
+        let seen = Mutex<[Int: String]>([:])
+        withQueue(processor: first) { index in
+            seen.withLock { $0[index] = Self.processors() }
+        } _: { kernel in
+            kernel.send([(0, Self.quick)])
+            #expect(kernel.awaitCommits(1))
+            kernel.send([(1, Self.slow)])
+            #expect(kernel.awaitCommits(2))
+        }
+        #expect(seen.withLock { $0 } == [0: "\(first)", 1: all])
+    }
+
+    /// Those that the calling thread may use, as the kernel lists them: `0-3,8`.
+    private static func processors() -> String {
+        let lines = (try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8)) ?? ""
+        let line = lines.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list:") }
+        return String(line?.split(separator: "\t").last ?? "")
+    }
+
     @Test func `a queue that the kernel refuses says so`() {
         let answers = Mutex<[Bool]>([])
         let kernel = PlayedKernel(refuses: true)
@@ -93,11 +115,13 @@ import Testing
 
     /// Runs `body` with a started queue of eight entries, and stops it.
     private func withQueue(
-        serve: @escaping @Sendable (_ entry: Int) -> Void, _ body: (PlayedKernel) -> Void
+        processor: Int? = nil, serve: @escaping @Sendable (_ entry: Int) -> Void,
+        _ body: (PlayedKernel) -> Void
     ) {
         let kernel = PlayedKernel()
         let queue = RingQueue(
-            kernel, kernel.entries, didRegister: { _ in }, process: { entry, _ in serve(entry.index) })
+            kernel, kernel.entries, processor: processor, didRegister: { _ in },
+            process: { entry, _ in serve(entry.index) })
         #expect(throws: Never.self) { try queue.start() }
         body(kernel)
         queue.stop()

@@ -19,6 +19,16 @@ import Testing
         #expect(plan.payloadBytes >= 65_536 + 256)
     }
 
+    @Test(arguments: [
+        (1, 1 << 20, 23), (2, 1 << 20, 11), (4, 512 << 10, 11), (8, 256 << 10, 11), (18, 128 << 10, 10),
+    ])
+    func `requests are as large as by /dev/fuse where there is room for ten`(
+        processors: Int, payloadBytes: Int, depth: Int
+    ) throws {
+        let plan = try #require(RingPlan(processors: processors, bytesMax: 24 << 20))
+        #expect(plan.payloadBytes == payloadBytes && plan.depth == depth)
+    }
+
     @Test func `no rings on more processors than there is memory for`() {
         #expect(RingPlan(processors: 64, bytesMax: 24 << 20) == nil)
         #expect(RingPlan(processors: 0, bytesMax: 24 << 20) == nil)

@@ -21,6 +21,10 @@ int obscura_close_from(int lowest);
 int obscura_make_pipe(int ends[2]);
 /// A detached mount of fusectl, in which files can be opened; needs root. A descriptor, or -1 and errno.
 int obscura_mount_fusectl(void);
+/// sched_getaffinity(2) and sched_setaffinity(2) of the calling thread; `set` has a bit for each processor. At least 0,
+/// or -1 and errno.
+int obscura_get_processors(void *set, unsigned long bytes);
+int obscura_set_processors(const void *set, unsigned long bytes);
 /// environ(7).
 char **obscura_environment(void);
 /// posix_spawn_file_actions_addclosefrom_np(3) on a posix_spawn_file_actions_t. 0, or an error number.

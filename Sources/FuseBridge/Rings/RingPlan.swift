@@ -17,16 +17,17 @@ struct RingPlan: Equatable, Sendable {
     /// for each other, or for a long comparison of photos, of which there may be eight.
     private static let depthMin = 10
     private static let depthMax = 40
-    /// Extended attributes can have 64 KiB and come with their name; larger requests are fewer.
-    private static let payloads = [(bytes: 256 << 10, depthMin: 16), (bytes: 128 << 10, depthMin: depthMin)]
+    /// Larger requests are fewer, up to the 1 MiB of /dev/fuse. Extended attributes can have 64 KiB and come with their
+    /// name.
+    private static let payloads = [1 << 20, 512 << 10, 256 << 10, 128 << 10]
 
     /// The plan for that many processors and at most `bytesMax` of buffers; nil if that is too little memory.
     init?(processors: Int, bytesMax: Int) {
         guard processors > 0 else { return nil }
-        for payload in Self.payloads {
-            let depth = min(bytesMax / processors / (payload.bytes + Self.headerBytes), Self.depthMax)
-            guard depth >= payload.depthMin else { continue }
-            (queues, self.depth, payloadBytes) = (processors, depth, payload.bytes)
+        for payloadBytes in Self.payloads {
+            let depth = min(bytesMax / processors / (payloadBytes + Self.headerBytes), Self.depthMax)
+            guard depth >= Self.depthMin else { continue }
+            (queues, self.depth, self.payloadBytes) = (processors, depth, payloadBytes)
             return
         }
         return nil

@@ -10,6 +10,10 @@ internal import Synchronization
 /// may wait are handed to threads that own none, and their answers are committed by the leader. If the leader itself is
 /// held up, a thread that watches it becomes the leader.
 ///
+/// The leader is bound to the processor whose requests it takes: the program that sent one sleeps, and the leader runs
+/// in its place, with warm caches. On another processor it would have to be woken from there, which takes longer than
+/// many a request, and so it would have to spin before it sleeps. The other threads run wherever there is room.
+///
 /// A thread that submitted entries must not end before the connection does: the kernel would lose them.
 /// Unchecked Sendable: `lock` guards the fields that are not atomic, `ringLock` the ring.
 final class RingQueue: @unchecked Sendable {
@@ -17,10 +21,9 @@ final class RingQueue: @unchecked Sendable {
     private static let busyMillisecondsMax: Int64 = 2
     /// Time without a request after which nobody watches the leader, until it has a request.
     private static let idleMilliseconds: Int64 = 100
-    /// Time that the leader spins before it sleeps; see `readRequest`.
-    private static let spinNanoseconds: Int64 = 150_000
 
     private let commands: any RingCommanding
+    private let processor: Int?
     private let entries: [RingEntry]
     private let process: @Sendable (RingEntry, inout fuse_buf) -> Void
     /// Called once with false if the kernel refuses the entries, or with true.
@@ -60,14 +63,17 @@ final class RingQueue: @unchecked Sendable {
     private let answeredCount = Atomic<Int>(0)
     private let isLeaderAsleep = Atomic<Bool>(false)
 
-    /// - Parameter process: serves a request and writes its answer into the entry.
+    /// - Parameters:
+    ///   - processor: the one whose requests come here; nil: none in particular.
+    ///   - process: serves a request and writes its answer into the entry.
     init(
-        _ commands: any RingCommanding, _ entries: [RingEntry],
+        _ commands: any RingCommanding, _ entries: [RingEntry], processor: Int? = nil,
         didRegister: @escaping @Sendable (Bool) -> Void,
         process: @escaping @Sendable (RingEntry, inout fuse_buf) -> Void
     ) {
         self.commands = commands
         self.entries = entries
+        self.processor = processor
         self.didRegister = didRegister
         self.process = process
         owners = Array(repeating: nil, count: entries.count)
@@ -141,7 +147,9 @@ final class RingQueue: @unchecked Sendable {
                 let term = terms
                 passWatch()
                 lock.unlock()
+                if let processor { Processors.bindThread(to: processor) }
                 lead(term, thread)
+                if processor != nil { Processors.releaseThread() }
                 lock.lock()
             } else if !handed.isEmpty && thread.ownedEntries == 0 {
                 let entry = entries[handed.removeFirst()]
@@ -322,11 +330,7 @@ final class RingQueue: @unchecked Sendable {
 
     /// Under `ringLock`.
     private func waitForCompletions(_ term: UInt64) {
-        let deadline = MonotonicClock.nanoseconds + Self.spinNanoseconds
-        repeat {
-            if commands.hasCompletions || answeredCount.load(ordering: .relaxed) > 0 { return }
-            sched_yield()
-        } while MonotonicClock.nanoseconds < deadline
+        if commands.hasCompletions { return }
         isLeaderAsleep.store(true, ordering: .sequentiallyConsistent)
         defer { isLeaderAsleep.store(false, ordering: .relaxed) }
         // Checked again: an answer may have come before its thread could see that the leader sleeps.

@@ -51,7 +51,10 @@ final class Rings: @unchecked Sendable {
                     payloadBytes: plan.payloadBytes)
             }
             queues.append(
-                RingQueue(commands, entries, didRegister: { [unowned self] in noteRegistered($0) }) {
+                RingQueue(
+                    commands, entries, processor: number,
+                    didRegister: { [unowned self] in noteRegistered($0) }
+                ) {
                     [unowned self] entry, request in
                     entry.serving {
                         repeatInterrupt(of: entry.request)

@@ -1,0 +1,53 @@
+internal import CShims
+internal import Glibc
+internal import Synchronization
+
+/// The processors that threads may use: sched_setaffinity(2).
+///
+/// The kernel has threads and processes inherit what their starter may use. Those that are started by `startThread`,
+/// `onAllCores` and `spawn` are not bound, whoever starts them.
+public enum Processors {
+    /// A bit for each processor: what a thread may use that is not bound. Nil: no thread was ever bound.
+    private static let all = Mutex<[UInt64]?>(nil)
+    private static let areBound = Atomic<Bool>(false)
+    private static let words = 16
+
+    /// Lets the calling thread run only on this processor, until `releaseThread`. Does nothing if that is not allowed,
+    /// or the processor is not there.
+    public static func bindThread(to processor: Int) {
+        guard (0..<words * UInt64.bitWidth).contains(processor) else { return }
+        let isKnown = all.withLock { all in
+            if all == nil { all = current() }
+            return all != nil
+        }
+        guard isKnown else { return }
+        areBound.store(true, ordering: .releasing)
+        var set = [UInt64](repeating: 0, count: words)
+        set[processor / UInt64.bitWidth] = 1 << UInt64(processor % UInt64.bitWidth)
+        apply(set)
+    }
+
+    /// Lets the calling thread run wherever the process may.
+    public static func releaseThread() {
+        guard areBound.load(ordering: .acquiring), let set = all.withLock({ $0 }) else { return }
+        apply(set)
+    }
+
+    /// Runs `body` with the calling thread released.
+    static func released<R>(_ body: () -> R) -> R {
+        guard areBound.load(ordering: .acquiring), let before = current() else { return body() }
+        releaseThread()
+        defer { apply(before) }
+        return body()
+    }
+
+    private static func current() -> [UInt64]? {
+        var set = [UInt64](repeating: 0, count: words)
+        let bytes = set.withUnsafeMutableBytes { obscura_get_processors($0.baseAddress, UInt($0.count)) }
+        return bytes >= 0 ? set : nil
+    }
+
+    private static func apply(_ set: [UInt64]) {
+        set.withUnsafeBytes { _ = obscura_set_processors($0.baseAddress, UInt($0.count)) }
+    }
+}
