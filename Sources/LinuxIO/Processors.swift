@@ -12,18 +12,19 @@ public enum Processors {
     private static let areBound = Atomic<Bool>(false)
     private static let words = 16
 
-    /// Lets the calling thread run only on this processor, until `releaseThread`. Does nothing if that is not allowed,
-    /// or the processor is not there.
+    /// Lets the calling thread run only on this processor, until `releaseThread`. Does nothing if the process may not
+    /// use it (taskset(1)), or it is not there.
     public static func bindThread(to processor: Int) {
         guard (0..<words * UInt64.bitWidth).contains(processor) else { return }
-        let isKnown = all.withLock { all in
-            if all == nil { all = current() }
-            return all != nil
-        }
-        guard isKnown else { return }
-        areBound.store(true, ordering: .releasing)
         var set = [UInt64](repeating: 0, count: words)
-        set[processor / UInt64.bitWidth] = 1 << UInt64(processor % UInt64.bitWidth)
+        let (word, bit) = (processor / UInt64.bitWidth, UInt64(1) << UInt64(processor % UInt64.bitWidth))
+        set[word] = bit
+        let isAllowed = all.withLock { all in
+            if all == nil { all = current() }
+            return (all?[word] ?? 0) & bit != 0
+        }
+        guard isAllowed else { return }
+        areBound.store(true, ordering: .releasing)
         apply(set)
     }
 
