@@ -36,7 +36,17 @@ extension RealMounts {
             #expect(try mount.waitForEnd() == .signal(number))
             // Written bytes may still be on their way to the disk: as at a shutdown after an umount(8).
             kill(getpid(), number)
+            while try isPending(number) { usleep(1000) }
             try mount.finish()
+        }
+
+        /// Whether no thread has taken a signal that was sent to this process. Once the mount is gone it would end it.
+        private func isPending(_ number: Int32) throws -> Bool {
+            let label = "ShdPnd:\t"
+            let lines = try read("/proc/self/status").split(separator: "\n")
+            let line = try #require(lines.first { $0.hasPrefix(label) })
+            let pending = try #require(UInt64(line.dropFirst(label.count), radix: 16))
+            return pending & 1 << UInt64(number - 1) != 0
         }
 
         @Test func `a signal before it runs unmounts in order`() throws {
