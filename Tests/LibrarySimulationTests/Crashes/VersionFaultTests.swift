@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree

@@ -7,6 +7,7 @@ import VaultFormat
 
 @testable import CatalogueRows
 @testable import FileTree
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 import VaultFormat
 
+@testable import LibraryFixtures
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree
