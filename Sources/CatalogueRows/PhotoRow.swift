@@ -31,6 +31,9 @@ public struct PhotoRow: Sendable, Equatable {
     /// The number that the inode of the photo had when it arrived: later photos have higher ones. 0 before the row is
     /// stored.
     public var arrived: UInt64
+    /// The identifier that it shares with the other half of its Live Photo, or with the other photos of its burst; nil
+    /// if it has none.
+    public var group: [UInt8]?
 
     public init(ino: UInt64, day: Int64) {
         self.ino = ino
@@ -39,7 +42,7 @@ public struct PhotoRow: Sendable, Equatable {
         (captured, capturedNanoseconds, source) = (0, 0, [])
         (media, width, height, orientation) = (0, 0, 0, 1)
         fingerprint = 0
-        (camera, kind, rating, arrived) = (nil, 0, 0, 0)
+        (camera, kind, rating, arrived, group) = (nil, 0, 0, 0, nil)
     }
 
     public static let times: ClosedRange<Int64> = -(1 << 61)...1 << 61
@@ -47,6 +50,7 @@ public struct PhotoRow: Sendable, Equatable {
     public static let orientations: ClosedRange<Int64> = 1...8
     public static let kinds: ClosedRange<Int64> = 0...4
     public static let ratings: ClosedRange<Int64> = 0...5
+    public static let groupBytesMax = 255
 
     /// Whether its numbers are valid in the table.
     public var isPlausible: Bool {
@@ -54,5 +58,6 @@ public struct PhotoRow: Sendable, Equatable {
             && (0...999_999_999).contains(capturedNanoseconds) && Self.lengths.contains(width)
             && Self.lengths.contains(height) && Self.orientations.contains(orientation)
             && Self.kinds.contains(kind) && Self.ratings.contains(rating)
+            && (group?.count ?? 0) <= Self.groupBytesMax
     }
 }

@@ -22,6 +22,8 @@ public struct MediaFacts: Sendable, Equatable {
     public var dates: [DateCandidate] = []
     /// The identifier that the two halves of an Apple Live Photo share.
     public var contentIdentifier: String?
+    /// The identifier that the pictures of a burst share: Apple's or Google's.
+    public var burstIdentifier: String?
     /// XMP's rating: stars from 1 to 5, 0 for none, -1 for a rejected picture.
     public var rating: Int?
     /// Whether the metadata say that it is a panorama.

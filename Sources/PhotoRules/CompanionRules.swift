@@ -1,8 +1,10 @@
 package import CatalogueRows
+import PhotoImaging
 
-/// Live Photos, a raw file and its JPEG, a photo and its edit (`IMG_1234`, `IMG_E1234`), and sidecars: files of one
-/// stem in a day that were taken at the same time stay together when one of them is re-dated, moved to another day,
-/// removed or restored.
+/// The halves of a Live Photo, the photos of a burst, a raw file and its JPEG, a photo and its edit (`IMG_1234`,
+/// `IMG_E1234`), and sidecars stay together when one of them is re-dated, moved to another day, removed or restored.
+/// Identifiers in the files tell which belong together; without them files of one stem in a day that were taken at the
+/// same time do.
 
 /// Seconds by which the two parts of a Live Photo may differ.
 private let pairSecondsMax: Int64 = 3
@@ -11,17 +13,35 @@ private let pairSecondsMax: Int64 = 3
 ///
 /// - Parameters:
 ///   - name: of the photo; `otherName` of the file.
-///   - photo: as it was in that day; `other` the file's row if it is a photo.
+///   - photo: the photo's row, `captured` when it was taken before it got another day; `other` the file's row if it is
+///     a photo.
 package func isCompanion(
-    _ otherName: [UInt8], _ other: PhotoRow?, of name: [UInt8], media: Int64, captured: Int64
+    _ otherName: [UInt8], _ other: PhotoRow?, of name: [UInt8], _ photo: PhotoRow, captured: Int64
 ) -> Bool {
     guard let other else { return sidecarNames(name).contains(otherName) }
     let (stem, otherStem) = (stemOf(name), stemOf(otherName))
-    guard unedited(stem) == unedited(otherStem), abs(other.captured - captured) <= pairSecondsMax else {
+    if let group = photo.group, let otherGroup = other.group {
+        if group == otherGroup { return true }
+        // An edit may have an identifier of its own.
+        if stem == otherStem { return false }
+    }
+    guard unedited(stem) == unedited(otherStem), abs(other.captured - captured) <= pairSecondsMax
+    else {
         return false
     }
     // A Live Photo's parts, and a raw file and its JPEG, differ in type; two JPEGs of one stem do not belong together.
-    return stem != otherStem || other.media != media
+    return stem != otherStem || other.media != photo.media
+}
+
+/// The identifier of a photo's Live Photo, else that of its burst; nil if it has none.
+func groupIdentifier(_ facts: MediaFacts) -> [UInt8]? {
+    guard let identifier = facts.contentIdentifier ?? facts.burstIdentifier, !identifier.isEmpty
+    else {
+        return nil
+    }
+    let kind = facts.contentIdentifier == nil ? "burst " : "live "
+    let text = Array((kind + identifier).utf8)
+    return text.count <= PhotoRow.groupBytesMax ? text : nil
 }
 
 /// The stems that the companions of a photo have.

@@ -30,6 +30,7 @@ extension PhotoRow {
         camera = facts.camera.flatMap(cameraDirectoryName)
         kind = photoKind(facts, named: name)?.rawValue ?? 0
         rating = stars(facts, probe.sidecar)
+        group = groupIdentifier(facts)
     }
 
     /// Moves the photo to a day that the user chose. Its clock time stays.

@@ -90,6 +90,7 @@ extension PhotoTree {
         }
         var row = PhotoRow(inode.row, probe, named: name, now: now)
         row.former = old.former
+        row.group = row.group ?? old.group
         if old.isPinned {
             row.pin(to: old.day)
             row.captured = old.captured
@@ -176,6 +177,8 @@ extension PhotoTree {
         }
         var row = row
         row.arrived = previous.arrived
+        // A program that drops maker notes does not part a Live Photo.
+        row.group = row.group ?? previous.group
         if previous.isPinned {
             row.pin(to: previous.day)
             row.captured = previous.captured

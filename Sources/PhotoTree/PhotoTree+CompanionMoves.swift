@@ -32,8 +32,8 @@ package struct CompanionMove {
     package var caller: Caller? { if case .trash(let caller) = target { caller } else { nil } }
 }
 
-/// Live Photos, a raw file and its JPEG, a photo and its edit, and sidecars in days: files that were taken together
-/// stay together when one of them is re-dated, moved between days, removed or restored.
+/// Live Photos, bursts, a raw file and its JPEG, a photo and its edit, and sidecars in days: files that were taken
+/// together stay together when one of them is re-dated, moved between days, removed or restored.
 ///
 /// `mv day/* other/` moves every one of them itself. So companions do not follow at once, but when a directory is
 /// listed, or when a thread other than the mover looks one of them up.
@@ -42,7 +42,39 @@ extension PhotoTree {
     private func companions(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
-        let media = try self.photo(photo).media
+        let own = try self.photo(photo)
+        var found = try companionsByStem(of: own, name, in: directory, captured: captured)
+        // Photos of the same identifier have others of their stem: a Live Photo's still, its raw file.
+        for mate in try groupMates(of: own, in: directory.ino) {
+            if !found.contains(where: { $0.row.id == mate.row.id }) { found.append(mate) }
+            guard let row = mate.photo else { continue }
+            for other in try companionsByStem(
+                of: row, mate.row.name, in: directory, captured: row.captured)
+            where other.inode.ino != photo.ino && !found.contains(where: { $0.row.id == other.row.id }) {
+                found.append(other)
+            }
+        }
+        return found
+    }
+
+    /// The photos in a directory that have a photo's identifier of a Live Photo or burst.
+    private func groupMates(
+        of photo: PhotoRow, in directory: UInt64
+    ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
+        guard let group = photo.group else { return [] }
+        var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
+        for ino in try sql(tables.photos(group: group, limit: siblingNamesMax)) where ino != photo.ino {
+            let other = try inode(ino)
+            for row in try names(of: other) where row.parent == directory {
+                found.append((row, other, try self.photo(other)))
+            }
+        }
+        return found
+    }
+
+    private func companionsByStem(
+        of photo: PhotoRow, _ name: [UInt8], in directory: Inode, captured: Int64
+    ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
         var found: [(row: DentryRow, inode: Inode, photo: PhotoRow?)] = []
         for stem in companionStems(name) {
             let rows = try sql(
@@ -51,7 +83,7 @@ extension PhotoTree {
             for row in rows where row.ino != photo.ino {
                 let other = try inode(row.ino)
                 let otherPhoto = other.isPhoto ? try self.photo(other) : nil
-                guard isCompanion(row.name, otherPhoto, of: name, media: media, captured: captured) else {
+                guard isCompanion(row.name, otherPhoto, of: name, photo, captured: captured) else {
                     continue
                 }
                 found.append((row, other, otherPhoto))
@@ -102,11 +134,15 @@ extension PhotoTree {
                     }
                     let otherPhoto = try self.photo(other)
                     guard otherPhoto.day == own.day,
-                        isCompanion(name, otherPhoto, of: kept.name, media: own.media, captured: own.captured)
+                        isCompanion(name, otherPhoto, of: kept.name, own, captured: own.captured)
                     else { continue }
                     note(row, .restored(day: day == own.day ? nil : day))
                 }
             }
+        }
+        for mate in try groupMates(of: own, in: directory.ino)
+        where mate.inode.isTrashed && mate.photo?.day == own.day {
+            note(mate.row, .restored(day: day == own.day ? nil : day))
         }
     }
 

@@ -210,6 +210,7 @@ extension PhotoTree {
         }
         guard var row = settled else { return }
         (row.former, row.arrived) = (old.former, old.arrived)
+        row.group = row.group ?? old.group
         if row != old { try storePhoto(inode, row) }
         try moveMoment(inode, to: day, now: now)
     }

@@ -15,7 +15,7 @@ import VaultFormat
 ///   `former` is the name that it was renamed from in its day, as long as it may be a backup of that name.
 ///   `fingerprint` is computed from the bytes: equal bytes have equal fingerprints. `camera`, `kind`, `rating` and
 ///   `arrived` put it into views; `name` is its name in all of them, which no other photo has, or NULL if it is in
-///   none.
+///   none. `group_id` is the identifier of a Live Photo or a burst, or NULL.
 /// - `copy`: inodes that are copies of another inode's photo. `share`: contents that several inodes have, and their
 ///   number.
 /// - `thumbnail`: sealed pictures of photos, made from `version`: as large as fits in `width` by `height` pixels, or
@@ -65,8 +65,10 @@ enum Schema {
             captured_ns INTEGER NOT NULL, source BLOB NOT NULL, media INTEGER NOT NULL,
             width INTEGER NOT NULL, height INTEGER NOT NULL, orientation INTEGER NOT NULL,
             undated INTEGER NOT NULL, former BLOB, fingerprint INTEGER NOT NULL, camera BLOB,
-            kind INTEGER NOT NULL, rating INTEGER NOT NULL, arrived INTEGER NOT NULL, name BLOB) STRICT;
+            kind INTEGER NOT NULL, rating INTEGER NOT NULL, arrived INTEGER NOT NULL, name BLOB,
+            group_id BLOB) STRICT;
         CREATE INDEX photo_fingerprint ON photo(fingerprint);
+        CREATE INDEX photo_group ON photo(group_id, ino) WHERE group_id IS NOT NULL;
         CREATE INDEX photo_name ON photo(name) WHERE name IS NOT NULL;
         CREATE INDEX photo_day ON photo(day, ino) WHERE name IS NOT NULL;
         CREATE INDEX photo_camera ON photo(camera, ino) WHERE name IS NOT NULL AND camera IS NOT NULL;

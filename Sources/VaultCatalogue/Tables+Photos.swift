@@ -18,6 +18,7 @@ extension PhotoRow {
         kind = row.integer(14, in: Self.kinds)
         rating = row.integer(15, in: Self.ratings)
         arrived = row.count(16)
+        group = row.isNull(18) ? nil : row.bytes(18)
     }
 }
 
@@ -28,22 +29,24 @@ struct PhotoStatements {
     let count: Statement
     let alike: Statement
     let redate: Statement
+    let ofGroup: Statement
 
     init(_ connection: Connection) throws(CatalogueError) {
         find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
         let columns = [
             "ino", "day", "pinned", "captured", "captured_ns", "source", "media", "width", "height",
-            "orientation", "undated", "former", "fingerprint", "camera", "kind", "rating",
+            "orientation", "undated", "former", "fingerprint", "camera", "kind", "rating", "group_id",
         ]
         let changes = columns.dropFirst().map { "\($0)=excluded.\($0)" }.joined(separator: ", ")
         let values = columns.map { _ in "?" }.joined(separator: ",")
         store = try connection.prepare(
             "INSERT INTO photo(\(columns.joined(separator: ", ")), arrived, name) "
-                + "VALUES(\(values), CASE ?17 WHEN 0 THEN ?1 ELSE ?17 END, NULL) ON CONFLICT(ino) DO UPDATE SET "
-                + "\(changes), arrived=CASE ?17 WHEN 0 THEN arrived ELSE ?17 END")
+                + "VALUES(\(values), CASE ?18 WHEN 0 THEN ?1 ELSE ?18 END, NULL) ON CONFLICT(ino) DO UPDATE SET "
+                + "\(changes), arrived=CASE ?18 WHEN 0 THEN arrived ELSE ?18 END")
         delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
         count = try connection.prepare("SELECT count(*) FROM photo WHERE ino > 0")
         alike = try connection.prepare("SELECT ino FROM photo WHERE fingerprint=? ORDER BY ino LIMIT ?")
+        ofGroup = try connection.prepare("SELECT ino FROM photo WHERE group_id=? ORDER BY ino LIMIT ?")
         redate = try connection.prepare(
             "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, "
                 + "source=?4 WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
@@ -76,7 +79,8 @@ extension Tables {
         store.bind(14, row.camera)
         store.bind(15, row.kind)
         store.bind(16, row.rating)
-        store.bind(17, row.arrived)
+        store.bind(17, row.group)
+        store.bind(18, row.arrived)
         try store.run()
     }
 
@@ -100,6 +104,14 @@ extension Tables {
     /// How many photos there are. Walks an index: for `status`, not for requests.
     public func photoCount() throws(CatalogueError) -> Int64 {
         try photos.count.one { $0.integer(0) } ?? 0
+    }
+
+    /// Photos with that identifier of a Live Photo or a burst, the oldest first, at most `limit`. Also those in the
+    /// trash.
+    public func photos(group: [UInt8], limit: Int) throws(CatalogueError) -> [UInt64] {
+        photos.ofGroup.bind(1, group)
+        photos.ofGroup.bind(2, Int64(limit))
+        return try photos.ofGroup.all { $0.count(0) }
     }
 
     /// Photos of that fingerprint, the oldest first, at most `limit`.

@@ -53,9 +53,10 @@ import Testing
             (row.media, row.captured) = (media, captured)
             return row
         }
+        let still = row(5, 0)
         func follows(_ other: String, _ row: PhotoRow?) -> Bool {
             isCompanion(
-                Array(other.utf8), row, of: Array("IMG_1.HEIC".utf8), media: 5, captured: 1000)
+                Array(other.utf8), row, of: Array("IMG_1.HEIC".utf8), still, captured: 1000)
         }
         #expect(follows("IMG_1.MOV", row(9, 1003)) && follows("IMG_1.jpg", row(1, 997)))
         #expect(follows("IMG_1.xmp", nil) && follows("IMG_1.HEIC.xmp", nil))
@@ -68,7 +69,7 @@ import Testing
         var row = PhotoRow(ino: 1, day: 20_240_501)
         (row.media, row.captured) = (1, 1000)
         func follows(_ other: String, _ name: String) -> Bool {
-            isCompanion(Array(other.utf8), row, of: Array(name.utf8), media: 1, captured: 1000)
+            isCompanion(Array(other.utf8), row, of: Array(name.utf8), row, captured: 1000)
         }
         #expect(follows("IMG_E0012.jpg", "IMG_0012.jpg") && follows("IMG_0012.jpg", "IMG_E0012.jpg"))
         #expect(!follows("IMG_0012.jpeg", "IMG_0012.jpg") && !follows("IMG_E0013.jpg", "IMG_0012.jpg"))
@@ -79,6 +80,35 @@ import Testing
         #expect(stems("IMG_0012.jpg") == ["IMG_0012", "IMG_E0012"])
         #expect(stems("IMG_E0012.jpg") == ["IMG_E0012", "IMG_0012"])
         #expect(stems("IMG_a.jpg") == ["IMG_a"] && stems("DSC_1.jpg") == ["DSC_1"])
+    }
+
+    @Test func `identifiers come before stems and times`() {
+        func row(_ media: Int64, _ captured: Int64, _ group: String?) -> PhotoRow {
+            var row = PhotoRow(ino: 1, day: 20_240_501)
+            (row.media, row.captured, row.group) = (media, captured, group.map { Array($0.utf8) })
+            return row
+        }
+        let still = row(2, 1000, "live A")
+        func follows(_ other: String, _ row: PhotoRow) -> Bool {
+            isCompanion(Array(other.utf8), row, of: Array("IMG_0001.HEIC".utf8), still, captured: 1000)
+        }
+        #expect(follows("clip.MOV", row(51, 9999, "live A")) && follows("x.HEIC", row(2, 0, "live A")))
+        #expect(!follows("IMG_0001.MOV", row(51, 1000, "live B")))
+        #expect(follows("IMG_0001.MOV", row(51, 1000, nil)) && !follows("IMG_0001.MOV", row(51, 9999, nil)))
+        #expect(!follows("clip.MOV", row(51, 1000, "live B")) && !follows("clip.MOV", row(51, 1000, nil)))
+        // An edit that Apple exported may have another.
+        #expect(follows("IMG_E0001.HEIC", row(2, 1000, "live B")))
+    }
+
+    @Test func `a Live Photo's identifier comes before a burst's`() {
+        var facts = MediaFacts(type: .heic)
+        #expect(groupIdentifier(facts) == nil)
+        facts.burstIdentifier = "B"
+        #expect(groupIdentifier(facts) == Array("burst B".utf8))
+        facts.contentIdentifier = "L"
+        #expect(groupIdentifier(facts) == Array("live L".utf8))
+        facts.contentIdentifier = String(repeating: "x", count: 300)
+        #expect(groupIdentifier(facts) == nil)
     }
 
     @Test func `only a picture is the still of a video`() {

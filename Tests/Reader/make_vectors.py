@@ -481,10 +481,10 @@ def record_bytes(**values) -> bytes:
 
 def photo_bytes(
         day=20240501, bits=1, captured=-86_400, ns=1, orientation=6, former=None, camera=b"", kind=3, rating=4,
-        arrived=17) -> bytes:
+        arrived=17, group=b"") -> bytes:
     data = u64(day) + bytes([bits]) + b"".join(u64(n) for n in (captured, ns, 1, 640, 480, orientation, (1 << 64) - 2))
     data += text(b"EXIF") + (b"\0" if former is None else b"\1" + text(former))
-    return data + text(camera) + b"".join(u64(number) for number in (kind, rating, arrived))
+    return data + text(camera) + b"".join(u64(number) for number in (kind, rating, arrived)) + text(group)
 
 
 def record() -> None:
@@ -497,11 +497,12 @@ def record() -> None:
     file.add(
         "a photo in the trash", "valid",
         record_bytes(photo=photo_bytes(former=b"a~"), trashed=(5, b"a.jpg"), kept=[(16, 20, 1, b"b")]),
-        {"photo": f"20240501 1 0 -86400 1 1 640 480 6 {(1 << 64) - 2} {b'EXIF'.hex()} {b'a~'.hex()} none 3 4 17",
+        {"photo": f"20240501 1 0 -86400 1 1 640 480 6 {(1 << 64) - 2} {b'EXIF'.hex()} {b'a~'.hex()} none 3 4 17 none",
          "trashed": f"5 {b'a.jpg'.hex()}", "kept": f"16 20 1 {b'b'.hex()}"})
     file.add(
-        "a photo of a camera", "valid", record_bytes(photo=photo_bytes(camera=b"Phone 7")),
-        {"photo": f"20240501 1 0 -86400 1 1 640 480 6 {(1 << 64) - 2} {b'EXIF'.hex()} none {b'Phone 7'.hex()} 3 4 17"})
+        "a photo of a burst", "valid", record_bytes(photo=photo_bytes(camera=b"Phone 7", group=b"burst 1")),
+        {"photo": f"20240501 1 0 -86400 1 1 640 480 6 {(1 << 64) - 2} {b'EXIF'.hex()} none {b'Phone 7'.hex()} 3 4 17 "
+         + b"burst 1".hex()})
     file.add("a link", "valid", record_bytes(mode=0o120777, target=b"../x", runs=[]), {"target": b"../x", "runs": ""})
     file.add("more runs than fit", "valid", record_bytes(runs=None), {"runs": "none"})
     lost = (1 << 61) + 257
@@ -528,6 +529,7 @@ def record() -> None:
             ("a former name of zero", {"photo": photo_bytes(former=b"\0")}),
             ("a slash in a camera", {"photo": photo_bytes(camera=b"a/b")}), ("kind 5", {"photo": photo_bytes(kind=5)}),
             ("six stars", {"photo": photo_bytes(rating=6)}),
+            ("an identifier of 256 bytes", {"photo": photo_bytes(group=b"g" * 256)}),
             ("an arrival of 2^62", {"photo": photo_bytes(arrived=1 << 62)})):
         file.add(name, "damaged", record_bytes(**values))
     file.write()

@@ -154,7 +154,8 @@ def decode_photo(fields: Fields) -> dict:
     photo["fingerprint"] = unsigned(photo["fingerprint"])
     photo |= {"source": fields.text(), "former": fields.text() if fields.number(1) else None}
     return photo | {
-        "camera": fields.text() or None, "kind": fields.signed(), "rating": fields.signed(), "arrived": fields.number(8)}
+        "camera": fields.text() or None, "kind": fields.signed(), "rating": fields.signed(),
+        "arrived": fields.number(8), "group_id": fields.text() or None}
 
 
 def is_sound(record: Record) -> bool:
@@ -176,7 +177,8 @@ def is_sound(record: Record) -> bool:
             0 <= photo["day"] <= 9999_12_31 and abs(photo["captured"]) <= 1 << 61
             and 0 <= photo["captured_ns"] < 1_000_000_000 and 0 <= photo["width"] <= 1 << 32
             and 0 <= photo["height"] <= 1 << 32 and 1 <= photo["orientation"] <= 8
-            and 0 <= photo["kind"] <= 4 and 0 <= photo["rating"] <= 5)))
+            and 0 <= photo["kind"] <= 4 and 0 <= photo["rating"] <= 5
+            and len(photo["group_id"] or b"") <= 255)))
 
 
 def is_run(offset: int, length: int, sector: int) -> bool:

@@ -317,21 +317,24 @@ struct EXIFScanner {
     }
 }
 
-/// The only field read from a maker note: Apple's content identifier, which joins a Live Photo's halves.
+/// The only fields read from a maker note: Apple's content identifier, which joins a Live Photo's halves, and the
+/// identifier of a burst.
 ///
 /// Source: exiftool's `Apple.pm`: "Apple iOS\0", version, byte order, a directory whose offsets count from the note's
-/// beginning; tag 0x0011.
+/// beginning; tags 0x0011 and 0x000B.
 enum AppleMakerNote {
     static func scan(_ block: Region, _ entry: TIFFStructure.Entry, into facts: inout MediaFacts) {
-        guard facts.contentIdentifier == nil, let note = block.inside(entry.offset, entry.byteCount),
+        guard let note = block.inside(entry.offset, entry.byteCount),
             note.matches("Apple iOS\0"), let mark = note.u16(12)
         else { return }
         let directory = TIFFStructure(
             headless: note, order: mark == 0x4949 ? .little : .big, firstDirectory: 14)
-        var identifier: String?
         _ = directory.forEachEntry(at: 14) { entry in
-            if entry.tag == 0x0011 { identifier = directory.text(entry) }
+            switch entry.tag {
+            case 0x000B: facts.burstIdentifier = facts.burstIdentifier ?? directory.text(entry)
+            case 0x0011: facts.contentIdentifier = facts.contentIdentifier ?? directory.text(entry)
+            default: break
+            }
         }
-        facts.contentIdentifier = identifier
     }
 }

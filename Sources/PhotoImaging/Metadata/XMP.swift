@@ -27,6 +27,7 @@ struct XMPScanner {
             Property(prefix: "xmp", name: "Rating", isDate: false),
             Property(prefix: "xap", name: "Rating", isDate: false),
             Property(prefix: "GPano", name: "ProjectionType", isDate: false),
+            Property(prefix: "GCamera", name: "BurstID", isDate: false),
         ]
     }
 
@@ -47,6 +48,7 @@ struct XMPScanner {
             facts.rating = (scanner.values[9] ?? scanner.values[10]).flatMap(XMPScanner.rating)
         }
         if scanner.values[11] != nil { facts.isPanorama = true }
+        if facts.burstIdentifier == nil { facts.burstIdentifier = scanner.values[12] }
         if scanner.isScreenshot { facts.isScreenshot = true }
     }
 
@@ -72,7 +74,7 @@ struct XMPScanner {
             index = colon + 1
             switch packet[colon + 1] {
             case UInt8(ascii: "D"), UInt8(ascii: "C"), UInt8(ascii: "M"), UInt8(ascii: "G"),
-                UInt8(ascii: "R"), UInt8(ascii: "P"):
+                UInt8(ascii: "R"), UInt8(ascii: "P"), UInt8(ascii: "B"):
                 readProperty(at: colon)
             case UInt8(ascii: "U"): readComment(at: colon)
             default: break

@@ -170,6 +170,7 @@ extension IdentityRecord {
         writer.text(photo.camera ?? [])
         for number in [photo.kind, photo.rating] { writer.number(number) }
         writer.number(photo.arrived)
+        writer.text(photo.group ?? [])
     }
 
     /// Encodes as many as fit into one chunk behind all that precedes them.
@@ -265,8 +266,10 @@ extension IdentityRecord {
             photo.former = former
         }
         guard let camera = reader.text(), let kind = reader.number(Int64.self),
-            let rating = reader.number(Int64.self), let arrived = reader.number(UInt64.self)
+            let rating = reader.number(Int64.self), let arrived = reader.number(UInt64.self),
+            let group = reader.text()
         else { return nil }
+        photo.group = group.isEmpty ? nil : group
         photo.camera = camera.isEmpty ? nil : camera
         (photo.kind, photo.rating, photo.arrived) = (kind, rating, arrived)
         return photo

@@ -191,6 +191,12 @@ extension IntegrityConstraint {
                 Column(name: "arrived", high: countMax, repaired: "ino"),
             ]),
         IntegrityConstraint(
+            "identifier of a Live Photo or burst is too long",
+            mending: [
+                "UPDATE photo SET group_id = NULL WHERE length(group_id) > \(PhotoRow.groupBytesMax)"
+            ],
+            query: "SELECT ino FROM photo WHERE length(group_id) > \(PhotoRow.groupBytesMax)"),
+        IntegrityConstraint(
             "invalid name of a camera",
             mending: ["UPDATE photo SET camera = NULL WHERE NOT \(RuleText.isName("camera"))"],
             query: "SELECT ino FROM photo WHERE NOT \(RuleText.isName("camera"))"),

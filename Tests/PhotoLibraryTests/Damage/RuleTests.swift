@@ -72,7 +72,11 @@ import VaultFormat
             "UPDATE dentry SET id = -id WHERE parent = 3"),
         Break(
             "invalid row in the table trash_name", .mended, "UPDATE trash_name SET parent = -1"),
-        Break("a number in the table photo is out of range", .mended, "UPDATE photo SET orientation = 9"),
+        Break(
+            "a number in the table photo is out of range", .mended, "UPDATE photo SET orientation = 9"),
+        Break(
+            "identifier of a Live Photo or burst is too long", .mended,
+            "UPDATE photo SET group_id = zeroblob(256)"),
         Break("invalid name of a camera", .mended, "UPDATE photo SET camera = x'2f'"),
         Break("its name in views is missing or invalid", .mended, "UPDATE photo SET name = NULL"),
         Break("its name in views is missing or invalid", .mended, "UPDATE photo SET name = x'612f62'"),
@@ -218,7 +222,7 @@ import VaultFormat
             "photo or copy row of a missing file", .mended,
             "INSERT INTO copy VALUES(88888, (SELECT min(ino) FROM photo))",
             "INSERT INTO photo SELECT 77777, day, 0, 0, 0, source, 0, 0, 0, 1, 0, NULL, 0,"
-                + " NULL, 0, 0, 0, NULL FROM photo LIMIT 1"),
+                + " NULL, 0, 0, 0, NULL, NULL FROM photo LIMIT 1"),
         Break("thumbnail of no photo", .mended, "UPDATE thumbnail SET ino = 88888"),
         Break(
             "photo flag does not match the table photo", .mended,

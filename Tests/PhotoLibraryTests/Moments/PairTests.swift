@@ -143,6 +143,167 @@ import Testing
         #expect(try fixture.ls(trash) == ["IMG_1.cr2", "IMG_1.jpg"])
     }
 
+    // MARK: Identifiers
+
+    /// A JPEG with Apple's maker note: the identifier of a Live Photo (tag 17), or of a burst (11).
+    private func apple(_ day: String, tag: UInt8, _ identifier: String, more: Int) -> [UInt8] {
+        let text: [UInt8] = Array(identifier.utf8) + [0]
+        var note: [UInt8] = Array("Apple iOS\0".utf8)
+        note += [0, 1, 0x4D, 0x4D, 0, 1, 0, tag, 0, 2, 0, 0, 0, UInt8(text.count), 0, 0, 0, 32, 0, 0, 0, 0]
+        note += text
+        // One directory, of the EXIF one; in that the date and the note.
+        var block: [UInt8] = Array("MM\0*".utf8)
+        block += [0, 0, 0, 8, 0, 1, 0x87, 0x69, 0, 4, 0, 0, 0, 1, 0, 0, 0, 26, 0, 0, 0, 0]
+        block += [0, 2, 0x90, 0x03, 0, 2, 0, 0, 0, 20, 0, 0, 0, 56]
+        block += [0x92, 0x7C, 0, 7, 0, 0, 0, UInt8(note.count), 0, 0, 0, 76, 0, 0, 0, 0]
+        block += Array("\(String(day.map { $0 == "-" ? ":" : $0 })) 12:30:00\0".utf8)
+        block += note
+        let body = Array("Exif\0\0".utf8) + block
+        var bytes = jpeg(nil, more: more)
+        bytes.insert(contentsOf: [0xFF, 0xE1, 0, UInt8(body.count + 2)] + body, at: 2)
+        return bytes
+    }
+
+    private func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
+        let count = UInt32(body.count + 8)
+        return (0..<4).map { UInt8(truncatingIfNeeded: count >> (24 - 8 * $0)) } + Array(type.utf8)
+            + body
+    }
+
+    /// A QuickTime movie with the metadata of a Live Photo's video.
+    private func movie(_ day: String, _ identifier: String?, more: UInt8 = 0) -> [UInt8] {
+        let values =
+            [("com.apple.quicktime.creationdate", "\(day)T12:30:01+0000")]
+            + (identifier.map { [("com.apple.quicktime.content.identifier", $0)] } ?? [])
+        let keys = values.flatMap { box("mdta", Array($0.0.utf8)) }
+        var list: [UInt8] = []
+        for (index, value) in values.enumerated() {
+            let data = box("data", [0, 0, 0, 1, 0, 0, 0, 0] + Array(value.1.utf8))
+            list += box("\0\0\0" + String(UnicodeScalar(UInt8(index + 1))), data)
+        }
+        let meta =
+            box("hdlr", [UInt8](repeating: 0, count: 24))
+            + box("keys", [0, 0, 0, 0, 0, 0, 0, UInt8(values.count)] + keys)
+            + box("ilst", list)
+        return box("ftyp", Array("qt  \0\0\0\0qt  ".utf8)) + box("moov", box("meta", meta))
+            + box("free", [more])
+    }
+
+    /// A day with a Live Photo whose halves have different names, and a pair of one stem that is none.
+    private func live(trashDays: Int = 30) throws -> Fixture {
+        let fixture = try Fixture(trashDays: trashDays)
+        try fixture.put("albums/IMG_1.jpg", apple("2024-05-01", tag: 17, "AAAA-1", more: 1))
+        try fixture.put("albums/clip.mov", movie("2024-05-01", "AAAA-1"))
+        try fixture.put("albums/IMG_1.mov", movie("2024-05-01", "BBBB-2", more: 1))
+        for day in ["2020-01-01", "2020-02-02"] { try fixture.mkdir("moments/" + day) }
+        #expect(try fixture.ls("moments/2024-05-01") == ["IMG_1.jpg", "IMG_1.mov", "clip.mov"])
+        return fixture
+    }
+
+    @Test func `an identifier joins what names part, and parts what a name joins`() throws {
+        let fixture = try live()
+        try fixture.mv("moments/2024-05-01/clip.mov", "moments/2020-01-01/clip.mov")
+        #expect(try fixture.ls("moments/2020-01-01") == ["IMG_1.jpg", "clip.mov"])
+        #expect(try fixture.ls("moments/2024-05-01") == ["IMG_1.mov"])
+        try fixture.remount()
+        try fixture.mv("moments/2020-01-01/IMG_1.jpg", "moments/2020-02-02/IMG_1.jpg")
+        #expect(try fixture.ls("moments/2020-02-02") == ["IMG_1.jpg", "clip.mov"])
+        // A day by its name.
+        try fixture.mv("moments/2020-02-02", "moments/2020-03-03")
+        #expect(try fixture.ls("moments/2020-03-03") == ["IMG_1.jpg", "clip.mov"])
+    }
+
+    @Test func `a video without an identifier goes by its stem`() throws {
+        let fixture = try Fixture()
+        try fixture.put("albums/IMG_1.jpg", apple("2024-05-01", tag: 17, "AAAA-1", more: 1))
+        try fixture.put("albums/IMG_1.mov", movie("2024-05-01", nil))
+        try fixture.mkdir("moments/2020-01-01")
+        try fixture.mv("moments/2024-05-01/IMG_1.mov", "moments/2020-01-01/IMG_1.mov")
+        #expect(try fixture.ls("moments/2020-01-01") == ["IMG_1.jpg", "IMG_1.mov"])
+    }
+
+    @Test func `the halves of a Live Photo go into the trash and come back together`() throws {
+        let fixture = try live()
+        try fixture.rm("moments/2024-05-01/clip.mov")
+        #expect(try fixture.moments() == ["2024-05-01/IMG_1.mov"])
+        #expect(try fixture.ls(trash) == ["IMG_1.jpg", "clip.mov"])
+        try fixture.remount()
+        try fixture.mv(trash + "/IMG_1.jpg", "moments/2020-01-01/IMG_1.jpg")
+        #expect(try fixture.ls("moments/2020-01-01") == ["IMG_1.jpg", "clip.mov"])
+        #expect(try fixture.ls(trash).isEmpty)
+        // As a file manager does, of the other half.
+        try fixture.mv("moments/2020-01-01/IMG_1.jpg", trash + "/IMG_1.jpg")
+        #expect(try fixture.ls(trash) == ["IMG_1.jpg", "clip.mov"])
+    }
+
+    @Test func `a raw file of the still goes with the video, too`() throws {
+        let fixture = try live()
+        try fixture.put("albums/IMG_1.dng", raw("2024-05-01", more: 5))
+        try fixture.mv("moments/2024-05-01/clip.mov", "moments/2020-01-01/clip.mov")
+        #expect(try fixture.ls("moments/2020-01-01") == ["IMG_1.dng", "IMG_1.jpg", "clip.mov"])
+    }
+
+    @Test func `an edit that drops the identifier does not part a Live Photo, and re-dates both`()
+        throws
+    {
+        let fixture = try live()
+        try fixture.put("albums/IMG_1.jpg", jpeg("2021-06-07", more: 9))
+        #expect(try fixture.ls("moments/2021-06-07") == ["IMG_1.jpg", "clip.mov"])
+        try fixture.put("albums/.t", jpeg("2022-06-07", more: 10))
+        try fixture.mv("albums/.t", "albums/IMG_1.jpg")
+        #expect(try fixture.ls("moments/2022-06-07") == ["IMG_1.jpg", "clip.mov"])
+        #expect(try fixture.ls("moments/2024-05-01") == ["IMG_1.mov"])
+    }
+
+    @Test func `thirty photos of a burst stay together`() throws {
+        let fixture = try Fixture(trashDays: 30)
+        for number in 0..<30 {
+            // At one second each: the last ones are not of the first one's time.
+            try fixture.put("albums/B\(number).jpg", apple("2024-05-01", tag: 11, "C0FFEE", more: number))
+        }
+        let google = Array("<x xmp:CreateDate='2024-05-01' GCamera:BurstID='C0FFEE' />".utf8)
+        let packet = Array("http://ns.adobe.com/xap/1.0/\0".utf8) + google
+        var pixel = jpeg(nil, more: 77)
+        pixel.insert(contentsOf: [0xFF, 0xE1, 0, UInt8(packet.count + 2)] + packet, at: 2)
+        try fixture.put("albums/pixel.jpg", pixel)
+        try fixture.put("albums/other.jpg", apple("2024-05-01", tag: 11, "DECAF", more: 99))
+        try fixture.mkdir("moments/2020-01-01")
+        try fixture.mv("moments/2024-05-01/B7.jpg", "moments/2020-01-01/B7.jpg")
+        #expect(try fixture.ls("moments/2020-01-01").count == 31)
+        #expect(try fixture.ls("moments/2024-05-01") == ["other.jpg"])
+        try fixture.rm("moments/2020-01-01/B0.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/other.jpg"])
+        #expect(try fixture.ls(trash).count == 31)
+        try fixture.mv(trash + "/B29.jpg", "albums/back.jpg")
+        #expect(try fixture.moments().count == 32)
+        try fixture.put("albums/B3.jpg", jpeg("2019-01-01", more: 5))
+        #expect(try fixture.ls("moments/2019-01-01").count == 31)
+    }
+
+    @Test func `a program that moves a whole burst finds each photo where it was`() throws {
+        let fixture = try Fixture(trashDays: 30)
+        for number in 0..<5 {
+            try fixture.put("albums/B\(number).jpg", apple("2024-05-01", tag: 11, "C0FFEE", more: number))
+        }
+        try fixture.mkdir("moments/2020-01-01")
+        for number in 0..<5 {
+            try fixture.mv("moments/2024-05-01/B\(number).jpg", "moments/2020-01-01/B\(number).jpg")
+        }
+        for number in 0..<5 { try fixture.rm("moments/2020-01-01/B\(number).jpg") }
+        #expect(try fixture.ls(trash).count == 5)
+        for number in 0..<5 { try fixture.mv(trash + "/B\(number).jpg", "albums/r\(number).jpg") }
+        #expect(try fixture.ls("moments/2020-01-01").count == 5)
+    }
+
+    @Test func `a rebuilt catalogue knows the pairs of the lost one`() throws {
+        let fixture = try live()
+        try fixture.library.makeDurable()
+        try fixture.destroyCatalogue()
+        _ = try fixture.salvage()
+        try fixture.mv("moments/2024-05-01/clip.mov", "moments/2020-01-01/clip.mov")
+        #expect(try fixture.ls("moments/2020-01-01") == ["IMG_1.jpg", "clip.mov"])
+    }
+
     // MARK: Edits, and pictures of videos
 
     @Test func `an edit that Apple exported goes with its original`() throws {
