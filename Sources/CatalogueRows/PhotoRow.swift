@@ -17,7 +17,7 @@ public struct PhotoRow: Sendable, Equatable {
     /// EXIF orientation, 1–8.
     public var orientation: Int64
     /// Whether its only date is its mtime, which it follows.
-    public var isUndated: Bool
+    public var isDatedByMtime: Bool
     /// The name it had in its day before it was renamed as an editor's backup.
     public var former: [UInt8]?
     /// Of the bytes; see `fingerprint(of:)` of the library.
@@ -38,7 +38,7 @@ public struct PhotoRow: Sendable, Equatable {
     public init(ino: UInt64, day: Int64) {
         self.ino = ino
         self.day = day
-        (isPinned, isUndated, former) = (false, false, nil)
+        (isPinned, isDatedByMtime, former) = (false, false, nil)
         (captured, capturedNanoseconds, source) = (0, 0, [])
         (media, width, height, orientation) = (0, 0, 0, 1)
         fingerprint = 0

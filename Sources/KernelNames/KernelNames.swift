@@ -60,7 +60,8 @@ public struct KernelNames: Sendable {
     }
 
     /// Whether a rename must fail with ESTALE, once for each thread: the kernel renames the dentry that it caches, and
-    /// if that is outdated, the inode that had the name before would go by the new name, of which no notice tells.
+    /// if that is outdated, the kernel would give the new name to the inode that had the old name before, and no notice
+    /// would correct it.
     ///
     /// - Parameter isNotified: whether the kernel has received all notices. Evaluated for few inodes only.
     public mutating func mustRetryRename(
@@ -164,8 +165,8 @@ public struct KernelNames: Sendable {
 
 /// How an inode's names in the kernel's cache relate to its real ones.
 public struct DentryState: Sendable {
-    /// A name went, or resolves to another inode now, by more than its own removal or renaming: the kernel may still
-    /// cache it. Until the next lookup of the inode.
+    /// A name was removed or given to another inode by something else than a request to remove or rename it: the kernel
+    /// may still cache it. Until the next lookup of the inode.
     public var mayBeStale = false
     /// Looked up since, but before the kernel had received all notices.
     public internal(set) var isUnconfirmed = false

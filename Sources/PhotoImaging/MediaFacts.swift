@@ -1,5 +1,5 @@
 /// The metadata of a picture or video. Only its form is checked: the plausibility of a date is decided by
-/// ``captured(_:fileName:modified:modifiedNanoseconds:sidecar:now:localOffset:)``.
+/// ``captureDate(_:fileName:modified:modifiedNanoseconds:sidecar:now:localOffset:)``.
 public struct MediaFacts: Sendable, Equatable {
     /// The type of the data.
     public var type: MediaType

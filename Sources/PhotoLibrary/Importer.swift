@@ -48,7 +48,7 @@ public struct Candidate: Sendable {
     /// The same for equal bytes, most likely different for others.
     public var fingerprint: UInt64 { row.fingerprint }
     /// Dated by its mtime, because no better date is known.
-    public var isUndated: Bool { row.isUndated }
+    public var isDatedByMtime: Bool { row.isDatedByMtime }
 }
 
 /// The place of a photo besides, or instead of, its own day.
@@ -95,7 +95,7 @@ public struct Importer {
             return .notPhoto
         }
         if !asNew {
-            let known = try library.search.equalPhotos(to: source, print, besides: 0) { _ in isCancelled() }
+            let known = try library.search.equalPhotos(to: source, print, except: 0) { _ in isCancelled() }
             if let first = known.photos.first { return .duplicate(first.ino) }
         }
         let probe = MediaProbe(facts: facts, sidecar: sidecar, fingerprint: print)

@@ -62,7 +62,7 @@ extension Library {
         let classification = mayBePhoto && !hasWriter ? classifier.classify(file) : .unknown
         try session.save(file) { tree throws(FileError) in
             if caller.uid != 0 { tree.dropPrivileges(file.inode) }
-            tree.actor = caller.pid
+            tree.callerThread = caller.pid
             try tree.apply(classification, to: file.inode, session.space, now: .now())
             if classification.isUndecided { try sql(tree.tables.addPendingClassification(file.ino)) }
         }

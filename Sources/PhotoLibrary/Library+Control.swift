@@ -19,7 +19,7 @@ extension Library {
     /// XATTR_SIZE_MAX, the limit of an answer.
     private static let answerBytesMax = 65_536
 
-    /// The value of the root's attribute `user.obscura.NAME`; nil if the name is none of these.
+    /// The value of the root's attribute `user.obscura.NAME`; nil for another name.
     func controlAttribute(_ name: [UInt8], _ caller: Caller?) throws(FileError) -> [UInt8]? {
         let name = String(decoding: name, as: UTF8.self)
         let isCheck = name.hasPrefix(Self.checkPrefix)

@@ -202,7 +202,7 @@ extension Library {
             if directory.isDay && found.inode.isPhoto {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
-                tree.actor = caller.pid
+                tree.callerThread = caller.pid
                 try tree.noteCompanions(ofRemoved: found.inode, name.bytes, from: directory, caller)
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)

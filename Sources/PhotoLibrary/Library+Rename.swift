@@ -72,7 +72,7 @@ extension Library {
         let probed = try wanted.map { ino throws(FileError) in try probe(ino, at: (newParent, newName.bytes))
         }
         let done = try session.changing { tree throws(FileError) -> Outcome? in
-            tree.actor = caller.pid
+            tree.callerThread = caller.pid
             guard
                 var request = try tree.prepareRename(
                     parent, name.bytes, newParent, newName.bytes, flags, caller)

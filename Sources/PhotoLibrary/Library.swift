@@ -147,7 +147,7 @@ public final class Library: @unchecked Sendable {
         cancelLongTasks()
         deferredWork.awaitEnd()
         guard !options.readOnly else {
-            unlocked?.forget()
+            unlocked?.dropPageCache()
             return
         }
         let syncsBefore = unlocked?.cover?.beginEnd() ?? 0

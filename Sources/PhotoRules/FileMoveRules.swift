@@ -28,7 +28,7 @@ package enum FileMoveStep: Sendable, CaseIterable {
     /// The photo becomes a member of an album; the old name stays.
     case addMembership
     /// The photo gets a name in the trash, and loses all others.
-    case takeOut
+    case removeToTrash
 
     // After the name:
     /// The classification of the file's bytes is applied.
@@ -91,8 +91,8 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
     case (.addToAlbum, .plain): FileMove(after: [.classify])
     case (.addToAlbum, .photo): FileMove(name: .addMembership)
 
-    case (.takeOut, .plain): FileMove(finally: [.noteTrashAge])
-    case (.takeOut, .photo): FileMove(name: .takeOut)
+    case (.removeToTrash, .plain): FileMove(finally: [.noteTrashAge])
+    case (.removeToTrash, .photo): FileMove(name: .removeToTrash)
 
     case (.moveToTrash, .plain): FileMove(maySave: true, after: [.classify], finally: [.noteTrashAge])
     case (.moveToTrash, .photo): FileMove(maySave: true, after: [.replaceBackup], finally: [.noteTrashAge])
@@ -112,9 +112,9 @@ package func fileMove(_ effect: RenameEffect, of file: MovedFile) -> FileMove? {
 
     // Days have only plain files and photos.
     case (.moveIntoDay, .special), (.restoreIntoDay, .special): nil
-    case (.moveInDays, _), (.addToAlbum, _), (.takeOut, _): nil
+    case (.moveInDays, _), (.addToAlbum, _), (.removeToTrash, _): nil
     // Of directories.
-    case (.moveDirectory, _), (.renameDay, _), (.copyDay, _), (.takeOutDay, _), (.restoreDay, _): nil
+    case (.moveDirectory, _), (.renameDay, _), (.copyDay, _), (.removeDayToTrash, _), (.restoreDay, _): nil
     }
 }
 

@@ -43,5 +43,5 @@ package func filing(of file: FilingFacts, as classification: Classification) -> 
 ///
 /// - Parameter own: the row that the file would have as a photo of its own.
 package func mayBeCopy(_ own: PhotoRow, of photo: PhotoRow) -> Bool {
-    own.day == photo.day || own.isUndated || photo.isPinned
+    own.day == photo.day || own.isDatedByMtime || photo.isPinned
 }

@@ -37,7 +37,7 @@ package func follows(_ rename: MomentFollowing) -> Bool {
 /// Whether new content leaves a photo on its day: the bytes are other ones and have no date of their own. The time of
 /// modification says when they were saved, not when the photo was taken.
 package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow) -> Bool {
-    guard new.isUndated, !old.isPinned else { return false }
+    guard new.isDatedByMtime, !old.isPinned else { return false }
     // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
     return new.fingerprint != old.fingerprint || old.source == keptSource
 }

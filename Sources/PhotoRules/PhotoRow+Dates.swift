@@ -13,7 +13,7 @@ extension PhotoRow {
     package init(ino: UInt64, modified: Timestamp, _ probe: MediaProbe, named name: [UInt8], now: Timestamp) {
         self.init(ino: ino, day: 0)
         let facts = probe.facts
-        let (time, found) = PhotoImaging.captured(
+        let (time, found) = captureDate(
             facts, fileName: name, modified: modified.seconds, modifiedNanoseconds: modified.nanoseconds,
             sidecar: probe.sidecar, now: now.seconds,
             localOffset: localOffset)
@@ -25,7 +25,7 @@ extension PhotoRow {
         width = Int64(facts.width)
         height = Int64(facts.height)
         orientation = Int64(facts.orientation)
-        isUndated = found == .mtime
+        isDatedByMtime = found == .mtime
         fingerprint = probe.fingerprint
         camera = facts.camera.flatMap(cameraDirectoryName)
         kind = photoKind(facts, named: name)?.rawValue ?? 0
@@ -49,7 +49,7 @@ extension PhotoRow {
     /// time of modification follows that again when a program sets it.
     package mutating func keepDay(of old: PhotoRow) {
         (day, captured, capturedNanoseconds) = (old.day, old.captured, old.capturedNanoseconds)
-        isUndated = old.isUndated
+        isDatedByMtime = old.isDatedByMtime
         source = keptSource
     }
 

@@ -43,9 +43,9 @@ package enum RenameEffect: Sendable, CaseIterable {
     /// A name moves from the trash into an album: a photo that was taken out of moments is restored.
     case restoreToAlbum
     /// A photo leaves its day and all albums; its names there are kept for its return.
-    case takeOut
-    /// As `takeOut`, for all photos of a day, whose directory moves.
-    case takeOutDay
+    case removeToTrash
+    /// As `removeToTrash`, for all photos of a day, whose directory moves.
+    case removeDayToTrash
     /// A photo returns to its albums, and the day becomes its own.
     case restoreIntoDay
     /// A directory becomes a day again, and its photos return to their albums.
@@ -72,8 +72,8 @@ let renameRules = [
     RenameRule(from: .moments, to: .album, effect: .copyDay),
     RenameRule(from: .album, to: .album, trash: .into, effect: .moveToTrash),
     RenameRule(from: .album, to: .album, trash: .outOf, effect: .restoreToAlbum),
-    RenameRule(from: .day, to: .album, trash: .into, effect: .takeOut),
-    RenameRule(from: .moments, to: .album, trash: .into, effect: .takeOutDay),
+    RenameRule(from: .day, to: .album, trash: .into, effect: .removeToTrash),
+    RenameRule(from: .moments, to: .album, trash: .into, effect: .removeDayToTrash),
     RenameRule(from: .album, to: .day, trash: .outOf, effect: .restoreIntoDay),
     RenameRule(from: .album, to: .moments, trash: .outOf, effect: .restoreDay),
 ]

@@ -63,14 +63,14 @@ package func ownMoment(_ names: [PlacedName]) -> DentryRow? {
 }
 
 /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`: its backups,
-/// of this save or an earlier one, and ordinary hard links. Nil if all names stay, because the saved name is such a
-/// hard link itself: the new file is then a photo of its own.
+/// of this save or an earlier one, and ordinary hard links. The others become names of the new file. Nil if all stay,
+/// because the saved name is such a hard link itself: the new file is then a photo of its own.
 ///
 /// - Parameters:
 ///   - names: of the photo.
 ///   - place: the directory of the saved name.
-package func namesKept(
-    by names: [PlacedName], whenSavedAs name: [UInt8], in place: UInt64, isDay: Bool
+package func namesStaying(
+    withOldBytesOf names: [PlacedName], whenSavedAs name: [UInt8], in place: UInt64, isDay: Bool
 ) -> Set<UInt64>? {
     let own = ownMoment(names)?.id
     // Backup names in days that still belong to the photo.

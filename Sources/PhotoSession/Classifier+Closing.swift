@@ -63,14 +63,14 @@ extension Classifier {
         for photo in photos where photo != inode.ino { try classifyAndApply(photo) }
     }
 
-    /// Saves a file and applies its classification. `actor` is the thread that caused it, if any. Undecided photos are
+    /// Saves a file and applies its classification. `thread` is the thread that caused it, if any. Undecided photos are
     /// left to `DeferredWork`.
-    package func save(_ file: FileState, applying classification: Classification, for actor: Int32)
+    package func save(_ file: FileState, applying classification: Classification, for thread: Int32)
         throws(FileError)
     {
         let wasNoted = file.isNotedPending
         try session.save(file) { tree throws(FileError) in
-            tree.actor = actor
+            tree.callerThread = thread
             try tree.apply(classification, to: file.inode, session.space, now: .now())
             if classification.isUndecided {
                 try sql(tree.tables.addPendingClassification(file.ino))

@@ -63,7 +63,7 @@ extension Classifier {
             let source = FileSource(file)
             do throws(FileError) {
                 result = .success(
-                    try search.equalPhotos(to: source, fingerprint, besides: file.ino) { _ in isCancelled() })
+                    try search.equalPhotos(to: source, fingerprint, except: file.ino) { _ in isCancelled() })
             } catch { result = .failure(error) }
             if !source.hasFailed { break }
         }

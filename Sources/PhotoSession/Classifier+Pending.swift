@@ -10,12 +10,12 @@ import VaultStore
 
 /// Classification of files that no writer closes: after renames, and of those that earlier sessions left pending.
 extension Classifier {
-    /// Classifies a file and applies the result. `actor` is the thread that caused it, if any.
-    package func classifyAndApply(_ ino: UInt64, by actor: Int32 = -1) throws(FileError) {
+    /// Classifies a file and applies the result. `thread` is the thread that caused it, if any.
+    package func classifyAndApply(_ ino: UInt64, by thread: Int32 = -1) throws(FileError) {
         try session.withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
-            try save(file, applying: classify(file), for: actor)
+            try save(file, applying: classify(file), for: thread)
         }
     }
 

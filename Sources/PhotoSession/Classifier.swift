@@ -31,17 +31,17 @@ package final class Classifier: Sendable {
     /// else next to its present name. Empty files are never photos.
     package func classify(
         _ file: FileState, at place: (parent: UInt64, name: [UInt8])? = nil,
-        equals extent: EqualSearch = .brief
+        equals scope: EqualSearch = .brief
     ) -> Classification {
         var hasFailed = false
-        let classification = classify(file, at: place, extent, &hasFailed)
+        let classification = classify(file, at: place, scope, &hasFailed)
         // A transient disk error may pass. Accepting it would lose a photo's date, or show the photo twice.
-        return hasFailed ? classify(file, at: place, extent, &hasFailed) : classification
+        return hasFailed ? classify(file, at: place, scope, &hasFailed) : classification
     }
 
     /// - Parameter hasFailed: set if a read failed.
     private func classify(
-        _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ extent: EqualSearch,
+        _ file: FileState, at place: (parent: UInt64, name: [UInt8])?, _ scope: EqualSearch,
         _ hasFailed: inout Bool
     ) -> Classification {
         let source = FileSource(file)
@@ -66,12 +66,12 @@ package final class Classifier: Sendable {
                 hasFailed = hasFailed || isUnread
             }
         } catch { hasFailed = true }
-        if case .none = extent { return .media(probe) }
+        if case .none = scope { return .media(probe) }
         do throws(FileError) {
             // If the whole comparison would exceed the limit, read nothing.
             let workMax = session.space.limits.briefComparisonBytes
             let isLong = file.view.withLock { file.map.allocated } > workMax
-            let found = try search.equalPhotos(to: source, fingerprint, besides: file.ino) {
+            let found = try search.equalPhotos(to: source, fingerprint, except: file.ino) {
                 isLong || $0 > workMax
             }
             (probe.equals, probe.isCompared) = (found.photos, found.isComplete)

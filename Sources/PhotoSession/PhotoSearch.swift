@@ -27,14 +27,14 @@ package struct PhotoSearch: Sendable {
     /// cannot be read.
     package func photo(equalTo source: some ByteSource) throws(FileError) -> UInt64? {
         guard let fingerprint = fingerprint(of: source) else { return nil }
-        return try equalPhotos(to: source, fingerprint, besides: 0) { _ in false }.photos.first?.ino
+        return try equalPhotos(to: source, fingerprint, except: 0) { _ in false }.photos.first?.ino
     }
 
     /// The photos with exactly these bytes and this fingerprint, other than `own`.
     ///
     /// - Parameter isCancelled: called repeatedly, with the number of bytes compared so far.
     package func equalPhotos(
-        to source: some ByteSource, _ fingerprint: UInt64, besides own: UInt64,
+        to source: some ByteSource, _ fingerprint: UInt64, except own: UInt64,
         unless isCancelled: (_ work: UInt64) -> Bool
     ) throws(FileError) -> EqualPhotos {
         let candidates = try session.locked { tree throws(FileError) -> [EqualPhoto] in

@@ -16,8 +16,9 @@ package final class TrashExpiry: Sendable {
 
     // MARK: Age
 
+    private static let daySeconds: Int64 = 86_400
     /// An entry noted as too old is destroyed if it is still too old this many seconds later.
-    private static let noteSeconds: Int64 = 86_400
+    private static let noteSeconds: Int64 = daySeconds
 
     /// Destroys entries that have been in the trash for too long. An entry found too old is first only noted, so that a
     /// clock that is wrong once destroys nothing. Returns true if some are left at the time `end`, by the monotonic
@@ -38,7 +39,7 @@ package final class TrashExpiry: Sendable {
             }
             return false
         }
-        let limit = now - Int64(session.options.trashDays) * Self.noteSeconds
+        let limit = now - Int64(session.options.trashDays) * Self.daySeconds
         try session.changing { tree throws(FileError) in
             try sql(tree.tables.clearTrashNotes(now: now, since: limit))
             try sql(tree.tables.noteTrash(since: limit, now: now))

@@ -118,7 +118,7 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
             tree.trim(isKernelNotified: isKernelNotified)
             let changeCount = tables.changeCount
             defer {
-                tree.actor = -1
+                tree.callerThread = -1
                 isChanged = tree.hasChanges || tables.changeCount != changeCount
                 notices = tree.kernelNames.takeNotices()
                 swap(&hasNewPhoto, &tree.hasNewPhoto)

@@ -46,11 +46,11 @@ extension PhotoTree {
         now: Timestamp
     ) throws(FileError) {
         var row = PhotoRow(inode.row, probe, named: place.name, now: now)
-        if let backup = try backup(of: place.name, in: directory, besides: inode),
+        if let backup = try backup(of: place.name, in: directory, except: inode),
             let staying = try staying(of: backup, savedAs: place.name, in: directory)
         {
-            try takeOver(
-                from: backup, to: inode, row, besides: staying, in: directory, named: place.name,
+            try replacePhoto(
+                from: backup, to: inode, row, except: staying, in: directory, named: place.name,
                 seen: probe, space, now: now)
             return
         }
@@ -111,7 +111,7 @@ extension PhotoTree {
     package func followTime(_ inode: Inode) throws(FileError) -> Bool {
         guard inode.isPhoto else { return false }
         var row = try photo(inode)
-        guard row.isUndated, !row.isPinned else { return false }
+        guard row.isDatedByMtime, !row.isPinned else { return false }
         let kept = row.source
         row.forgetKeptDay()
         if row.source != kept { try storePhoto(inode, row) }
@@ -122,94 +122,6 @@ extension PhotoTree {
     func demote(_ inode: Inode, _ space: Space, now: Timestamp) throws(FileError) {
         if inode.row.nlink > 1 { try removeMoment(inode, now: now) }
         try deletePhoto(inode, space)
-    }
-
-    /// The ids of the names that stay with a photo's old bytes when a new file is saved as `name` in `place`; see
-    /// `namesKept`.
-    func staying(of old: Inode, savedAs name: [UInt8], in place: Inode) throws(FileError) -> Set<UInt64>? {
-        namesKept(by: try placedNames(of: old), whenSavedAs: name, in: place.ino, isDay: place.isDay)
-    }
-
-    /// Retargets a photo's moment and memberships to `new`, saved as `name` in `place`, which is the photo from now on.
-    /// The names `staying` keep the old file: a plain file if all of them are backups, else a photo of its own. `row`
-    /// describes the new file; `seen` is its classification, if one was needed. If the new file had a moment of its
-    /// own, that is removed.
-    func takeOver(
-        from old: Inode, to new: Inode, _ row: PhotoRow, besides staying: Set<UInt64>, in place: Inode,
-        named name: [UInt8], seen: MediaProbe? = nil, _ space: Space, now: Timestamp
-    ) throws(FileError) {
-        if new.isPhoto, let own = try moment(of: new), own.directory.ino != place.ino || own.row.name != name
-        {
-            try withdraw(own.row, in: own.directory, new, now: now)
-            new.row.countLinks(by: -1)
-        }
-        let previous = try photo(old)
-        let isGiven = old.row.flags.contains(.namedInMoments)
-        let isSame =
-            seen?.equals.contains { $0.ino == old.ino && $0.version == old.row.version } ?? false
-        try handOverVersions(of: old, to: new, isSame: isSame, now: now)
-        var link: [UInt8]?
-        for entry in try names(of: old) {
-            if staying.contains(entry.id) {
-                let isBackup = entry.parent == place.ino && backupOriginal(entry.name) == name
-                if !isBackup, try !inode(entry.parent).isDay { link = entry.name }
-                continue
-            }
-            let directory = try inode(entry.parent)
-            try retarget(directory, entry.id, from: old, to: new, now: now)
-            linked(new, now: now)
-            try unlinked(old, now: now)
-            // The kernel itself changes the dentry of the name that is being saved.
-            guard entry.parent != place.ino || entry.name != name else { continue }
-            noteLost(entry, in: directory)
-            new.dentries.hasNewNames = true
-        }
-        // Until the kernel is notified that the names belong to another file, it opens this inode by them.
-        old.dentries.mayBeStale = true
-        kernelNames.noteChange(of: new.ino)
-        kernelNames.noteChange(of: old.ino)
-        if let link {
-            try addMoment(old, day: previous.day, name: link, now: now)
-            nameInMoments(old, isGiven: false)
-        } else {
-            if try !handOver(old, toEqual: new, seen, space) { try promoteCopy(of: old, now: now) }
-            try deletePhoto(old, space)
-        }
-        var row = row
-        row.arrived = previous.arrived
-        // A program that drops maker notes does not part a Live Photo.
-        row.group = row.group ?? previous.group
-        if previous.isPinned {
-            row.pin(to: previous.day)
-            row.captured = previous.captured
-        } else if keepsDay(previous, savedAs: row) {
-            row.keepDay(of: previous)
-        }
-        try storePhoto(new, row)
-        nameInMoments(new, isGiven: isGiven)
-        if let own = try moment(of: new) {
-            try noteCompanions(
-                of: new, own.row.name, in: own.directory, captured: previous.captured, to: row.day)
-        }
-        try moveMoment(new, to: row.day, now: now)
-    }
-
-    /// The photo in this directory that an editor renamed from `name` to a backup name, so that a new file could take
-    /// `name`: its moment still has the old name.
-    func backup(
-        of name: [UInt8], in directory: Inode, besides inode: Inode
-    ) throws(FileError) -> Inode? {
-        for candidate in backupNames(name) {
-            guard let found = try find(directory, candidate), found.inode.isPhoto,
-                found.inode.ino != inode.ino
-            else { continue }
-            if directory.isDay {
-                if try photo(found.inode).former == name { return found.inode }
-            } else if let moment = try moment(of: found.inode), isNumberedForm(moment.row.name, of: name) {
-                return found.inode
-            }
-        }
-        return nil
     }
 
     /// Removes a photo from the space: from moments and from every album, with its copies.

@@ -148,7 +148,7 @@ extension PhotoTree {
 
     private func note(_ row: DentryRow, _ target: CompanionMove.Target) {
         companionMoves[row.ino] = CompanionMove(
-            directory: row.parent, name: row.name, target: target, mover: actor)
+            directory: row.parent, name: row.name, target: target, mover: callerThread)
     }
 
     /// Whether a lookup of a name must be answered as if all pending moves had been applied.

@@ -65,10 +65,10 @@ extension PhotoTree {
             try addEntry(request.to, request.newName, source, isMember: true, now: now)
             linked(source, now: now)
             kernelNames.noteChange(of: source.ino)
-        case .takeOut:
+        case .removeToTrash:
             try addEntry(request.to, request.newName, source, now: now)
             linked(source, now: now)
-            try takeOut(source, named: request.name, now: now)
+            try removeToTrash(source, named: request.name, now: now)
             try noteCompanions(ofRemoved: source, request.name, from: request.from, request.caller)
         case .classify: try apply(request.classification, to: source, space, now: now)
         case .replaceBackup: _ = try replaceBackup(request, space)
@@ -122,8 +122,8 @@ extension PhotoTree {
         try removeEntry(request.from, request.sourceID, request.source, now: request.now)
         request.source.row.countLinks(by: -1)
         let probe: MediaProbe? = if case .media(let seen) = request.classification { seen } else { nil }
-        try takeOver(
-            from: target.inode, to: request.source, row, besides: staying, in: request.to,
+        try replacePhoto(
+            from: target.inode, to: request.source, row, except: staying, in: request.to,
             named: request.newName, seen: probe, space, now: request.now)
         // The saved bytes may be those of another photo.
         if let probe {
@@ -178,11 +178,11 @@ extension PhotoTree {
     private func replaceBackup(_ request: RenameRequest, _ space: Space) throws(FileError) -> Bool {
         let source = request.source
         guard try isClassifiable(request.newName, in: request.to),
-            let backup = try backup(of: request.newName, in: request.to, besides: source),
+            let backup = try backup(of: request.newName, in: request.to, except: source),
             let staying = try staying(of: backup, savedAs: request.newName, in: request.to)
         else { return false }
-        try takeOver(
-            from: backup, to: source, try photo(source), besides: staying, in: request.to,
+        try replacePhoto(
+            from: backup, to: source, try photo(source), except: staying, in: request.to,
             named: request.newName, space, now: request.now)
         return true
     }

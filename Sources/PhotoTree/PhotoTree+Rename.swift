@@ -92,9 +92,9 @@ extension PhotoTree {
         case .restoreToAlbum:
             try renameDirectory(request)
             try forgetTrashAge(request)
-        case .takeOutDay: try trashDay(request)
+        case .removeDayToTrash: try trashDay(request)
         case .restoreDay: try restoreDay(request, space)
-        case .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .takeOut, .restoreIntoDay:
+        case .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .removeToTrash, .restoreIntoDay:
             throw .notPermitted
         }
     }

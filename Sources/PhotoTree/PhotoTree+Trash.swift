@@ -16,7 +16,7 @@ extension PhotoTree {
     /// Takes a photo, which was called `name` in moments, and its copies out of moments and of every album, restorably.
     /// The photo must already have a name in the trash; names there stay. A copy that has none there is left without
     /// any.
-    func takeOut(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
+    func removeToTrash(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
             inode.dentries.mayBeStale = true
             for row in try sql(tables.dentries(of: inode.ino)) {
@@ -169,7 +169,7 @@ extension PhotoTree {
         let kept = try freeTrashName(name, files, infos)
         try addEntry(files, kept, inode, now: now)
         linked(inode, now: now)
-        try takeOut(inode, named: name, now: now)
+        try removeToTrash(inode, named: name, now: now)
         if let info { try add(info, named: kept + infoSuffix, to: infos, caller, space, now: now) }
         for directory in [files, infos] { kernelNames.noteChange(of: directory.ino) }
     }

@@ -43,7 +43,7 @@ extension PhotoTree {
         )
         for row in own + backups {
             let inode = try self.inode(row.ino)
-            if inode.isPhoto && !inode.isTrashed { try takeOut(inode, named: row.name, now: now) }
+            if inode.isPhoto && !inode.isTrashed { try removeToTrash(inode, named: row.name, now: now) }
         }
         kernelNames.noteChange(of: day.ino)
     }

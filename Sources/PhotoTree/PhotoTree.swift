@@ -17,7 +17,7 @@ package final class PhotoTree: Tree {
     /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
     package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
     /// The thread whose request is served; -1 if none.
-    package var actor: Int32 = -1
+    package var callerThread: Int32 = -1
     /// When photos last came into views or left them; as old as can be at the start of a session.
     package var viewsModified = Timestamp(seconds: 0)
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.

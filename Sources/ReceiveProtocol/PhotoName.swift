@@ -1,7 +1,7 @@
 /// A name for a photo that a client calls so: never empty, at most 255 bytes, nothing that leads elsewhere, and no
 /// program's working file.
 ///
-/// Photos are kept whatever they are called, so names are mended and not refused: only the last component counts,
+/// Photos are kept under any name, so names are corrected, not refused: only the last component counts,
 /// control characters become `_`, dots at the beginning and spaces at both ends go, and a long stem is cut before its
 /// extension.
 package func photoName(_ name: [UInt8]) -> [UInt8] {

@@ -28,7 +28,7 @@ extension PhotoTree {
     package func thumbsEntry(_ directory: Inode, plus: Bool) throws(FileError) -> DirectoryEntry? {
         guard try hasThumbs(directory) else { return nil }
         var shown = virtualDirectoryAttributes(directory)
-        shown.ino = VirtualInode.number(telling: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
+        shown.ino = VirtualInode.number(encoding: .thumbs(of: directory.ino)) ?? VirtualInode.unknown
         let entry = Entry(
             attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
         return DirectoryEntry(
@@ -130,7 +130,7 @@ extension PhotoTree {
     }
 
     private func pictureNumber(_ file: Inode) -> UInt64 {
-        VirtualInode.number(telling: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
+        VirtualInode.number(encoding: .picture(of: file.ino, .standard)) ?? VirtualInode.unknown
     }
 
     /// Lists the directories in a directory, all of them before its pictures; false if the visitor stopped.

@@ -7,7 +7,7 @@ package protocol PictureSource: Sendable {
     /// The photo's number, which no other photo of the mount has.
     var ino: UInt64 { get }
 
-    /// The photo as it is now. Throws `.noEntry` if it is none, or none any more.
+    /// The photo in its present state. Throws `.noEntry` if the inode is not, or no longer, a photo.
     func photo() throws(FileError) -> PicturedPhoto
 
     /// Calls `body` with the photo's bytes.

@@ -70,7 +70,7 @@ package enum VirtualInode {
     package static func isVirtual(_ ino: UInt64) -> Bool { ino >> 60 != 0 }
 
     /// The number that encodes a node; nil if its number is counted.
-    package static func number(telling node: VirtualNode) -> UInt64? {
+    package static func number(encoding node: VirtualNode) -> UInt64? {
         switch node {
         case .picture(let file, .standard): file | pictureBit
         case .folder(let folder) where node == .thumbs(of: folder.directory): folder.directory | directoryBit
@@ -79,7 +79,7 @@ package enum VirtualInode {
     }
 
     /// The node that a number encodes; nil for a counted number.
-    package static func node(told ino: UInt64) -> VirtualNode? {
+    package static func node(decoding ino: UInt64) -> VirtualNode? {
         switch ino & bits {
         case pictureBit: .picture(of: ino & ~bits, .standard)
         case directoryBit: .thumbs(of: ino & ~bits)
@@ -100,7 +100,7 @@ package final class VirtualNodes: @unchecked Sendable {
 
     /// Returns the inode number for the reply to a lookup. The kernel returns each such reference with FORGET.
     package func noteLookup(of node: VirtualNode) -> UInt64 {
-        if let number = VirtualInode.number(telling: node) { return number }
+        if let number = VirtualInode.number(encoding: node) { return number }
         return lock.withLock {
             if let number = numbers[node] {
                 nodes[number]?.lookups += 1
@@ -116,7 +116,7 @@ package final class VirtualNodes: @unchecked Sendable {
 
     /// Returns the node of a number; throws `.stale` if the number is not known any more.
     package func node(_ number: UInt64) throws(FileError) -> VirtualNode {
-        if let node = VirtualInode.node(told: number) { return node }
+        if let node = VirtualInode.node(decoding: number) { return node }
         guard let node = lock.withLock({ nodes[number]?.node }) else { throw .stale }
         return node
     }

@@ -11,7 +11,7 @@ extension PhotoRow {
         width = row.integer(7, in: Self.lengths)
         height = row.integer(8, in: Self.lengths)
         orientation = row.integer(9, in: Self.orientations)
-        isUndated = row.integer(10) != 0
+        isDatedByMtime = row.integer(10) != 0
         former = row.isNull(11) ? nil : row.name(11)
         fingerprint = row.unsigned(12)
         camera = row.isNull(13) ? nil : row.name(13)
@@ -73,7 +73,7 @@ extension Tables {
         store.bind(8, row.width)
         store.bind(9, row.height)
         store.bind(10, row.orientation)
-        store.bind(11, row.isUndated ? 1 : 0 as Int64)
+        store.bind(11, row.isDatedByMtime ? 1 : 0 as Int64)
         store.bind(12, row.former)
         store.bind(13, row.fingerprint)
         store.bind(14, row.camera)

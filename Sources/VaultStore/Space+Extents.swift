@@ -455,7 +455,7 @@ extension Space {
         }
     }
 
-    /// Opens an extent's descriptor from its first 80 bytes; nil if it is none of this space.
+    /// Opens an extent's descriptor from its first 80 bytes; nil if it does not belong to this space.
     func openDescriptor(_ extent: UnsafeRawBufferPointer) -> Descriptor? { keys.openDescriptor(extent) }
 }
 

@@ -32,10 +32,10 @@ public final class UnlockedSpace: Sendable {
         cover = spaceCount > 1 ? CoverTraffic(vault) : nil
     }
 
-    deinit { forget() }
+    deinit { dropPageCache() }
 
     /// Drops the vault's spaces from the page cache; does nothing in a vault of one space.
-    public func forget() { Vault.forgetSpaces(vault, layout) }
+    public func dropPageCache() { Vault.dropPageCache(vault, layout) }
 
     /// The locked descriptor of `obscura.vault`. The daemon inherits it, so the lock is never released in between.
     public var lockFD: Int32 { vault.header }

@@ -92,7 +92,7 @@ public enum Vault {
         let stretched = try header.stretched(password, by: stretcher)
         guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
         if !readOnly { try completeSegments(vault, header.layout) }
-        forgetSpaces(vault, header.layout, ofKilled: true)
+        dropPageCache(vault, header.layout, ofKilled: true)
         return UnlockedSpace(
             path: path, vault: vault, key: key, index: space, spaceCount: header.spaceCount,
             segmentBytes: header.segmentBytes)
@@ -203,7 +203,7 @@ public enum Vault {
         try? vault.calls.sync(vault.directory)
     }
 
-    /// Between the beginning of `formatSpace`, or of its imitation, and what follows, in microseconds: longer than
+    /// Pause between the start of `formatSpace`, or of its imitation, and the next step, in microseconds: longer than
     /// either takes, so that the times in the host's journal do not show which it was.
     private static let formattingPause: Range<UInt32> = 50_000..<100_000
 
@@ -239,14 +239,14 @@ public enum Vault {
         for path in [SegmentLayout.sharedName, VaultDirectory.headerName] {
             touch(vault, path, powers: isNew ? 12..<16 : 4..<11)
         }
-        forgetSpaces(vault, layout)
+        dropPageCache(vault, layout)
     }
 
     /// Drops the file of all spaces from the page cache: fincore(1) shows everybody with read access which parts of it
     /// were used.
     ///
     /// - Parameter ofKilled: also drops dirty pages that a killed session may have left, by syncing them first.
-    static func forgetSpaces(
+    static func dropPageCache(
         _ vault: VaultDirectory, _ layout: SegmentLayout, ofKilled: Bool = false
     ) {
         guard layout.isShared,

@@ -3,8 +3,8 @@ internal import ReceiveProtocol
 
 /// The connections of the server, each by its descriptor.
 ///
-/// One that has shown no cookie and no password is a stranger's: it has to make room for new ones, so that no number of
-/// strangers keeps a device out, and it ends after a while whatever it sends.
+/// A connection without a valid cookie or password is a stranger's. It is closed when room is needed, and in any case
+/// after a time limit, so strangers cannot keep a device out.
 struct Connections {
     private struct Entry {
         /// Seconds.
@@ -18,7 +18,7 @@ struct Connections {
 
     init(_ limits: ReceiveLimits) { self.limits = limits }
 
-    /// Makes room for a connection and enters it. False if there is none: only devices are connected.
+    /// Records a connection, after making room for it. Returns false if all connections are devices'.
     mutating func enter(_ descriptor: Int32, at now: Int) -> Bool {
         if entries.count >= limits.connections {
             let strangers = entries.filter { $0.value.owner == nil }
@@ -29,7 +29,7 @@ struct Connections {
         return true
     }
 
-    /// Notes that a connection is a device's. It stays a stranger's where that device has its share already.
+    /// Marks a connection as a device's, unless that device has its share of connections already.
     mutating func trust(_ descriptor: Int32, _ owner: [UInt8]) {
         guard entries[descriptor]?.owner == nil else { return }
         let owned = entries.values.count { $0.owner == owner }
@@ -38,7 +38,7 @@ struct Connections {
 
     mutating func forget(_ descriptor: Int32) { entries[descriptor] = nil }
 
-    /// Ends connections of strangers that have had their time.
+    /// Closes strangers' connections past their time limit.
     mutating func sweep(at now: Int) {
         for (descriptor, entry) in entries
         where entry.owner == nil && now - entry.since > limits.strangerSeconds {

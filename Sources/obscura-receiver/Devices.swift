@@ -5,7 +5,7 @@ struct Devices {
     struct Device {
         /// The cookie's value.
         var secret: [UInt8]
-        /// As the device calls itself.
+        /// The device's name for itself.
         var id: [UInt8]
     }
 
@@ -14,7 +14,7 @@ struct Devices {
 
     private let countMax: Int
     private var devices: [Device] = []
-    /// Nil: none, or it was used.
+    /// Nil if there is no code, or it was used.
     var token: [UInt8]?
 
     init(_ limits: ReceiveLimits) { countMax = limits.devices }

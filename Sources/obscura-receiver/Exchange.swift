@@ -1,21 +1,21 @@
 internal import ReceiveProtocol
 
-/// A request of a client, from its headers to its response. libmicrohttpd calls for it again and again: `state` says
-/// what was done before.
+/// A client's request, from its headers to its response. libmicrohttpd calls back several times for each: `state` is
+/// the progress so far.
 final class Exchange {
     enum State {
-        /// Nothing was done yet.
+        /// The headers were not looked at yet.
         case new
-        /// The body is collected; then `route` says what it is for.
+        /// The body is being collected for `route`.
         case collecting([UInt8])
-        /// The parent has been told of an upload and says whether it takes it.
+        /// The parent decides whether to accept the upload.
         case starting
-        /// It does. The next call is for the headers still.
+        /// The parent accepted it. The next callback is still that of the headers.
         case accepted
         case receiving
-        /// The body is read and dropped, then comes the answer: a browser that still sends would not read it.
+        /// The body is read and discarded before the response: a browser does not read a response while it sends.
         case draining(Answer)
-        /// The parent has been asked, or told of the upload's end.
+        /// Waiting for the parent's answer to a question, or to the upload's end.
         case waiting
         case answered(Answer)
         /// A response is queued.
@@ -26,7 +26,7 @@ final class Exchange {
     let connection: OpaquePointer
     var route = Route.missing
     var state = State.new
-    /// The parent knows of an upload that has not ended.
+    /// The parent has an unfinished upload of this request.
     var isUpload = false
     /// Bytes of an upload that the parent was not told of yet.
     var piece: PieceMemory.Piece?
@@ -35,12 +35,12 @@ final class Exchange {
     /// The device of an upload; empty for WebDAV.
     var owner: [UInt8] = []
 
-    /// Bytes of a body that is collected before the request is acted on.
+    /// The body, of a request that needs all of it first.
     var bodyBytesMax: Int {
         switch route {
         case .known: PacketLimits.bodyBytes
         case .join: 256
-        // PROPFIND says there which properties it wants: it gets those that there are.
+        // The body of PROPFIND lists the wanted properties; the response has all that exist.
         case .ask(.properties): 8192
         default: 0
         }
@@ -60,11 +60,11 @@ enum Route {
     case upload(UploadHead)
     /// OPTIONS of WebDAV.
     case options
-    /// WebDAV without the password, or with a wrong one.
+    /// WebDAV with no or a wrong password.
     case unauthorized
-    /// A device or an app asks for what this server never does.
+    /// A method or path, of a device or app, that this server does not support.
     case forbidden
     case invalid
-    /// Everything for strangers, and what does not exist.
+    /// Any request of a stranger, or a missing path.
     case missing
 }

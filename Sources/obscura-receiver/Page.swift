@@ -1,10 +1,10 @@
 internal import Glibc
 internal import ReceiveProtocol
 
-/// The page: one file of HTML, CSS and JavaScript, which needs nothing else from anywhere. Its parts are in the files
-/// beside this one.
+/// The page: one file of HTML, CSS and JavaScript without outside resources. Its parts are in the files next to this
+/// one.
 struct Page {
-    /// What stands between the parts that are another each time.
+    /// Placeholders of the parts that differ each time.
     private let parts: [[UInt8]]
 
     /// - Parameter words: of the certificate's fingerprint.

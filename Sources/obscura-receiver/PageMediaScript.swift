@@ -1,4 +1,4 @@
-/// The part of the page's script that looks into files before they are sent: what a phone may have done to them.
+/// The part of the page's script that examines files before they are sent, for changes that phones make.
 let pageMediaScript = #"""
     const text = (view, at, length) => {
       let result = "";
@@ -24,7 +24,7 @@ let pageMediaScript = #"""
       }
       return result;
     };
-    // What the beginning of a picture says: its kind, whether it has a place, and whether it is of a Live Photo.
+    // From the start of a picture: its format, whether it has a location, and whether it belongs to a Live Photo.
     const picture = (buffer) => {
       const view = new DataView(buffer), bytes = new Uint8Array(buffer);
       const info = {kind: "", place: null, live: false};
@@ -51,7 +51,7 @@ let pageMediaScript = #"""
       return info;
     };
     const stem = (name) => name.replace(/\.[^.]*$/, "").toLowerCase();
-    // What seems to be lost of a file: keys of texts.
+    // What a file seems to have lost, as keys of texts.
     const losses = async (file, names) => {
       const found = [], info = picture(await file.slice(0, 524288).arrayBuffer());
       if (info.kind === "jpeg" && /\.hei[cf]$/i.test(file.name)) found.push("lostHeic");

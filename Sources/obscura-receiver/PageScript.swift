@@ -95,7 +95,7 @@ let pageScript = #"""
       $("code").hidden = false;
       $("code-text").textContent = t(key);
     };
-    // What is shown. Each file has a row; only the last hundred are in the page.
+    // The display. Each file has a row; the page holds the last hundred.
     const showFiles = () => {
       $("results").hidden = !files.length;
       $("files").replaceChildren(...files.slice(-100).reverse().map((item) => {
@@ -151,7 +151,7 @@ let pageScript = #"""
         words += seconds < 120 ? t("seconds", seconds) : t("minutes", Math.ceil(seconds / 60));
       } else if (!waiting.length) words = t("finished");
       if ($("status").textContent !== words) $("status").textContent = words;
-      // Screen readers say the progress now and then, and the end and a failure at once.
+      // Screen readers announce progress at intervals, the end and failures at once.
       const kind = !ours.length ? "" : isAway ? "away" : waiting.length ? "sending" : "finished";
       if (kind && (kind !== spoken.kind || now - spoken.at > 20000)) {
         spoken = {kind, at: now};
@@ -213,7 +213,7 @@ let pageScript = #"""
           showFiles();
           return await put(item);
         } catch (error) {
-          // A file that cannot be read any more does not come back; for a new session another code is needed.
+          // An unreadable file stays unreadable; a new session needs another code.
           if (/^Not(Readable|Found)Error$/.test(error.name)) return "failed";
           if (error.message === "gone") askForCode("codeText");
           if (error.message === "refused" && item.tries >= 3) return "refused";
@@ -241,7 +241,7 @@ let pageScript = #"""
     };
     const start = () => { while (active < parallel && queue.length) work(); };
 
-    // Asks what is there already, before anything of it is sent; in batches, so that sending begins soon.
+    // Asks which files are there already, in batches, so that sending begins soon.
     const choose = async (chosen) => {
       const names = new Set([...chosen].filter((file) => isVideo(file.name)).map((file) => stem(file.name) + "/video"));
       // Chosen twice, sent once.

@@ -2,7 +2,7 @@ internal import CShims
 internal import Glibc
 internal import ReceiveProtocol
 
-/// The server's end of the socket to its parent (SOCK_SEQPACKET). Nothing here waits.
+/// The server's end of the socket to its parent (SOCK_SEQPACKET). No call here blocks.
 struct ParentChannel {
     /// Inherited under this number.
     static let descriptor: Int32 = 3
@@ -36,7 +36,7 @@ struct ParentChannel {
         return result >= 0 || isBroken
     }
 
-    /// The next packet; nil if there is none now. `isBroken` says if there will never be one.
+    /// The next packet; nil if none has arrived. `isBroken` is set once none can arrive.
     mutating func receive(into buffer: UnsafeMutableRawBufferPointer, waiting: Bool = false) -> ParentMessage?
     {
         var count = 0

@@ -2,7 +2,7 @@ internal import CMicroHTTPD
 internal import Glibc
 internal import ReceiveProtocol
 
-/// Statuses of HTTP that both processes speak of.
+/// HTTP statuses used by both processes.
 enum HTTPStatus {
     /// The parent takes the upload. Never sent to a client.
     static let go: UInt16 = 200
@@ -43,7 +43,7 @@ struct Response {
         return response
     }
 
-    /// Class 1 of WebDAV (RFC 4918, 18.1), as far as this server goes.
+    /// Class 1 of WebDAV (RFC 4918, 18.1), in part.
     static var options: Response {
         var response = Response(Answer(HTTPStatus.noContent))
         response.headers = [("DAV", "1"), ("Allow", "OPTIONS, PROPFIND, HEAD, PUT, MKCOL")]
@@ -65,7 +65,7 @@ struct Response {
         }
     }
 
-    /// Hands it to libmicrohttpd, with what every response says.
+    /// Queues it with the headers of every response.
     func queue(on connection: OpaquePointer) -> MHD_Result {
         var body = answer.body
         let made: OpaquePointer?

@@ -62,7 +62,7 @@ extension Server {
         }
     }
 
-    /// Nil if a field says what it cannot.
+    /// Nil if a field is invalid.
     private func uploadHead(_ door: Door, _ path: [[UInt8]], _ fields: RequestFields) -> UploadHead? {
         var head = UploadHead(door: door, path: path)
         // A length and chunks contradict each other (RFC 9112, 6.3); no other encoding is understood.
@@ -83,7 +83,7 @@ extension Server {
         } else {
             head.total = head.length
         }
-        // HEAD has no body, and says by these which file it means.
+        // HEAD has no body: these identify the file.
         if let text = fields.query("size") {
             guard let size = decimal(text.utf8), head.total == nil || head.length == nil || head.total == size
             else { return nil }

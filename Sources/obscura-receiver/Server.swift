@@ -23,7 +23,7 @@ final class Server {
     private var memory: PieceMemory
     private var connections: Connections
     var devices: Devices
-    /// Of WebDAV; empty: there is no such door.
+    /// The secret of WebDAV; empty if WebDAV is off.
     private(set) var password: [UInt8] = []
     private var page = Page(words: "")
     private var exchanges: [RequestID: Exchange] = [:]
@@ -151,7 +151,7 @@ final class Server {
     }
 
     private func accept(_ daemon: OpaquePointer) {
-        // As many as one round may take: the others have their turn as well.
+        // At most this many in one round, so that others are served too.
         for _ in 0..<16 {
             var address = sockaddr_storage()
             var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -199,7 +199,7 @@ final class Server {
             exchange.state = .answered(answer)
         case .waiting: exchange.state = .answered(answer)
         case .receiving:
-            // The parent takes no more of it. libmicrohttpd answers only after the body, which is dropped.
+            // The parent accepts no more. libmicrohttpd responds only after the body, which is discarded.
             exchange.isUpload = false
             if let piece = exchange.piece { memory.giveBack(piece.index) }
             exchange.piece = nil
@@ -320,7 +320,7 @@ final class Server {
                 (fields.header("Content-Length") ?? "0") != "0" || fields.header("Transfer-Encoding") != nil
             // An answer before the body closes the connection.
             if hasBody, exchange.bodyBytesMax == 0 {
-                // Nothing is done for a request that says more than is understood (MKCOL: RFC 4918, 9.3).
+                // A request with an unsupported body changes nothing (MKCOL: RFC 4918, 9.3).
                 if case .ask = exchange.route { return respond(exchange, Answer(HTTPStatus.unsupported)) }
                 return finish(exchange, [])
             }

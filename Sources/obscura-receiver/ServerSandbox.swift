@@ -4,11 +4,11 @@ internal import Glibc
 internal import ReceiveProtocol
 internal import Sandbox
 
-/// Limits of the server's process: a bug that eats memory ends the server, and nothing else.
+/// Resource limits of the server's process: a bug that uses up memory ends only the server.
 private let processLimits = ProcessLimits(addressSpaceBytes: 512 << 20, descriptors: 256)
 
-/// What the server does beside the calls that every confined process may make: it talks on sockets that it has, takes
-/// connections from the one that listens, and waits. It opens no file and makes no connection.
+/// System calls of the server, besides those of every confined process: it uses its sockets, accepts connections and
+/// waits. It opens no file and makes no connection.
 private let systemCalls = [
     "epoll_wait", "epoll_pwait", "epoll_ctl", "poll", "ppoll", "recvfrom", "recvmsg", "sendto", "sendmsg",
     "read", "write", "accept", "close", "shutdown", "setsockopt", "getsockopt", "getsockname", "getpeername",

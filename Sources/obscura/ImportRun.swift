@@ -183,7 +183,7 @@ final class ImportRun: ImportTask {
     /// Counts a photo that was added.
     func note(_ candidate: Candidate, day: String, _ source: SourceFile) {
         report.add(day: day, source.byteCount)
-        if candidate.isUndated { report.undated.append(source.path) }
+        if candidate.isDatedByMtime { report.undated.append(source.path) }
         progress.state.photos += 1
     }
 

@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test func `bytes that are no text are no date`() {
-        let answer = captured(
+        let answer = captureDate(
             MediaFacts(type: .jpeg), fileName: [0xFF, 0x32, 0x30, 0x00, 0x80], modified: testModified,
             now: testNow,
             localOffset: { _ in 0 })
@@ -268,7 +268,7 @@ import Testing
                 source: .quickTimeMovieHeader, time: civil(1, 1, 1), isUTC: true, offsetSeconds: .min),
         ]
         for moment in [Int64.min, -1, 0, Int64.max] {
-            let answer = captured(
+            let answer = captureDate(
                 facts, fileName: [], modified: moment, modifiedNanoseconds: .max, now: moment,
                 localOffset: { _ in moment > 0 ? Int.max : Int.min })
             #expect(answer.time.year >= 1)

@@ -8,7 +8,7 @@ import PhotoImaging
 func capture(
     _ facts: MediaFacts, name: String = "x", sidecar: Sidecar? = nil, now: Int64 = testNow, hoursEast: Int = 0
 ) -> (time: CivilTime, source: DateSource) {
-    captured(
+    captureDate(
         facts, fileName: Array(name.utf8), modified: testModified, sidecar: sidecar, now: now,
         localOffset: { _ in hoursEast * 3600 })
 }

@@ -6,7 +6,7 @@ import Testing
 /// *The tree* of the contract: the effect of rename(2) on files of each kind.
 @Suite("Moments: rules of moved files") struct FileMoveRuleTests {
     private static let ofFiles: [RenameEffect] = [
-        .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .moveToTrash, .restoreToAlbum, .takeOut,
+        .moveInAlbums, .moveIntoDay, .moveInDays, .addToAlbum, .moveToTrash, .restoreToAlbum, .removeToTrash,
         .restoreIntoDay,
     ]
 
@@ -59,9 +59,9 @@ import Testing
     }
 
     @Test func `trashing a photo of a day takes it out of the albums; a name of an album goes alone`() {
-        #expect(steps(.takeOut, .photo) == [.takeOut])
-        #expect(steps(.takeOut, .plain) == [.move, .noteTrashAge])
-        for file in [MovedFile.special, .copy, .trashedPhoto] { #expect(steps(.takeOut, file) == nil) }
+        #expect(steps(.removeToTrash, .photo) == [.removeToTrash])
+        #expect(steps(.removeToTrash, .plain) == [.move, .noteTrashAge])
+        for file in [MovedFile.special, .copy, .trashedPhoto] { #expect(steps(.removeToTrash, file) == nil) }
         #expect(steps(.moveToTrash, .plain) == [.move, .classify, .noteTrashAge])
         #expect(steps(.moveToTrash, .photo) == [.move, .replaceBackup, .noteTrashAge])
         for file in [MovedFile.special, .copy, .trashedPhoto] {

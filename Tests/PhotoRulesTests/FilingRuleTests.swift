@@ -38,7 +38,7 @@ import Testing
     @Test func `a file of the same bytes is a copy unless its own date names another day`() {
         func row(_ day: Int64, undated: Bool = false, pinned: Bool = false) -> PhotoRow {
             var row = PhotoRow(ino: 1, day: day)
-            (row.isUndated, row.isPinned) = (undated, pinned)
+            (row.isDatedByMtime, row.isPinned) = (undated, pinned)
             return row
         }
         #expect(mayBeCopy(row(20_240_501), of: row(20_240_501)))

@@ -51,7 +51,7 @@ import Testing
             -> PhotoRow
         {
             var row = PhotoRow(ino: 1, day: 20_240_501)
-            (row.isUndated, row.isPinned, row.fingerprint) = (undated, pinned, fingerprint)
+            (row.isDatedByMtime, row.isPinned, row.fingerprint) = (undated, pinned, fingerprint)
             row.source = Array(source.utf8)
             return row
         }
@@ -66,9 +66,9 @@ import Testing
 
     @Test func `a kept day is that of the former content`() {
         var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
-        (old.captured, old.capturedNanoseconds, new.isUndated) = (77, 5, true)
+        (old.captured, old.capturedNanoseconds, new.isDatedByMtime) = (77, 5, true)
         new.keepDay(of: old)
         #expect(new.day == 20_240_501 && new.captured == 77 && new.capturedNanoseconds == 5)
-        #expect(!new.isUndated && new.source == Array("kept".utf8) && new.ino == 2)
+        #expect(!new.isDatedByMtime && new.source == Array("kept".utf8) && new.ino == 2)
     }
 }

@@ -23,7 +23,7 @@ import Testing
     private func kept(
         _ names: [PlacedName], savedAs text: String, in place: UInt64 = album, isDay: Bool = false
     ) -> Set<UInt64>? {
-        namesKept(by: names, whenSavedAs: Array(text.utf8), in: place, isDay: isDay)
+        namesStaying(withOldBytesOf: names, whenSavedAs: Array(text.utf8), in: place, isDay: isDay)
     }
 
     @Test func `a file renamed over a photo saves it`() {

@@ -27,7 +27,7 @@ import Testing
                 ])
         }
         try FileManager.default.removeItem(atPath: vault + "/spaces")
-        #expect(try found(vault) == ["spaces: is missing"])
+        #expect(try found(vault) == ["spaces: missing"])
     }
 
     @Test func `missing and shortened segments of one space are found`() throws {
@@ -43,7 +43,7 @@ import Testing
         try FileManager.default.removeItem(atPath: path(vault, 0))
         #expect(try found(vault) == ["segments: 000000.seg is missing"])
         try FileManager.default.removeItem(atPath: vault + "/segments")
-        #expect(try found(vault) == ["segments: is missing"])
+        #expect(try found(vault) == ["segments: missing"])
     }
 
     @Test func `a missing or damaged header is found`() throws {

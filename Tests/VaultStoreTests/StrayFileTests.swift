@@ -104,7 +104,7 @@ import VaultFormat
         try FileManager.default.moveItem(atPath: vault + "/spaces", toPath: outside)
         make(kind, vault + "/spaces", outside)
         #expect(try Vault.info(vault).segmentsPerSpace == 0)
-        #expect(try Vault.checkFiles(vault).map(\.cause) == ["is missing"])
+        #expect(try Vault.checkFiles(vault).map(\.cause) == ["missing"])
         #expect(throws: VaultError.self) { _ = try openSpace(vault) }
         #expect(throws: VaultError.self) { try Vault.grow(vault, bytesPerSpace: 20 << 20) { _, _ in } }
         #expect(throws: BackupError.self) { _ = try Vault.backup(vault, to: copy) { _, _ in } }

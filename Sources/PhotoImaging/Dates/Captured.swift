@@ -16,7 +16,7 @@
 ///   - sidecar: The result of ``readSidecar(_:)``, if there is a sidecar.
 ///   - now: Seconds since 1970 UTC.
 ///   - localOffset: The offset of the mount's time zone in seconds east of UTC, at a time in seconds since 1970 UTC.
-public func captured(
+public func captureDate(
     _ facts: MediaFacts, fileName: [UInt8], modified: Int64, modifiedNanoseconds: UInt32 = 0,
     sidecar: Sidecar? = nil, now: Int64, localOffset: (_ utcSeconds: Int64) -> Int
 ) -> (time: CivilTime, source: DateSource) {

@@ -15,7 +15,7 @@ public enum ThumbnailError: Error, Sendable, Equatable {
     case workerFailed
 }
 
-/// Worker processes that decode pictures, so that no pixel is decoded in this one (DESIGN.md, I9).
+/// Worker processes that decode pictures, so that no pixel is decoded in this one.
 ///
 /// A worker forks for each picture. The fork has seen no other picture, can use no descriptor, has few system calls
 /// besides those for memory, and ends when the thumbnail is done.

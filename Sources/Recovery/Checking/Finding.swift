@@ -74,10 +74,7 @@ extension Finding {
     }
 
     package init(_ fault: SegmentFault) {
-        let words = fault.text.split(separator: " ")
-        self.init(
-            subject: words.prefix(2).joined(separator: " "), cause: words.dropFirst(2).joined(separator: " "),
-            kind: .segment)
+        self.init(subject: fault.subject, cause: fault.cause, kind: .segment)
     }
 
     package init(_ damage: ExtentDamage, of owner: Owner) {

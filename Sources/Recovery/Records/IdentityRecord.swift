@@ -158,7 +158,7 @@ extension IdentityRecord {
 
     private static func encode(_ photo: PhotoRow, into writer: inout RecordWriter) {
         writer.number(photo.day)
-        writer.number(UInt8((photo.isPinned ? 1 : 0) + (photo.isUndated ? 2 : 0)))
+        writer.number(UInt8((photo.isPinned ? 1 : 0) + (photo.isDatedByMtime ? 2 : 0)))
         for number in [
             photo.captured, photo.capturedNanoseconds, photo.media, photo.width, photo.height,
             photo.orientation,
@@ -257,7 +257,7 @@ extension IdentityRecord {
             let hasFormer = reader.number(UInt8.self)
         else { return nil }
         var photo = PhotoRow(ino: ino, day: day)
-        (photo.isPinned, photo.isUndated) = (bits & 1 != 0, bits & 2 != 0)
+        (photo.isPinned, photo.isDatedByMtime) = (bits & 1 != 0, bits & 2 != 0)
         (photo.captured, photo.capturedNanoseconds) = (captured, nanoseconds)
         (photo.media, photo.width, photo.height, photo.orientation) = (media, width, height, orientation)
         (photo.fingerprint, photo.source) = (fingerprint, source)

@@ -152,7 +152,7 @@ public final class Salvage {
             count(record, bytes, &days)
         }
         report.days = days.count
-        findNameless(besides: claimed)
+        findNameless(except: claimed)
     }
 
     private func count(_ record: IdentityRecord, _ bytes: FoundBytes, _ days: inout Set<Int64>) {
@@ -173,7 +173,7 @@ public final class Salvage {
 
     /// Keeps a content that no record names if it is a picture or a video, unless a block of retired numbers lists it
     /// as an older version.
-    private func findNameless(besides claimed: Set<UInt64>) {
+    private func findNameless(except claimed: Set<UInt64>) {
         for content in contents.numbers
         where !claimed.contains(content) && !selector.isRetired(content: content) {
             let bytes = contents.newestBytes(of: content)

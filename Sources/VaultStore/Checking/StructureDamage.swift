@@ -53,37 +53,6 @@ public struct StructureDamage: Sendable, Hashable {
     public var isLost: Bool { isADamaged && isBDamaged }
 }
 
-/// Why the bytes of a segment are not available.
-public enum SegmentFault: Sendable, Hashable {
-    case missing(Int)
-    /// The file ends before bytes in use.
-    case short(Int)
-
-    public var segment: Int {
-        switch self {
-        case .missing(let number), .short(let number): number
-        }
-    }
-
-    /// Nil for an error that is not about a segment's file.
-    init?(_ error: StoreError) {
-        switch error {
-        case .segmentMissing(let number): self = .missing(number)
-        case .segmentShort(let number): self = .short(number)
-        case .noRoom, .damaged, .io, .readOnly: return nil
-        }
-    }
-
-    /// `segment 000012 is missing`.
-    public var text: String {
-        let number = SegmentLayout.name(segment).dropLast(4)
-        return switch self {
-        case .missing: "segment \(number) is missing"
-        case .short: "segment \(number) is truncated"
-        }
-    }
-}
-
 /// The result of a check of a space's pages.
 public struct StructureReport: Sendable {
     public var damage: [StructureDamage] = []

@@ -24,7 +24,7 @@ extension Vault {
 
     private static func spacesDamage(_ vault: VaultDirectory, _ layout: SegmentLayout) -> [FileDamage] {
         let file = SegmentLayout.sharedName
-        guard let size = vault.fileBytes(file) else { return [FileDamage(file: file, cause: "is missing")] }
+        guard let size = vault.fileBytes(file) else { return [FileDamage(file: file, cause: "missing")] }
         if size > 0 && size % layout.rowBytes == 0 { return [] }
         return [
             FileDamage(
@@ -41,10 +41,10 @@ extension Vault {
         let numbers: [Int]
         do throws(VaultError) { numbers = try vault.listing(layout).numbers } catch {
             guard case .damaged = error else { throw error }
-            return [FileDamage(file: SegmentLayout.directoryName, cause: "is missing")]
+            return [FileDamage(file: SegmentLayout.directoryName, cause: "missing")]
         }
         let found = numbers.map { layout.path(SegmentPlace(space: 0, number: $0)) }.compactMap { file in
-            guard let size = vault.fileBytes(file) else { return FileDamage(file: file, cause: "is missing") }
+            guard let size = vault.fileBytes(file) else { return FileDamage(file: file, cause: "missing") }
             return size > layout.segmentBytes
                 ? FileDamage(file: file, cause: "is longer than a segment") : nil
         }

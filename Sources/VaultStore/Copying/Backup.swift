@@ -45,7 +45,7 @@ extension Vault {
             try CopyTarget(destination, of: source.header, calls: calls)
         }
         // A backup reads all spaces, and may be the only command that ever did.
-        defer { for vault in [source.vault, target.vault] { forgetSpaces(vault, source.header.layout) } }
+        defer { for vault in [source.vault, target.vault] { dropPageCache(vault, source.header.layout) } }
         let run = BackupRun(source, target)
         do throws(BackupError) {
             let report = try run.run(progress)

@@ -26,7 +26,7 @@ struct OutsideTrash {
     ///
     /// - Parameter place: where the vault is, or was, mounted: a resolved path.
     static func all(
-        of user: DesktopUser, besides place: String, mounts: [MountEntry] = mountTable()
+        of user: DesktopUser, except place: String, mounts: [MountEntry] = mountTable()
     ) -> [OutsideTrash] {
         var found: [OutsideTrash] = []
         if let data = user.dataDirectory {

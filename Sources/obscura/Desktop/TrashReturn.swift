@@ -26,7 +26,7 @@ struct TrashReturn {
         guard let data = user.dataDirectory else { return [] }
         let found = user.acting { () -> [Deleted] in
             var below = PathsBelow(directory, near: data)
-            return OutsideTrash.all(of: user, besides: realPath(directory))
+            return OutsideTrash.all(of: user, except: realPath(directory))
                 .flatMap { $0.entries(changed: changed) }
                 .compactMap { entry in
                     guard let path = below.remainder(of: entry.path), !path.isEmpty else { return nil }

@@ -6,7 +6,7 @@ import LinuxIO
 /// The mounted space that photos are received into. It keeps nothing open, so that the space can be unmounted.
 struct ReceivingMount: Sendable {
     let directory: String
-    /// The filesystem that was mounted here in the beginning. What is mounted here later, or is below, is another.
+    /// The device number of the mount at the start: a later mount here, or one below, has another.
     private let device: UInt64
 
     init(_ directory: String) throws(Failure) {

@@ -74,7 +74,7 @@ final class Inbox: @unchecked Sendable {
         }
     }
 
-    /// Keeps what came of unfinished files, and finishes whole ones.
+    /// Keeps the received bytes of unfinished files, and finishes complete ones.
     func close() {
         for upload in uploads.values { _ = upload.endBody(isComplete: false) }
         uploads = [:]
@@ -131,7 +131,7 @@ final class Inbox: @unchecked Sendable {
         upload.append(bytes)
         record.addBytes(bytes.count)
         guard let failure = upload.failure else { return }
-        // The server drops what comes after, and then answers.
+        // The server discards the rest, then responds.
         uploads[id] = nil
         upload.giveUpIfFull()
         fail(id, upload.head, Refusal(failure))

@@ -1,7 +1,7 @@
 import Glibc
 import LinuxIO
 
-/// The line that shows what comes, on a terminal; nothing elsewhere.
+/// The progress line on a terminal; prints nothing elsewhere.
 final class ReceiveProgress {
     private let record: ReceiveRecord
     private let isShown = isatty(STDERR_FILENO) == 1

@@ -104,7 +104,7 @@ struct CapturedTime {
 
     var day: String { String(text.prefix(10)) }
 
-    /// The camera's clock as if it were this machine's; nil if the text is none.
+    /// The camera's local time, read as this machine's; nil if the text is not a time.
     var seconds: Int? {
         let numbers = text.split { !$0.isNumber }.prefix(6).compactMap { Int32($0) }
         guard numbers.count >= 3 else { return nil }

@@ -16,7 +16,7 @@ final class Upload {
     private(set) var position: UInt64
     private let pieceBytes: Int
     private let digest: SHA256?
-    /// The first error: what comes after it is dropped.
+    /// The first error. Later bytes are discarded.
     private(set) var failure: Errno?
 
     /// Opens or makes the working file. Throws `Refusal`.
@@ -35,7 +35,7 @@ final class Upload {
             close(descriptor)
             throw Refusal(Errno(EINVAL))
         }
-        // What a client says of its own file counts: it may begin again, but not behind what is there.
+        // The client's own offset counts: it may start again, but not after the bytes already here.
         guard head.offset <= found.byteCount else {
             close(descriptor)
             throw Refusal(status: ReceiveStatus.conflict, offset: found.byteCount)
@@ -111,7 +111,7 @@ final class Upload {
         return false
     }
 
-    /// Removes what came of a file for which there is no room: it would keep out smaller ones.
+    /// Removes the bytes of a file that does not fit: they would take the room of smaller ones.
     func giveUpIfFull() {
         if failure?.meansNoRoom == true { directory.remove(workingName) }
     }

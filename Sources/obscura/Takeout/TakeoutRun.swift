@@ -155,7 +155,7 @@ final class TakeoutRun: ImportTask {
     ) -> (time: CivilTime, offset: Int)? {
         guard let taken = metadata.taken else { return nil }
         func date(_ sidecar: Sidecar?) -> (time: CivilTime, source: DateSource) {
-            captured(
+            captureDate(
                 facts, fileName: item.file.name.bytes, modified: source.modified.seconds,
                 modifiedNanoseconds: source.modified.nanoseconds, sidecar: sidecar,
                 now: Timestamp.now().seconds, localOffset: localOffset)
@@ -209,7 +209,7 @@ final class TakeoutRun: ImportTask {
 
     private func note(_ item: TakeoutItem, _ candidate: Candidate) {
         report.add(day: candidate.day, item.file.byteCount)
-        if candidate.isUndated { report.undated.append(listing.path(of: item.file)) }
+        if candidate.isDatedByMtime { report.undated.append(listing.path(of: item.file)) }
         if item.isEdited { takeout.edited.append(listing.path(of: item.file)) }
         progress.state.photos += 1
     }

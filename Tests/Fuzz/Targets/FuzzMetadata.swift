@@ -29,7 +29,7 @@ func fuzzMetadata(_ input: UnsafeRawBufferPointer) {
         precondition(preview.upperBound <= UInt64(bytes.count), "a preview outside the file")
     }
     for sidecar in [sidecar, nil] {
-        let answer = captured(
+        let answer = captureDate(
             facts, fileName: Array(bytes.prefix(64)), modified: testModified, sidecar: sidecar, now: testNow,
             localOffset: { _ in 5 * 3600 })
         precondition((1826...2027).contains(answer.time.year), "a day that is none of moments")

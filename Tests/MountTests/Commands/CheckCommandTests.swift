@@ -152,8 +152,8 @@ import Testing
         let gone = try check(place)
         #expect(gone.status == 6)
         #expect(
-            gone.lines.prefix(2) == ["segments: 000002.seg is missing", "segment 000002: is missing"]
-                || gone.lines.contains("segment 000002: is missing"))
+            gone.lines.prefix(2) == ["segments: 000002.seg is missing", "segment 000002: missing"]
+                || gone.lines.contains("segment 000002: missing"))
         #expect(gone.output.contains("albums/Trip/a.jpg: bytes 0 to "))
         try place.mount()
         #expect(try place.files(place.mountPoint).count == 6)

@@ -222,7 +222,7 @@ import VaultFormat
         try specimen.remove(segment: segment)
         let report = try specimen.check()
         let isPages = segment < 2
-        let first = Finding(subject: "segment 00000\(segment)", cause: "is missing", kind: .segment)
+        let first = Finding(subject: "segment 00000\(segment)", cause: "missing", kind: .segment)
         #expect(report.findings.contains(first) == (isPages || isContent))
         let lost = try specimen.unreadable()
         #expect(lost.isEmpty == !isContent)

@@ -105,7 +105,7 @@ import VaultFormat
         let report = try specimen.check()
         #expect(
             report.findings == [
-                Finding(subject: "segment 00000\(segment)", cause: "is missing", kind: .segment)
+                Finding(subject: "segment 00000\(segment)", cause: "missing", kind: .segment)
             ])
         #expect(report.plan.lines.count == 2)
         try SpaceRepair.run(specimen.unlocked, report.plan)

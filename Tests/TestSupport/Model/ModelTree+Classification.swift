@@ -67,11 +67,11 @@ extension ModelTree {
 
     private func fileAnew(_ node: ModelNode, _ taken: String, _ place: ModelNode.Name) {
         var photo = ModelNode.Photo(day: taken)
-        if let backup = backup(of: place.name, in: place.directory, besides: node),
+        if let backup = backup(of: place.name, in: place.directory, except: node),
             let staying = staying(of: backup, savedAs: place.name, in: place.directory)
         {
-            takeOver(
-                from: backup, to: node, photo, besides: staying, in: place.directory, named: place.name,
+            replacePhoto(
+                from: backup, to: node, photo, except: staying, in: place.directory, named: place.name,
                 isLookedAt: true)
             return
         }
@@ -231,7 +231,7 @@ extension ModelTree {
     }
 
     /// The photo that an editor renamed from `name` to a backup's.
-    func backup(of name: String, in directory: ModelNode, besides node: ModelNode) -> ModelNode? {
+    func backup(of name: String, in directory: ModelNode, except node: ModelNode) -> ModelNode? {
         modelBackups(of: name).compactMap { directory.entries[$0] }.first { found in
             guard found !== node, let photo = found.photo else { return false }
             if directory.day != nil { return photo.former == name }
@@ -258,8 +258,8 @@ extension ModelTree {
     }
 
     /// A photo's moment and memberships mean another file from now on.
-    func takeOver(
-        from old: ModelNode, to new: ModelNode, _ photo: ModelNode.Photo, besides staying: Set<Int>,
+    func replacePhoto(
+        from old: ModelNode, to new: ModelNode, _ photo: ModelNode.Photo, except staying: Set<Int>,
         in place: ModelNode, named name: String, isLookedAt: Bool = false
     ) {
         guard let previous = old.photo else { return }

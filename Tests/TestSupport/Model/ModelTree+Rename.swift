@@ -180,10 +180,10 @@ extension ModelTree {
         move(it)
         guard let photo = it.source.photo else { return fileMoved(it) }
         if isNew, isFileable(it.newName, in: it.to),
-            let backup = backup(of: it.newName, in: it.to, besides: it.source),
+            let backup = backup(of: it.newName, in: it.to, except: it.source),
             let staying = staying(of: backup, savedAs: it.newName, in: it.to)
         {
-            takeOver(from: backup, to: it.source, photo, besides: staying, in: it.to, named: it.newName)
+            replacePhoto(from: backup, to: it.source, photo, except: staying, in: it.to, named: it.newName)
         } else if it.source.trashed == nil, !it.isFromTrash, !it.isIntoTrash {
             followName(it.source, from: it.row, to: it.newName, in: it.to)
         }
@@ -223,10 +223,10 @@ extension ModelTree {
             return 0
         }
         if isNew, isFileable(it.newName, in: it.to),
-            let backup = backup(of: it.newName, in: it.to, besides: it.source),
+            let backup = backup(of: it.newName, in: it.to, except: it.source),
             let staying = staying(of: backup, savedAs: it.newName, in: it.to)
         {
-            takeOver(from: backup, to: it.source, photo, besides: staying, in: it.to, named: it.newName)
+            replacePhoto(from: backup, to: it.source, photo, except: staying, in: it.to, named: it.newName)
             return 0
         }
         it.source.photo?.former = modelBackups(of: it.row.name).contains(it.newName) ? it.row.name : nil
@@ -286,8 +286,8 @@ extension ModelTree {
         it.from.entries[it.row.name] = nil
         it.source.names.removeAll { $0.id == it.row.id }
         let wasLookedAt = !it.source.isPhoto || isLookedAtAgain(it)
-        takeOver(
-            from: target, to: it.source, photo, besides: staying, in: it.to, named: it.newName,
+        replacePhoto(
+            from: target, to: it.source, photo, except: staying, in: it.to, named: it.newName,
             isLookedAt: wasLookedAt)
         if wasLookedAt { _ = becomeCopy(it.source, it.to) }
         return true

@@ -23,7 +23,7 @@ extension ModelTree {
             number += 1
         }
         add(files, kept, node)
-        takeOut(node, named: name)
+        removeToTrash(node, named: name)
         let day = directory.day ?? ""
         let info = make(.file, mode: 0o600)
         let encoded = name.utf8.map { byte in
@@ -42,7 +42,7 @@ extension ModelTree {
     }
 
     /// Takes a photo out of moments and all albums; it has a name in the trash already.
-    func takeOut(_ photo: ModelNode, named name: String) {
+    func removeToTrash(_ photo: ModelNode, named name: String) {
         var taken: [(node: ModelNode, name: ModelNode.Name)] = []
         for node in [photo] + photo.copies {
             for row in node.names where row.directory.day != nil || !isInTrash(row.directory) {
@@ -87,7 +87,7 @@ extension ModelTree {
         if let (row, node) = it.target { remove(row, of: node) }
         if it.source.isPhoto {
             add(it.to, it.newName, it.source)
-            takeOut(it.source, named: it.row.name)
+            removeToTrash(it.source, named: it.row.name)
         } else {
             move(it)
         }
@@ -104,7 +104,7 @@ extension ModelTree {
             rows.filter { !isModelBackup($0.name.name) }, rows.filter { isModelBackup($0.name.name) }
         )
         for (row, node) in own + backups where node.isPhoto && node.trashed == nil {
-            takeOut(node, named: row.name)
+            removeToTrash(node, named: row.name)
         }
         return 0
     }
