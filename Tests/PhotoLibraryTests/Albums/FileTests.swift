@@ -53,6 +53,9 @@ import Testing
         let fixture = try Fixture()
         let bytes = noise(600_000)
         try fixture.put("albums/f", bytes)
+        // A commit reads, too.
+        try fixture.close()
+        try fixture.reopen { $0.commitsByHand = true }
         let handle = try fixture.open("albums/f", O_RDONLY)
         defer { fixture.library.release(handle) }
         func read(_ offset: Int, _ count: Int) throws -> Int {

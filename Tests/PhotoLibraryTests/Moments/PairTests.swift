@@ -276,8 +276,6 @@ import Testing
         #expect(try fixture.ls(trash).count == 31)
         try fixture.mv(trash + "/B29.jpg", "albums/back.jpg")
         #expect(try fixture.moments().count == 32)
-        try fixture.put("albums/B3.jpg", jpeg("2019-01-01", more: 5))
-        #expect(try fixture.ls("moments/2019-01-01").count == 31)
     }
 
     @Test func `a program that moves a whole burst finds each photo where it was`() throws {
