@@ -443,21 +443,6 @@ struct SalvagedTree {
         try sql(tree.tables.addPendingClassification(parent.ino))
     }
 
-    /// Names each photo in views as in moments, numbered where another has that name.
-    private func settleViewNames() throws(FileError) {
-        var photos: [UInt64] = []
-        try sql(tree.tables.eachPhotoWithoutViewName { photos.append($0) })
-        for ino in photos {
-            guard let inode = try tree.existing(ino), !inode.row.flags.contains(.trashed),
-                let moment = try tree.moments(of: inode).first
-            else { continue }
-            let name = try firstFreeName(moment.row.name) { candidate throws(FileError) in
-                try sql(tree.tables.photo(inViewsAs: candidate)) == nil
-            }
-            try sql(tree.tables.setViewName(of: ino, name))
-        }
-    }
-
     private func settleShares() throws(FileError) {
         for (content, inodes) in users where inodes.count > 1 {
             try sql(tree.tables.store(users: Int64(inodes.count), of: content))

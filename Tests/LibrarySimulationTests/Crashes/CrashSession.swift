@@ -60,6 +60,9 @@ final class CrashSession: LibraryUser {
     private(set) var password: String
     private var opened: Library?
     private var seenGeneration: UInt64 = 0
+    /// The runs of the commit being made, if others work meanwhile: SQLite may stage pages of an open transaction.
+    private let frozen = FrozenRuns()
+    private final class FrozenRuns: Sendable { let runs = Mutex<[ExtentRun]?>(nil) }
     private let clock: Clock
     private final class Clock: Sendable {
         private let seconds = Mutex<Int64>(1_764_000_000)
@@ -223,7 +226,12 @@ final class CrashSession: LibraryUser {
         // Not while the claim is being made: other writers wait for that.
         try space.requireWritable()
         let failure = Mutex<(any Error)?>(nil)
-        let work = Unchecked(body)
+        let work = Unchecked { [space, frozen] in
+            let runs = try space.allRuns()
+            frozen.runs.withLock { $0 = runs }
+            try body()
+        }
+        defer { frozen.runs.withLock { $0 = nil } }
         if interval == .unwritten {
             let space = space
             space.willPublish = { [weak space] in
@@ -268,7 +276,8 @@ final class CrashSession: LibraryUser {
         calls.injectNothing()
         if space.generation > seenGeneration {
             if isAuditing { try space.auditSlots() }
-            let commit = try PublishedCommit(space, tree, since: seenGeneration, on: disk.state.live)
+            let commit = try PublishedCommit(
+                space, tree, frozen.runs.withLock { $0 }, since: seenGeneration, on: disk.state.live)
             seenGeneration = space.generation
             note(.published(commit, .published))
             try sabotage(space)

@@ -156,8 +156,6 @@ struct CrashWork {
         case 1: try session.write(file, content(), at: offset / 131_072 * 131_072 + 131_072)
         default: try session.write(file, content(), at: offset)
         }
-        _ = Bool.random(using: &random)
-        // close(2) always does so.
         try session.library.flush(file)
     }
 

@@ -41,14 +41,19 @@ final class PublishedCommit: @unchecked Sendable {
     private var layout: SegmentLayout?
 
     /// Takes the newest root of a space; also checks that no slot is in use that nothing refers to.
-    init(_ space: Space, _ tree: TreeDump, since before: UInt64, on image: DiskImage) throws {
+    ///
+    /// - Parameter runs: its runs; nil if the catalogue has changed in nothing since.
+    init(
+        _ space: Space, _ tree: TreeDump, _ runs: [ExtentRun]? = nil, since before: UInt64,
+        on image: DiskImage
+    ) throws {
         self.before = before
         self.tree = tree
         (generation, epoch, isDurable) = space.lock.withLock {
             (space.current.generation, space.current.epoch, space.current.isDurable)
         }
         let places = try space.lock.withLock { try space.reachableSlots().map { try space.place($0) } }
-        let runs = try space.allRuns()
+        let runs = try runs ?? space.allRuns()
         let perSegment = UInt64(space.files.sectorsPerSegment)
         let last =
             (places.flatMap { [$0.sectorA, $0.sectorB] } + runs.map { $0.sector + UInt64($0.sectorCount) - 1 })

@@ -1,0 +1,22 @@
+import CatalogueRows
+import FileRequests
+import FileTree
+import PhotoRules
+import VaultCatalogue
+
+extension SalvagedTree {
+    /// Names each photo in views as in moments, numbered where another has that name.
+    func settleViewNames() throws(FileError) {
+        var photos: [UInt64] = []
+        try sql(tree.tables.eachPhotoWithoutViewName { photos.append($0) })
+        for ino in photos {
+            guard let inode = try tree.existing(ino), !inode.row.flags.contains(.trashed),
+                let moment = try tree.moments(of: inode).first
+            else { continue }
+            let name = try firstFreeName(moment.row.name) { candidate throws(FileError) in
+                try sql(tree.tables.photo(inViewsAs: candidate)) == nil
+            }
+            try sql(tree.tables.setViewName(of: ino, name))
+        }
+    }
+}
