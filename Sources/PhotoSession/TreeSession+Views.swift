@@ -107,7 +107,7 @@ extension TreeSession {
 
     private func contains(_ node: ViewNode, _ row: PhotoRow, _ tree: PhotoTree) throws(FileError) -> Bool {
         if node == .recent {
-            return try sql(tree.tables.newestArrivals(limit: recentPhotosMax)).contains { $0.ino == row.ino }
+            return try sql(tree.tables.isAmongNewestArrivals(row, limit: recentPhotosMax))
         }
         return try key(of: node)?.contains(row) ?? false
     }

@@ -35,6 +35,7 @@ struct ViewStatements {
     let ofKind: Statement
     let ofRating: Statement
     let newest: Statement
+    let newer: Statement
     let nextDay: Statement
     let nextCamera: Statement
     let unnamed: Statement
@@ -50,6 +51,9 @@ struct ViewStatements {
         ofRating = try connection.prepare("\(select) rating=?1 AND rating>0 AND ino>?2 ORDER BY ino")
         newest = try connection.prepare(
             "SELECT ino, name, day FROM photo WHERE name IS NOT NULL ORDER BY arrived DESC, ino DESC LIMIT ?")
+        newer = try connection.prepare(
+            "SELECT count(*) FROM (SELECT 1 FROM photo WHERE name IS NOT NULL AND (arrived, ino)>(?1,?2) LIMIT ?3)"
+        )
         nextDay = try connection.prepare(
             "SELECT day FROM photo WHERE name IS NOT NULL AND day>? ORDER BY day LIMIT 1")
         nextCamera = try connection.prepare(
@@ -137,6 +141,14 @@ extension Tables {
     public func newestArrivals(limit: Int) throws(CatalogueError) -> [ViewedPhoto] {
         views.newest.bind(1, Int64(limit))
         return try views.newest.all { viewed($0) }
+    }
+
+    /// Whether a photo is in `newestArrivals`. Reads an index alone.
+    public func isAmongNewestArrivals(_ photo: PhotoRow, limit: Int) throws(CatalogueError) -> Bool {
+        views.newer.bind(1, photo.arrived)
+        views.newer.bind(2, photo.ino)
+        views.newer.bind(3, Int64(limit))
+        return try views.newer.one { $0.integer(0) < Int64(limit) } ?? false
     }
 
     /// The first day after one that has photos.

@@ -61,6 +61,8 @@ import Testing
         }
         all.append(("a name", { _ = try tables.photo(inViewsAs: Array("IMG_\(count / 2).jpg".utf8)) }))
         all.append(("the newest", { _ = try tables.newestArrivals(limit: 500) }))
+        let oldest = PhotoRow(ino: 16, day: 20_050_301)
+        all.append(("no newest", { _ = try tables.isAmongNewestArrivals(oldest, limit: 500) }))
         all.append(
             (
                 "the cameras",
@@ -107,13 +109,26 @@ import Testing
         }
     }
 
+    @Test func `a photo is among the newest if they list it`() throws {
+        let catalogue = try catalogue(100)
+        try catalogue.locked { tables in
+            let newest = try tables.newestArrivals(limit: 10).map(\.ino)
+            #expect(newest == (106...115).reversed())
+            for ino in UInt64(16)..<116 {
+                let row = try #require(try tables.photo(ino))
+                #expect(try tables.isAmongNewestArrivals(row, limit: 10) == newest.contains(ino))
+            }
+        }
+    }
+
     @Test func `a page of each view comes through its index`() throws {
         let catalogue = try catalogue(100)
         try catalogue.locked { tables in
             for (statement, index) in [
                 (tables.views.ofDay, "photo_day"), (tables.views.ofCamera, "photo_camera"),
                 (tables.views.ofKind, "photo_kind"), (tables.views.ofRating, "photo_rating"),
-                (tables.views.newest, "photo_arrived"), (tables.views.named, "photo_name"),
+                (tables.views.newest, "photo_arrived"), (tables.views.newer, "photo_arrived"),
+                (tables.views.named, "photo_name"),
                 (tables.views.nextDay, "photo_day"), (tables.views.nextCamera, "photo_camera"),
             ] {
                 let text = String(cString: try #require(sqlite3_sql(statement.handle)))
