@@ -285,10 +285,14 @@ struct CrashWork {
 
     /// A commit while a file has bytes that nobody has saved.
     private mutating func commitWithDirty() throws {
-        let tree = try session.dump()
+        var tree = try session.dump()
         let file = try session.open(try someFile())
         defer { session.library.release(file) }
         try session.write(file, content(), at: UInt64(Int.random(in: 0..<10_000, using: &random)))
+        // The commit has a photo's new version, and not the write for which it was made.
+        for (path, entry) in try session.dump().entries where path.contains("/.versions") {
+            tree.entries[path] = entry
+        }
         let isDurable = Bool.random(using: &random)
         let directory = try session.ino("albums")
         _ = try session.library.setAttributes(directory, AttributeChanges(modified: .now), session.caller)
