@@ -51,7 +51,7 @@ let pageMediaScript = #"""
       return info;
     };
     const stem = (name) => name.replace(/\.[^.]*$/, "").toLowerCase();
-    // What a file seems to have lost, as keys of texts.
+    // The keys of the texts for losses that a file shows.
     const losses = async (file, names) => {
       const found = [], info = picture(await file.slice(0, 524288).arrayBuffer());
       if (info.kind === "jpeg" && /\.hei[cf]$/i.test(file.name)) found.push("lostHeic");

@@ -36,7 +36,7 @@ extension RealMounts {
             #expect(try mount.waitForEnd() == .signal(number))
             // Written bytes may still be on their way to the disk: as at a shutdown after an umount(8).
             kill(getpid(), number)
-            while try isPending(number) { usleep(1000) }
+            #expect(try eventually { try !isPending(number) })
             try mount.finish()
         }
 

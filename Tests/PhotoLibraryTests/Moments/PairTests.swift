@@ -278,6 +278,15 @@ import Testing
         #expect(try fixture.moments().count == 32)
     }
 
+    @Test func `an edit of one photo re-dates its whole burst`() throws {
+        let fixture = try Fixture()
+        for number in 0..<5 {
+            try fixture.put("albums/B\(number).jpg", apple("2024-05-01", tag: 11, "C0FFEE", more: number))
+        }
+        try fixture.put("albums/B3.jpg", jpeg("2019-01-01", more: 5))
+        #expect(try fixture.ls("moments/2019-01-01") == (0..<5).map { "B\($0).jpg" })
+    }
+
     @Test func `a program that moves a whole burst finds each photo where it was`() throws {
         let fixture = try Fixture(trashDays: 30)
         for number in 0..<5 {
