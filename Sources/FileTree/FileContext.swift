@@ -28,9 +28,6 @@ package final class FileContext: @unchecked Sendable {
     /// Keeps the saved bytes of a file that is about to be changed, if it is a photo. The number is how many of its
     /// first bytes it keeps, at least in part. Set once, at the start.
     package var keepVersion: @Sendable (FileState, UInt64) throws(FileError) -> Void = { _, _ in }
-    /// Gives up the version whose bytes a file shares, because there is no room for bytes of its own. Returns true if
-    /// the file may be changed in place. Set once, at the start.
-    package var giveUpVersion: @Sendable (FileState) throws(FileError) -> Bool = { _ in false }
     /// Wakes the committer, which saves the file within a second. Set once, at the start.
     package var noteUnsaved: @Sendable () -> Void = {}
 

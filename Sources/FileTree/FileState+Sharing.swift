@@ -10,8 +10,12 @@ extension FileState {
     func beginChange(keeping kept: UInt64) throws(FileError) {
         noteUnsaved()
         if !isBeingEdited {
-            try context.keepVersion(self, kept)
+            // Before there is a version, so that it is never given up for room while it alone has the old bytes.
             isBeingEdited = true
+            do throws(FileError) { try context.keepVersion(self, kept) } catch {
+                isBeingEdited = false
+                throw error
+            }
         }
         // Test and mark in one step, so that no other inode begins to share a content that is about to change.
         let isShared = view.withLock {
@@ -28,8 +32,7 @@ extension FileState {
             try copyPieces(before: kept, into: &own)
         } catch {
             context.space.abandon(own.pieces.map(\.run))
-            guard error == .noRoom, try context.giveUpVersion(self) else { throw error }
-            return
+            throw error
         }
         view.lock()
         defer { view.unlock() }

@@ -2,6 +2,7 @@ import CatalogueRows
 package import FileRequests
 import Glibc
 package import LinuxIO
+import Synchronization
 import VaultCatalogue
 package import VaultFormat
 import VaultStore
@@ -64,8 +65,12 @@ package final class FileState: @unchecked Sendable {
     package var isNotedPending = false
     /// (w) The `changeCount` for which a long comparison is running.
     package var comparedCount: Int?
-    /// (w) Whether the bytes have changed since a writer last closed the file.
-    package var isBeingEdited = false
+    private let editing = Atomic<Bool>(false)
+    /// (w) Whether the bytes have changed, or soon will, since a writer last closed the file. Any thread may read it.
+    package var isBeingEdited: Bool {
+        get { editing.load(ordering: .acquiring) }
+        set { editing.store(newValue, ordering: .releasing) }
+    }
     /// (w) Whether the bytes changed since the last save.
     package var hasNewBytes = false
     /// (w) The thread that wrote last.

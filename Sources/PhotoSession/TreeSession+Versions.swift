@@ -34,21 +34,6 @@ extension TreeSession {
         }
     }
 
-    /// Gives up the version that shares its bytes with a file which is being changed; see
-    /// `FileContext.giveUpVersion`.
-    func giveUpVersion(of file: FileState) throws(FileError) -> Bool {
-        let isFound = try changing { tree throws(FileError) in
-            guard let directory = try tree.versionsDirectory(of: file.ino) else { return false }
-            for row in try tree.rows(of: directory).reversed()
-            where try tree.inode(row.ino).row.content == file.inode.row.content {
-                try tree.discardVersion(row, now: .now())
-                return true
-            }
-            return false
-        }
-        return isFound ? try unsharedContent(for: file) == nil : false
-    }
-
     // MARK: Virtual directories
 
     /// Looks up a name in a directory of versions, or `.versions` beside photos; nil for any other name.

@@ -62,7 +62,6 @@ package final class TreeSession: TreeAccess, @unchecked Sendable {
         context.keepVersion = { [unowned self] file, kept throws(FileError) in
             try keepVersion(of: file, keeping: kept)
         }
-        context.giveUpVersion = { [unowned self] file throws(FileError) in try giveUpVersion(of: file) }
         context.noteUnsaved = { [committer] in committer.noteUnsaved() }
     }
 

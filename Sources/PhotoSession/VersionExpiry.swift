@@ -81,10 +81,12 @@ package final class VersionExpiry: Sendable {
     }
 
     /// Removes a version, and returns the bytes that its end will free: none if they are a file's as well, or in use.
-    /// One whose end would free none, also if other versions end, stays.
+    /// One whose end would free none, also if other versions end, stays. So do those of a photo that is being edited:
+    /// if the edit finds no room all the same, they are all that is left of it.
     private func giveUp(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
-            version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1
+            version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1,
+            try tree.file(ofVersion: version)?.state?.isBeingEdited != true
         else { return 0 }
         let (own, besideSource) = try sql(tree.tables.ownBytes(of: version.row.content))
         if besideSource == 0 { return 0 }

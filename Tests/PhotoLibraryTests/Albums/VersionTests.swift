@@ -313,7 +313,26 @@ import VaultFormat
         #expect(try fixture.get("albums/x.jpg") == large("2024-05-01", more: 3, size: 8_000_000))
     }
 
-    /// A photo that fills most of the space can still be edited in place: without a version.
+    /// Without that version, an edit that finds no room would have destroyed the photo.
+    @Test func `a full space keeps the version of a photo that is being rewritten`() throws {
+        let fixture = try Fixture(bytes: 64 << 20)
+        let old = large("2024-05-01", more: 1, size: 4_000_000)
+        try fixture.put("albums/x.jpg", old)
+        let handle = try fixture.open("albums/x.jpg", O_WRONLY | O_TRUNC)
+        let piece = large("2024-05-01", more: 2, size: 1_000_000)
+        var offset: UInt64 = 0
+        expectError(.noRoom) {
+            while true {
+                try fixture.write(handle, piece, at: offset)
+                offset += UInt64(piece.count)
+            }
+        }
+        #expect(try fixture.get("albums/.versions/x.jpg/original") == old)
+        try? fixture.close(handle)
+        #expect(try fixture.get("albums/.versions/x.jpg/original") == old)
+    }
+
+    /// A photo that fills most of the space can still be edited in place.
     @Test func `an edit without room for a version goes on`() throws {
         let fixture = try Fixture(bytes: 64 << 20)
         let bytes = large("2024-05-01", more: 1, size: 18_000_000)
