@@ -28,31 +28,9 @@ package protocol CommitSource: AnyObject, Sendable {
     func expire(until time: Int64) -> Bool
 }
 
-/// When changes are published without being asked for.
-package enum CommitPace: Sendable {
-    /// As a mount promises: in a soft root 50 ms after a change, in a durable one 5 s after it.
-    case prompt
-    /// For a command that promises nothing before its end: in a soft root as soon as `Limits.stagedPages` pages wait,
-    /// so that memory suffices, in a durable one 30 s after a change. A page that changes often is then written seldom.
-    case seldom
-
-    /// Delay of a durable commit after the first change. The kernel writes pages older than 30 s to the disk anyway.
-    fileprivate var durableMilliseconds: Int64 { self == .prompt ? 5000 : 30_000 }
-}
-
 /// Publishes changes as roots: soft 50 ms after a change, durable after 5 s or on fsync(2). One thread; waiters share
 /// its commits.
 package final class Committer: @unchecked Sendable {
-    private static let softDelayMilliseconds: Int64 = 50
-    private static let unsavedMilliseconds: Int64 = 1000
-    private static let retryMilliseconds: Int64 = 1000
-    private static let expiryMilliseconds: Int64 = 3_600_000
-    /// Idle time after the last change before a vault returns free room to its host, which takes durable commits.
-    private static let quietMilliseconds: Int64 = 20_000
-    /// Background work is done in slices of this length, with a pause between them.
-    private static let expirySliceMilliseconds: Int64 = 200
-    private static let pauseMilliseconds: Int64 = 20
-
     package weak var source: (any CommitSource)?
 
     package init() {}
@@ -60,36 +38,20 @@ package final class Committer: @unchecked Sendable {
     private let lock = Lock()
     private let wake = Condition()
     private let done = Condition()
-    // All under `lock`. Times are of the monotonic clock, in milliseconds.
-    private var softSince: Int64?
-    private var durableSince: Int64?
-    private var unsavedSince: Int64?
-    private var retryAt: Int64 = 0
-    /// When the trash is checked next.
-    private var expiryAt: Int64 = 0
-    /// When sectors of destroyed photos are overwritten next; nil while none can be.
-    private var overwriteAt: Int64?
-    /// When the space's claim is checked next.
-    private var lookAt = Int64.max
-    /// When unused room is returned to the host; nil if nothing has changed since the last time.
-    private var giveBackAt: Int64?
+    // All under `lock`.
+    private var schedule = CommitSchedule()
     /// Durable commits requested, and finished or failed.
     private var asked: UInt64 = 0
     private var answered: UInt64 = 0
     private var failure: FileError?
     /// Failed commits since the last durable one.
     private var failures = CommitFailures()
-    /// Since when identity records have been waiting for the next durable commit; nil if none are.
-    private var recordsSince: Int64?
-    /// When identity records are written next: repeated fsync(2) calls must not pay for them.
-    private var recordsAt: Int64 = 0
     /// The next commit is the last.
     private var isLast = false
     private var isStopping = false
     private var isRunning = false
     /// No thread commits: a caller that waits for a durable commit makes it, and `commitByHand` makes the others.
     private var isByHand = false
-    private var pace = CommitPace.prompt
     /// Staged pages when a transaction was last ended between commits.
     private var stagedAtEnd = 0
     private var isCommitting = false
@@ -99,7 +61,7 @@ package final class Committer: @unchecked Sendable {
         lock.withLock {
             isRunning = true
             isByHand = byHand
-            self.pace = pace
+            schedule.pace = pace
         }
         if !byHand { startThread { [self] in run() } }
     }
@@ -109,7 +71,9 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         precondition(isByHand)
-        if softSince != nil || (durable && durableSince != nil) { commit(durable: durable) }
+        if schedule.softSince != nil || (durable && schedule.durableSince != nil) {
+            commit(durable: durable)
+        }
     }
 
     /// Notes a change of the tree.
@@ -119,11 +83,9 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         if isFull { wake.signalAll() }
-        guard softSince == nil else { return }
-        let now = MonotonicClock.milliseconds
-        softSince = now
-        if durableSince == nil { durableSince = now }
-        giveBackAt = now + Self.quietMilliseconds
+        // Most changes follow another, and need no clock.
+        guard schedule.softSince == nil else { return }
+        schedule.noteChange(at: MonotonicClock.milliseconds)
         wake.signalAll()
     }
 
@@ -133,7 +95,7 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         while isCommitting, isFull { done.wait(lock) }
-        guard pace == .seldom, let source else { return }
+        guard schedule.pace == .seldom, let source else { return }
         let staged = source.space.stagedPages
         if staged < stagedAtEnd { stagedAtEnd = 0 }
         guard staged >= stagedAtEnd + source.space.limits.stagedPages / 8 else { return }
@@ -145,19 +107,19 @@ package final class Committer: @unchecked Sendable {
 
     /// Whether so many pages wait that they are published at once. A mount's commits are never late enough for that.
     private var isFull: Bool {
-        guard pace == .seldom, let space = source?.space else { return false }
+        guard schedule.pace == .seldom, let space = source?.space else { return false }
         return space.stagedPages >= space.limits.stagedPages
     }
 
     /// Whether all changes noted so far are in a root.
-    package var isCommitted: Bool { lock.withLock { softSince == nil && !isCommitting } }
+    package var isCommitted: Bool { lock.withLock { schedule.softSince == nil && !isCommitting } }
 
     /// Notes that a file has bytes or times that are not in the tree yet.
     package func noteUnsaved() {
         lock.lock()
         defer { lock.unlock() }
-        guard unsavedSince == nil else { return }
-        unsavedSince = MonotonicClock.milliseconds
+        guard schedule.unsavedSince == nil else { return }
+        schedule.noteUnsaved(at: MonotonicClock.milliseconds)
         wake.signalAll()
     }
 
@@ -166,9 +128,10 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         guard isRunning else { return }
-        if softSince == nil && durableSince == nil && answered == asked && !isCommitting { return }
+        let isSaved = schedule.softSince == nil && schedule.durableSince == nil
+        if isSaved && answered == asked && !isCommitting { return }
         if isStopped {
-            if softSince == nil && !isCommitting && source?.space.isClean == true { return }
+            if schedule.softSince == nil && !isCommitting && source?.space.isClean == true { return }
             throw .readOnly
         }
         try waitForDurable()
@@ -178,15 +141,13 @@ package final class Committer: @unchecked Sendable {
     private var isStopped: Bool { source?.space.writeStop != nil }
 
     /// Whether changes are in no root yet, or never will be. `Space.isClean` covers those that are only in a soft root.
-    package var hasPending: Bool { lock.withLock { softSince != nil || isCommitting } }
+    package var hasPending: Bool { lock.withLock { schedule.softSince != nil || isCommitting } }
 
     /// Forgets failed commits, because the space takes writes again.
     package func noteResumed() {
         lock.withLock {
             failures = CommitFailures()
-            retryAt = 0
-            softSince = softSince ?? MonotonicClock.milliseconds
-            durableSince = durableSince ?? softSince
+            schedule.noteResumed(at: MonotonicClock.milliseconds)
             wake.signalAll()
         }
     }
@@ -254,7 +215,7 @@ package final class Committer: @unchecked Sendable {
         lock.lock()
         defer { lock.unlock() }
         guard isRunning else { return }
-        let isChanged = softSince != nil || durableSince != nil || recordsSince != nil
+        let isChanged = schedule.hasPending
         var failed: FileError?
         isLast = true
         if isChanged {
@@ -280,41 +241,21 @@ package final class Committer: @unchecked Sendable {
     private func run() {
         lock.lock()
         thread = pthread_self()
-        expiryAt = MonotonicClock.milliseconds + Self.expiryMilliseconds
+        schedule.endExpiring(at: MonotonicClock.milliseconds, isLeft: false)
         while !isStopping {
             let now = MonotonicClock.milliseconds
             if isStopped {
                 rest(now)
                 continue
             }
-            if let since = unsavedSince, now >= since + Self.unsavedMilliseconds {
-                unsavedSince = nil
-                lock.unlock()
-                let isLeft = source?.saveFiles(unsavedBefore: now - Self.unsavedMilliseconds / 2) ?? false
-                lock.lock()
-                if isLeft, unsavedSince == nil { unsavedSince = MonotonicClock.milliseconds }
-                continue
-            }
-            let isAsked = asked > answered
-            let isDurable =
-                isAsked
-                || [durableSince, recordsSince].contains { since in
-                    since.map { now >= $0 + pace.durableMilliseconds } ?? false
-                }
-            let isSoft =
-                softSince.map { isFull || pace == .prompt && now >= $0 + Self.softDelayMilliseconds } ?? false
-            if isAsked || (now >= retryAt && (isDurable || isSoft)) {
-                commit(durable: isDurable)
-            } else if let at = overwriteAt, now >= at {
-                overwriteSome()
-            } else if now >= lookAt {
-                verifyClaim()
-            } else if let at = giveBackAt, now >= at, softSince == nil {
-                giveBack()
-            } else if now >= expiryAt {
-                expireSome(now)
-            } else {
-                wait(now)
+            switch schedule.task(at: now, isAsked: asked > answered, isFull: isFull) {
+            case .saveFiles(let time): saveFiles(unsavedBefore: time)
+            case .commit(let durable): commit(durable: durable)
+            case .overwrite: overwriteSome()
+            case .verifyClaim: verifyClaim()
+            case .giveBack: giveBack()
+            case .expire: expireSome(now)
+            case .wait(let time): wake.wait(lock, untilMilliseconds: max(time, now + 1))
             }
         }
         isRunning = false
@@ -329,7 +270,16 @@ package final class Committer: @unchecked Sendable {
             answered = asked
             done.signalAll()
         }
-        wake.wait(lock, untilMilliseconds: now + Self.expiryMilliseconds)
+        wake.wait(lock, untilMilliseconds: now + CommitSchedule.expiryMilliseconds)
+    }
+
+    /// Saves files that have been unsaved for long enough. `lock` is held, and released meanwhile.
+    private func saveFiles(unsavedBefore time: Int64) {
+        schedule.beginSaving()
+        lock.unlock()
+        let isLeft = source?.saveFiles(unsavedBefore: time) ?? false
+        lock.lock()
+        if isLeft { schedule.noteUnsaved(at: MonotonicClock.milliseconds) }
     }
 
     /// Overwrites one batch of destroyed photos. `lock` is held, and released meanwhile.
@@ -338,20 +288,19 @@ package final class Committer: @unchecked Sendable {
         if let space = source?.space { space.overwriteFreed(most: space.limits.overwriteStepBytes) }
         let isLeft = source?.space.canOverwrite ?? false
         lock.lock()
-        overwriteAt = isLeft ? MonotonicClock.milliseconds + Self.pauseMilliseconds : nil
+        schedule.endOverwriting(at: MonotonicClock.milliseconds, isLeft: isLeft)
         if !isLeft { awaitOverwriting() }
     }
 
-    /// Schedules a durable commit while destroyed photos wait: they can be overwritten two durable commits after they
-    /// were destroyed. `lock` is held.
+    /// Schedules a durable commit if destroyed photos wait for one. `lock` is held.
     private func awaitOverwriting() {
-        guard durableSince == nil, source?.space.hasDestroyed == true else { return }
-        durableSince = MonotonicClock.milliseconds
+        guard source?.space.hasDestroyed == true else { return }
+        schedule.awaitOverwriting(at: MonotonicClock.milliseconds)
     }
 
     /// Returns unused room to the host after a quiet period. `lock` is held, and released meanwhile.
     private func giveBack() {
-        giveBackAt = nil
+        schedule.beginGivingBack()
         isCommitting = true
         lock.unlock()
         // A failure is retried after the next quiet period.
@@ -367,11 +316,11 @@ package final class Committer: @unchecked Sendable {
 
     /// Purges expired trash for one time slice. `lock` is held, and released meanwhile.
     private func expireSome(_ now: Int64) {
+        schedule.beginExpiring()
         lock.unlock()
-        let isLeft = source?.expire(until: now + Self.expirySliceMilliseconds) ?? false
+        let isLeft = source?.expire(until: now + CommitSchedule.expirySliceMilliseconds) ?? false
         lock.lock()
-        let pause = isLeft ? Self.pauseMilliseconds : Self.expiryMilliseconds
-        expiryAt = MonotonicClock.milliseconds + pause
+        schedule.endExpiring(at: MonotonicClock.milliseconds, isLeft: isLeft)
     }
 
     /// Checks that no other mount has claimed the space. `lock` is held, and released meanwhile.
@@ -379,37 +328,21 @@ package final class Committer: @unchecked Sendable {
         lock.unlock()
         let pause = source?.space.lookAtClaimIfDue()
         lock.lock()
-        lookAt = pause.map { MonotonicClock.milliseconds + $0 } ?? .max
+        schedule.checkClaim(at: pause.map { MonotonicClock.milliseconds + $0 })
     }
 
     /// Schedules a check of the trash now.
     package func noteTrash() {
         lock.lock()
         defer { lock.unlock() }
-        expiryAt = MonotonicClock.milliseconds
+        schedule.checkTrash(at: MonotonicClock.milliseconds)
         wake.signalAll()
-    }
-
-    /// Waits until the next task is due. `lock` is held.
-    private func wait(_ now: Int64) {
-        var due = min(expiryAt, lookAt)
-        if let softSince, pace == .prompt {
-            due = min(due, max(retryAt, softSince + Self.softDelayMilliseconds))
-        }
-        if let durableSince { due = min(due, max(retryAt, durableSince + pace.durableMilliseconds)) }
-        if let recordsSince { due = min(due, max(retryAt, recordsSince + pace.durableMilliseconds)) }
-        if let unsavedSince { due = min(due, unsavedSince + Self.unsavedMilliseconds) }
-        if let overwriteAt { due = min(due, overwriteAt) }
-        if let giveBackAt { due = min(due, max(giveBackAt, now + Self.pauseMilliseconds)) }
-        wake.wait(lock, untilMilliseconds: max(due, now + 1))
     }
 
     /// Maximum number of identity records that the durable commit that begins now writes. `lock` is held.
     private func recordsDue(isAwaited: Bool) -> Int {
-        let now = MonotonicClock.milliseconds
-        if isLast || pace == .seldom { return .max }
-        if isAwaited && now < recordsAt { return 0 }
-        recordsAt = now + pace.durableMilliseconds
+        if isLast || schedule.pace == .seldom { return .max }
+        guard schedule.mayWriteRecords(at: MonotonicClock.milliseconds, isAsked: isAwaited) else { return 0 }
         let limits = source?.space.limits ?? .production
         return isAwaited ? limits.awaitedRecords : limits.records
     }
@@ -417,10 +350,8 @@ package final class Committer: @unchecked Sendable {
     /// Publishes a root. `lock` is held, and released meanwhile.
     private func commit(durable: Bool) {
         let ticket = asked
-        let (soft, hard) = (softSince, durableSince)
         let records = durable ? recordsDue(isAwaited: asked > answered) : 0
-        softSince = nil
-        if durable { durableSince = nil }
+        let begun = schedule.beginCommit(durable: durable)
         isCommitting = true
         lock.unlock()
         var failed: StoreError?
@@ -437,20 +368,16 @@ package final class Committer: @unchecked Sendable {
         }
         lock.lock()
         isCommitting = false
-        if pace == .seldom { done.signalAll() }
+        if schedule.pace == .seldom { done.signalAll() }
         note(failed, durable: durable)
-        // The first commit makes the claim, so check it from now on.
-        if lookAt == .max { lookAt = 0 }
+        let now = MonotonicClock.milliseconds
         if failed != nil {
-            // The changes remain to be published; fsync(2) reports the error, other commits are retried.
-            softSince = softSince ?? soft ?? MonotonicClock.milliseconds
-            durableSince = hard ?? durableSince ?? softSince
-            retryAt = MonotonicClock.milliseconds + Self.retryMilliseconds
+            // fsync(2) reports the error, other commits are retried.
+            schedule.failCommit(begun, at: now)
         } else {
-            retryAt = 0
-            if durable, source?.space.canOverwrite == true { overwriteAt = MonotonicClock.milliseconds }
-            if durable, overwriteAt == nil { awaitOverwriting() }
-            if durable { recordsSince = isBehind ? MonotonicClock.milliseconds : nil }
+            let canOverwrite = source?.space.canOverwrite == true
+            schedule.endCommit(at: now, durable: durable, canOverwrite: canOverwrite, isBehind: isBehind)
+            if durable, !canOverwrite { awaitOverwriting() }
         }
         if durable {
             if let failed { failure = isStopped ? .readOnly : FileError(failed) }
