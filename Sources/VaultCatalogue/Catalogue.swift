@@ -115,18 +115,18 @@ public final class Tables {
     init(_ connection: Connection) throws(CatalogueError) {
         self.connection = connection
         knowsSnapshots = try Schema.version(of: connection) == Schema.versionWithSnapshots
-        inodes = try InodeStatements(connection)
-        dentries = try DentryStatements(connection)
-        extents = try ExtentStatements(connection)
-        details = try DetailStatements(connection)
-        photos = try PhotoStatements(connection)
-        trash = try TrashStatements(connection)
-        copies = try CopyStatements(connection)
-        thumbnails = try ThumbnailStatements(connection)
-        thumbnailPending = try ThumbnailPendingStatements(connection)
-        identities = try IdentityStatements(connection)
-        versions = try VersionStatements(connection)
-        views = try ViewStatements(connection)
+        inodes = InodeStatements(connection)
+        dentries = DentryStatements(connection)
+        extents = ExtentStatements(connection)
+        details = DetailStatements(connection)
+        photos = PhotoStatements(connection)
+        trash = TrashStatements(connection)
+        copies = CopyStatements(connection)
+        thumbnails = ThumbnailStatements(connection)
+        thumbnailPending = ThumbnailPendingStatements(connection)
+        identities = IdentityStatements(connection)
+        versions = VersionStatements(connection)
+        views = ViewStatements(connection)
     }
 
     /// Count of row changes since the connection was opened, which shows whether a call changed anything.

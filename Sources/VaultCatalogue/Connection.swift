@@ -59,9 +59,8 @@ final class Connection {
         guard code == SQLITE_OK else { throw CatalogueError(code: code) }
     }
 
-    func prepare(_ sql: String) throws(CatalogueError) -> Statement {
-        try Statement(self, sql)
-    }
+    /// A statement of this connection; errors in it are found when it is used.
+    func prepare(_ sql: String) -> Statement { Statement(self, sql) }
 
     /// Reserves `count` bytes at each page's end for the store: SQLITE_FCNTL_RESERVE_BYTES, before the first write.
     func reserveBytes(_ count: Int32) throws(CatalogueError) {
@@ -83,27 +82,43 @@ public func isEntryName(_ name: [UInt8]) -> Bool {
         && name != Array(".".utf8) && name != Array("..".utf8)
 }
 
-/// A prepared statement. Values bound as bytes are copied, so nothing outlives the call.
+/// A statement, prepared when it is first used: a session uses few of the hundred that there are. Values bound as bytes
+/// are copied, so nothing outlives the call.
 ///
 /// Rows are untrusted: anyone who knows the password can write them. Invalid numbers and names are read as harmless
 /// ones, and the query throws `damaged` once that row was read.
 final class Statement {
-    let handle: OpaquePointer
-    private let limit: WorkLimit
+    private let connection: Connection
+    private let sql: String
+    /// Nil before the first use, or if it cannot be prepared.
+    private var prepared: OpaquePointer?
+    /// SQLite's code of the last attempt to prepare it.
+    private var preparingCode = SQLITE_OK
     private var isRunning = false
     private var isPlausible = true
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    private var limit: WorkLimit { connection.limit }
 
-    init(_ connection: Connection, _ sql: String) throws(CatalogueError) {
-        limit = connection.limit
-        var prepared: OpaquePointer?
-        let code = sqlite3_prepare_v3(
-            connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
-        guard code == SQLITE_OK, let prepared else { throw CatalogueError(code: code) }
-        handle = prepared
+    init(_ connection: Connection, _ sql: String) {
+        self.connection = connection
+        self.sql = sql
     }
 
-    deinit { sqlite3_finalize(handle) }
+    deinit { sqlite3_finalize(prepared) }
+
+    /// Nil if it cannot be prepared: binding does nothing then, and `step` throws.
+    @inline(__always)
+    var handle: OpaquePointer? {
+        if let prepared { return prepared }
+        return prepare()
+    }
+
+    @inline(never)
+    private func prepare() -> OpaquePointer? {
+        preparingCode = sqlite3_prepare_v3(
+            connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+        return prepared
+    }
 
     @inline(__always)
     func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
@@ -128,6 +143,7 @@ final class Statement {
 
     /// True while there is a row.
     private func step() throws(CatalogueError) -> Bool {
+        guard let handle else { throw CatalogueError(code: preparingCode) }
         if !isRunning { limit.begin() }
         isRunning = true
         let code = sqlite3_step(handle)
@@ -145,6 +161,7 @@ final class Statement {
 
     /// Runs a statement that returns no rows.
     func run() throws(CatalogueError) {
+        guard let handle else { throw CatalogueError(code: preparingCode) }
         limit.begin()
         let code = sqlite3_step(handle)
         sqlite3_reset(handle)

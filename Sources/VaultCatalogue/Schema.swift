@@ -136,7 +136,7 @@ enum Schema {
     /// Returns the statements of the missing indexes by sector. Throws `damaged` if the database has other tables, or
     /// anything else that is not in `statements`, such as triggers.
     private static func missingIndexes(_ connection: Connection) throws(CatalogueError) -> [String] {
-        let query = try connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        let query = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
         let found = Set(try query.all { words($0.bytes(0)) })
         let ours = Set(
             statements.utf8.split(separator: UInt8(ascii: ";")).map { words($0) }

@@ -9,15 +9,15 @@ struct CopyStatements {
     let storeUsers: Statement
     let deleteUsers: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        photo = try connection.prepare("SELECT photo FROM copy WHERE ino=?")
-        store = try connection.prepare("REPLACE INTO copy VALUES(?,?)")
-        delete = try connection.prepare("DELETE FROM copy WHERE ino=?")
-        list = try connection.prepare("SELECT ino FROM copy WHERE photo=? ORDER BY ino")
-        move = try connection.prepare("UPDATE copy SET photo=?2 WHERE photo=?1")
-        users = try connection.prepare("SELECT users FROM share WHERE content=?")
-        storeUsers = try connection.prepare("REPLACE INTO share VALUES(?,?)")
-        deleteUsers = try connection.prepare("DELETE FROM share WHERE content=?")
+    init(_ connection: Connection) {
+        photo = connection.prepare("SELECT photo FROM copy WHERE ino=?")
+        store = connection.prepare("REPLACE INTO copy VALUES(?,?)")
+        delete = connection.prepare("DELETE FROM copy WHERE ino=?")
+        list = connection.prepare("SELECT ino FROM copy WHERE photo=? ORDER BY ino")
+        move = connection.prepare("UPDATE copy SET photo=?2 WHERE photo=?1")
+        users = connection.prepare("SELECT users FROM share WHERE content=?")
+        storeUsers = connection.prepare("REPLACE INTO share VALUES(?,?)")
+        deleteUsers = connection.prepare("DELETE FROM share WHERE content=?")
     }
 }
 

@@ -14,31 +14,31 @@ struct DentryStatements {
     let emptyDays: Statement
     let beginning: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
+    init(_ connection: Connection) {
         let isPhoto =
             "(EXISTS(SELECT 1 FROM photo WHERE photo.ino=dentry.ino) "
             + "OR EXISTS(SELECT 1 FROM copy WHERE copy.ino=dentry.ino))"
-        find = try connection.prepare("SELECT id, ino, member FROM dentry WHERE parent=? AND name=?")
-        insert = try connection.prepare("INSERT INTO dentry VALUES(?,?,?,?,?)")
-        delete = try connection.prepare("DELETE FROM dentry WHERE parent=? AND id=?")
-        retarget = try connection.prepare("UPDATE dentry SET ino=?3 WHERE parent=?1 AND id=?2")
-        enrol = try connection.prepare(
+        find = connection.prepare("SELECT id, ino, member FROM dentry WHERE parent=? AND name=?")
+        insert = connection.prepare("INSERT INTO dentry VALUES(?,?,?,?,?)")
+        delete = connection.prepare("DELETE FROM dentry WHERE parent=? AND id=?")
+        retarget = connection.prepare("UPDATE dentry SET ino=?3 WHERE parent=?1 AND id=?2")
+        enrol = connection.prepare(
             "UPDATE dentry SET member=1 WHERE parent=? AND ino IN (SELECT ino FROM photo)")
-        ofInode = try connection.prepare(
+        ofInode = connection.prepare(
             "SELECT parent, id, name, member FROM dentry WHERE ino=? ORDER BY id")
-        list = try connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
-        listInodes = try connection.prepare(
+        list = connection.prepare("SELECT id, name, ino FROM dentry WHERE parent=? AND id>? ORDER BY id")
+        listInodes = connection.prepare(
             "SELECT dentry.id, dentry.name, dentry.ino, \(InodeRow.columns) FROM dentry "
                 + "LEFT JOIN inode ON inode.ino=dentry.ino WHERE dentry.parent=? AND dentry.id>? "
                 + "ORDER BY dentry.id"
         )
-        listPhotos = try connection.prepare(
+        listPhotos = connection.prepare(
             "SELECT id, name, ino FROM dentry WHERE parent=? AND id>? AND \(isPhoto) ORDER BY id")
-        anyPhoto = try connection.prepare(
+        anyPhoto = connection.prepare(
             "SELECT 1 FROM dentry WHERE parent=? AND \(isPhoto) LIMIT 1")
-        beginning = try connection.prepare(
+        beginning = connection.prepare(
             "SELECT id, name, ino FROM dentry WHERE parent=? AND name>=? AND name<? ORDER BY name LIMIT ?")
-        emptyDays = try connection.prepare(
+        emptyDays = connection.prepare(
             "SELECT dentry.parent, dentry.id, dentry.name, dentry.ino FROM dentry "
                 + "JOIN inode ON inode.ino=dentry.ino "
                 + "WHERE dentry.parent=? AND inode.size=0 AND inode.day<>0 AND (inode.flags & 1)=0 LIMIT ?")

@@ -9,16 +9,16 @@ struct DetailStatements {
     let deleteAttribute: Statement
     let deleteAttributes: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        target = try connection.prepare("SELECT target FROM symlink WHERE ino=?")
-        storeTarget = try connection.prepare("INSERT INTO symlink VALUES(?,?)")
-        deleteTarget = try connection.prepare("DELETE FROM symlink WHERE ino=?")
-        attribute = try connection.prepare("SELECT value FROM xattr WHERE ino=? AND name=?")
-        attributeNames = try connection.prepare("SELECT name FROM xattr WHERE ino=? ORDER BY name")
-        attributes = try connection.prepare("SELECT name, value FROM xattr WHERE ino=? ORDER BY name")
-        storeAttribute = try connection.prepare("REPLACE INTO xattr VALUES(?,?,?)")
-        deleteAttribute = try connection.prepare("DELETE FROM xattr WHERE ino=? AND name=?")
-        deleteAttributes = try connection.prepare("DELETE FROM xattr WHERE ino=?")
+    init(_ connection: Connection) {
+        target = connection.prepare("SELECT target FROM symlink WHERE ino=?")
+        storeTarget = connection.prepare("INSERT INTO symlink VALUES(?,?)")
+        deleteTarget = connection.prepare("DELETE FROM symlink WHERE ino=?")
+        attribute = connection.prepare("SELECT value FROM xattr WHERE ino=? AND name=?")
+        attributeNames = connection.prepare("SELECT name FROM xattr WHERE ino=? ORDER BY name")
+        attributes = connection.prepare("SELECT name, value FROM xattr WHERE ino=? ORDER BY name")
+        storeAttribute = connection.prepare("REPLACE INTO xattr VALUES(?,?,?)")
+        deleteAttribute = connection.prepare("DELETE FROM xattr WHERE ino=? AND name=?")
+        deleteAttributes = connection.prepare("DELETE FROM xattr WHERE ino=?")
     }
 }
 

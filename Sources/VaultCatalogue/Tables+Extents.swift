@@ -14,34 +14,34 @@ struct ExtentStatements {
     let bytesOfOne: Statement
     let bytesBesideSource: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        list = try connection.prepare(
+    init(_ connection: Connection) {
+        list = connection.prepare(
             "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? ORDER BY offset")
-        insert = try connection.prepare("REPLACE INTO extent VALUES(?,?,?,?,?,?)")
-        deleteRange = try connection.prepare("DELETE FROM extent WHERE content=? AND offset>=? AND offset<=?")
-        some = try connection.prepare(
+        insert = connection.prepare("REPLACE INTO extent VALUES(?,?,?,?,?,?)")
+        deleteRange = connection.prepare("DELETE FROM extent WHERE content=? AND offset>=? AND offset<=?")
+        some = connection.prepare(
             "SELECT offset, length, sector, generation, epoch FROM extent WHERE content=? "
                 + "ORDER BY offset LIMIT ?"
         )
-        lastBefore = try connection.prepare(
+        lastBefore = connection.prepare(
             "SELECT sector, length FROM extent WHERE sector < ? ORDER BY sector DESC LIMIT 1")
-        lastRecordBefore = try connection.prepare(
+        lastRecordBefore = connection.prepare(
             "SELECT sector, length FROM identity WHERE sector < ? ORDER BY sector DESC LIMIT 1")
-        oneOf = try connection.prepare("SELECT 1 FROM extent WHERE content BETWEEN ? AND ? LIMIT 1")
-        copy = try connection.prepare(
+        oneOf = connection.prepare("SELECT 1 FROM extent WHERE content BETWEEN ? AND ? LIMIT 1")
+        copy = connection.prepare(
             "INSERT INTO extent SELECT ?2, offset, length, sector, generation, epoch FROM extent WHERE content=?1"
         )
-        named = try connection.prepare(
+        named = connection.prepare(
             "SELECT offset, length, sector, generation, epoch FROM extent WHERE sector>=? AND sector<? "
                 + "ORDER BY sector")
-        across = try connection.prepare(
+        across = connection.prepare(
             "SELECT content, offset, length, sector, generation, epoch FROM extent "
                 + "WHERE sector = (SELECT max(sector) FROM extent WHERE sector < ?)")
         let bytes =
             "SELECT coalesce(sum(length), 0) FROM extent AS e WHERE e.content=?1 "
             + "AND NOT EXISTS (SELECT 1 FROM extent AS o WHERE o.sector=e.sector"
-        bytesOfOne = try connection.prepare("\(bytes) AND o.content<>e.content)")
-        bytesBesideSource = try connection.prepare("\(bytes) AND o.content=?2)")
+        bytesOfOne = connection.prepare("\(bytes) AND o.content<>e.content)")
+        bytesBesideSource = connection.prepare("\(bytes) AND o.content=?2)")
     }
 }
 

@@ -14,19 +14,19 @@ struct IdentityStatements {
     let recorder: Statement
     let storeRecorder: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        find = try connection.prepare("SELECT length, sector, generation, epoch FROM identity WHERE id=?")
-        list = try connection.prepare(
+    init(_ connection: Connection) {
+        find = connection.prepare("SELECT length, sector, generation, epoch FROM identity WHERE id=?")
+        list = connection.prepare(
             "SELECT length, sector, generation, epoch, id FROM identity WHERE id>? ORDER BY id LIMIT ?")
-        store = try connection.prepare("REPLACE INTO identity VALUES(?,?,?,?,?)")
-        delete = try connection.prepare("DELETE FROM identity WHERE id=?")
-        mark = try connection.prepare("INSERT OR IGNORE INTO unrecorded VALUES(?)")
-        unmark = try connection.prepare("DELETE FROM unrecorded WHERE id=?")
-        marked = try connection.prepare("SELECT id FROM unrecorded WHERE id>? ORDER BY id LIMIT ?")
-        retired = try connection.prepare("SELECT bits FROM retired WHERE block=?")
-        storeRetired = try connection.prepare("REPLACE INTO retired VALUES(?,?)")
-        recorder = try connection.prepare("SELECT epoch, generation FROM recorder WHERE id=1")
-        storeRecorder = try connection.prepare("REPLACE INTO recorder VALUES(1,?,?)")
+        store = connection.prepare("REPLACE INTO identity VALUES(?,?,?,?,?)")
+        delete = connection.prepare("DELETE FROM identity WHERE id=?")
+        mark = connection.prepare("INSERT OR IGNORE INTO unrecorded VALUES(?)")
+        unmark = connection.prepare("DELETE FROM unrecorded WHERE id=?")
+        marked = connection.prepare("SELECT id FROM unrecorded WHERE id>? ORDER BY id LIMIT ?")
+        retired = connection.prepare("SELECT bits FROM retired WHERE block=?")
+        storeRetired = connection.prepare("REPLACE INTO retired VALUES(?,?)")
+        recorder = connection.prepare("SELECT epoch, generation FROM recorder WHERE id=1")
+        storeRecorder = connection.prepare("REPLACE INTO recorder VALUES(1,?,?)")
     }
 }
 

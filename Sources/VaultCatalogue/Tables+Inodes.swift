@@ -72,23 +72,23 @@ struct InodeStatements {
     let removePendingClassification: Statement
     let pendingClassification: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        find = try connection.prepare("SELECT \(InodeRow.columns) FROM inode WHERE ino=?")
-        store = try connection.prepare(
+    init(_ connection: Connection) {
+        find = connection.prepare("SELECT \(InodeRow.columns) FROM inode WHERE ino=?")
+        store = connection.prepare(
             "REPLACE INTO inode VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-        delete = try connection.prepare("DELETE FROM inode WHERE ino=?")
-        counters = try connection.prepare(
+        delete = connection.prepare("DELETE FROM inode WHERE ino=?")
+        counters = connection.prepare(
             "SELECT ino, content, dentry, pictured, photo_bytes, picture_bytes FROM counter WHERE id=1")
-        storeCounters = try connection.prepare(
+        storeCounters = connection.prepare(
             "UPDATE counter SET ino=?, content=?, dentry=?, pictured=?, photo_bytes=?, picture_bytes=? "
                 + "WHERE id=1")
-        addOrphan = try connection.prepare("INSERT OR IGNORE INTO orphan VALUES(?)")
-        removeOrphan = try connection.prepare("DELETE FROM orphan WHERE ino=?")
-        orphans = try connection.prepare("SELECT ino FROM orphan WHERE ino>? ORDER BY ino LIMIT ?")
-        addPendingClassification = try connection.prepare(
+        addOrphan = connection.prepare("INSERT OR IGNORE INTO orphan VALUES(?)")
+        removeOrphan = connection.prepare("DELETE FROM orphan WHERE ino=?")
+        orphans = connection.prepare("SELECT ino FROM orphan WHERE ino>? ORDER BY ino LIMIT ?")
+        addPendingClassification = connection.prepare(
             "INSERT OR IGNORE INTO classification_pending VALUES(?)")
-        removePendingClassification = try connection.prepare("DELETE FROM classification_pending WHERE ino=?")
-        pendingClassification = try connection.prepare("SELECT ino FROM classification_pending")
+        removePendingClassification = connection.prepare("DELETE FROM classification_pending WHERE ino=?")
+        pendingClassification = connection.prepare("SELECT ino FROM classification_pending")
     }
 }
 

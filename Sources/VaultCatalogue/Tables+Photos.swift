@@ -31,23 +31,23 @@ struct PhotoStatements {
     let redate: Statement
     let ofGroup: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        find = try connection.prepare("SELECT * FROM photo WHERE ino=?")
+    init(_ connection: Connection) {
+        find = connection.prepare("SELECT * FROM photo WHERE ino=?")
         let columns = [
             "ino", "day", "pinned", "captured", "captured_ns", "source", "media", "width", "height",
             "orientation", "undated", "former", "fingerprint", "camera", "kind", "rating", "group_id",
         ]
         let changes = columns.dropFirst().map { "\($0)=excluded.\($0)" }.joined(separator: ", ")
         let values = columns.map { _ in "?" }.joined(separator: ",")
-        store = try connection.prepare(
+        store = connection.prepare(
             "INSERT INTO photo(\(columns.joined(separator: ", ")), arrived, name) "
                 + "VALUES(\(values), CASE ?18 WHEN 0 THEN ?1 ELSE ?18 END, NULL) ON CONFLICT(ino) DO UPDATE SET "
                 + "\(changes), arrived=CASE ?18 WHEN 0 THEN arrived ELSE ?18 END")
-        delete = try connection.prepare("DELETE FROM photo WHERE ino=?")
-        count = try connection.prepare("SELECT count(*) FROM photo WHERE ino > 0")
-        alike = try connection.prepare("SELECT ino FROM photo WHERE fingerprint=? ORDER BY ino LIMIT ?")
-        ofGroup = try connection.prepare("SELECT ino FROM photo WHERE group_id=? ORDER BY ino LIMIT ?")
-        redate = try connection.prepare(
+        delete = connection.prepare("DELETE FROM photo WHERE ino=?")
+        count = connection.prepare("SELECT count(*) FROM photo WHERE ino > 0")
+        alike = connection.prepare("SELECT ino FROM photo WHERE fingerprint=? ORDER BY ino LIMIT ?")
+        ofGroup = connection.prepare("SELECT ino FROM photo WHERE group_id=? ORDER BY ino LIMIT ?")
+        redate = connection.prepare(
             "UPDATE photo SET day=?2, pinned=1, captured=?3 + ((captured % 86400) + 86400) % 86400, "
                 + "source=?4 WHERE ino IN (SELECT ino FROM dentry WHERE parent=?1)")
     }

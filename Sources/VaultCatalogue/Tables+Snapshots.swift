@@ -129,7 +129,7 @@ extension Tables {
 
     /// The sources of all snapshots that have extents.
     public func snapshotSources() throws(CatalogueError) -> [UInt64] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT DISTINCT (content - (1 << 61)) >> 30 FROM extent WHERE content BETWEEN ?1 AND ?2")
         query.bind(1, SnapshotID.all.lowerBound)
         query.bind(2, SnapshotID.all.upperBound)
@@ -139,7 +139,7 @@ extension Tables {
     /// The snapshots of a content that have extents.
     public func snapshots(of source: UInt64) throws(CatalogueError) -> [UInt64] {
         guard let ids = SnapshotID.ids(of: source) else { return [] }
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT DISTINCT content FROM extent WHERE content BETWEEN ?1 AND ?2")
         query.bind(1, ids.lowerBound)
         query.bind(2, ids.upperBound)

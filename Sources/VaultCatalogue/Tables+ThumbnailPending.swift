@@ -18,14 +18,14 @@ struct ThumbnailPendingStatements {
     let delete: Statement
     let photos: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        highest = try connection.prepare(
+    init(_ connection: Connection) {
+        highest = connection.prepare(
             "SELECT first, end FROM thumbnail_pending ORDER BY first DESC LIMIT 1")
-        below = try connection.prepare(
+        below = connection.prepare(
             "SELECT first, end FROM thumbnail_pending WHERE first<=? ORDER BY first DESC LIMIT 1")
-        store = try connection.prepare("REPLACE INTO thumbnail_pending VALUES(?,?)")
-        delete = try connection.prepare("DELETE FROM thumbnail_pending WHERE first=?")
-        photos = try connection.prepare(
+        store = connection.prepare("REPLACE INTO thumbnail_pending VALUES(?,?)")
+        delete = connection.prepare("DELETE FROM thumbnail_pending WHERE first=?")
+        photos = connection.prepare(
             "SELECT ino, EXISTS(SELECT 1 FROM thumbnail WHERE thumbnail.ino=photo.ino) FROM photo "
                 + "WHERE ino>=? AND ino<? ORDER BY ino DESC LIMIT ?")
     }

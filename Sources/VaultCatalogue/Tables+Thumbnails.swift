@@ -57,13 +57,13 @@ struct ThumbnailStatements {
     let newest: Statement
     let owners: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        list = try connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
-        store = try connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?,?,?,?)")
-        delete = try connection.prepare("DELETE FROM thumbnail WHERE ino=?")
-        owners = try connection.prepare(
+    init(_ connection: Connection) {
+        list = connection.prepare("SELECT * FROM thumbnail WHERE ino=?")
+        store = connection.prepare("REPLACE INTO thumbnail VALUES(?,?,?,?,?,?,?,?)")
+        delete = connection.prepare("DELETE FROM thumbnail WHERE ino=?")
+        owners = connection.prepare(
             "SELECT DISTINCT ino FROM thumbnail WHERE ino>? ORDER BY ino LIMIT ?")
-        newest = try connection.prepare(
+        newest = connection.prepare(
             "SELECT placed.name, placed.ino, photo.ino FROM "
                 + "(SELECT id, name, ino FROM dentry WHERE parent=?1 ORDER BY id DESC LIMIT ?2) AS placed "
                 + "LEFT JOIN copy ON copy.ino=placed.ino "

@@ -46,30 +46,30 @@ struct TrashStatements {
     let addName: Statement
     let deleteNames: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
-        find = try connection.prepare("SELECT * FROM trash WHERE ino=? AND id=?")
-        store = try connection.prepare("REPLACE INTO trash VALUES(?,?,?,NULL,?)")
-        delete = try connection.prepare("DELETE FROM trash WHERE ino=? AND id=?")
-        move = try connection.prepare("UPDATE trash SET id=?3 WHERE ino=?1 AND id=?2")
-        photoCount = try connection.prepare("SELECT count(*) FROM trash WHERE id=0")
-        photoBytes = try connection.prepare(
+    init(_ connection: Connection) {
+        find = connection.prepare("SELECT * FROM trash WHERE ino=? AND id=?")
+        store = connection.prepare("REPLACE INTO trash VALUES(?,?,?,NULL,?)")
+        delete = connection.prepare("DELETE FROM trash WHERE ino=? AND id=?")
+        move = connection.prepare("UPDATE trash SET id=?3 WHERE ino=?1 AND id=?2")
+        photoCount = connection.prepare("SELECT count(*) FROM trash WHERE id=0")
+        photoBytes = connection.prepare(
             "SELECT sum(min(max(allocated, 0), 1 << 40)) FROM trash JOIN inode ON inode.ino=trash.ino WHERE trash.id=0"
         )
-        oldestPhotos = try connection.prepare(
+        oldestPhotos = connection.prepare(
             "SELECT * FROM trash WHERE id=0 AND (since, ino)>(?,?) ORDER BY since, ino LIMIT ?")
-        note = try connection.prepare("UPDATE trash SET noted=?2 WHERE since<=?1 AND noted IS NULL")
-        takeBack = try connection.prepare(
+        note = connection.prepare("UPDATE trash SET noted=?2 WHERE since<=?1 AND noted IS NULL")
+        takeBack = connection.prepare(
             "UPDATE trash SET noted=NULL WHERE noted IS NOT NULL AND (noted>?1 OR since>?2)")
-        due = try connection.prepare(
+        due = connection.prepare(
             "SELECT * FROM trash WHERE noted<=?1 AND (ino, id)>(?2,?3) ORDER BY ino, id LIMIT ?4")
-        redate = try connection.prepare(
+        redate = connection.prepare(
             "UPDATE trash SET since=?3, noted=NULL WHERE since BETWEEN ?1 AND ?2")
-        markDated = try connection.prepare(
+        markDated = connection.prepare(
             "INSERT OR IGNORE INTO unrecorded SELECT DISTINCT ino FROM trash WHERE since BETWEEN ? AND ?")
-        names = try connection.prepare(
+        names = connection.prepare(
             "SELECT parent, id, name, ino, member FROM trash_name WHERE photo=? ORDER BY id")
-        addName = try connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?,?,?)")
-        deleteNames = try connection.prepare("DELETE FROM trash_name WHERE photo=?")
+        addName = connection.prepare("INSERT INTO trash_name VALUES(?,?,?,?,?,?)")
+        deleteNames = connection.prepare("DELETE FROM trash_name WHERE photo=?")
     }
 }
 

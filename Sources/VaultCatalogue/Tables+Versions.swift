@@ -14,11 +14,11 @@ struct VersionStatements {
     let oldest: Statement
     let totals: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
+    init(_ connection: Connection) {
         func directory(of column: String) -> String {
             "dentry AS d WHERE d.parent=4 AND d.name=CAST(printf('%016x', \(column)) AS BLOB)"
         }
-        files = try connection.prepare(
+        files = connection.prepare(
             "SELECT id, name, ino FROM dentry AS n WHERE n.parent=? AND n.id>? AND "
                 + "(EXISTS(SELECT 1 FROM \(directory(of: "n.ino"))) OR EXISTS(SELECT 1 FROM copy WHERE "
                 + "copy.ino=n.ino AND EXISTS(SELECT 1 FROM \(directory(of: "copy.photo"))))) ORDER BY n.id")
@@ -26,11 +26,11 @@ struct VersionStatements {
             "FROM dentry AS d CROSS JOIN dentry AS v ON v.parent=d.ino CROSS JOIN inode AS i ON i.ino=v.ino "
             + "WHERE d.parent=4 AND i.mode & 61440 = 32768"
         let isOriginal = "(v.name = x'6f726967696e616c')"
-        oldest = try connection.prepare(
+        oldest = connection.prepare(
             "SELECT v.parent, v.id, v.name, v.ino, i.ctime, \(isOriginal) \(versions) "
                 + "AND (\(isOriginal), i.ctime, i.ino) > (?,?,?) ORDER BY \(isOriginal), i.ctime, i.ino LIMIT ?"
         )
-        totals = try connection.prepare(
+        totals = connection.prepare(
             // Of the contents that name an extent, that with the lowest id counts it: a source before its snapshots.
             """
             SELECT count(*), sum(CASE WHEN i.content IN (SELECT content FROM share) THEN 0

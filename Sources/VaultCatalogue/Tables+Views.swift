@@ -40,25 +40,25 @@ struct ViewStatements {
     let nextCamera: Statement
     let unnamed: Statement
 
-    init(_ connection: Connection) throws(CatalogueError) {
+    init(_ connection: Connection) {
         let select = "SELECT ino, name, day FROM photo WHERE name IS NOT NULL AND"
-        name = try connection.prepare("SELECT name FROM photo WHERE ino=?")
-        setName = try connection.prepare("UPDATE photo SET name=?2 WHERE ino=?1")
-        named = try connection.prepare("SELECT * FROM photo WHERE name=?")
-        ofDay = try connection.prepare("\(select) day=?1 AND ino>?2 ORDER BY ino")
-        ofCamera = try connection.prepare("\(select) camera=?1 AND ino>?2 ORDER BY ino")
-        ofKind = try connection.prepare("\(select) kind=?1 AND kind>0 AND ino>?2 ORDER BY ino")
-        ofRating = try connection.prepare("\(select) rating=?1 AND rating>0 AND ino>?2 ORDER BY ino")
-        newest = try connection.prepare(
+        name = connection.prepare("SELECT name FROM photo WHERE ino=?")
+        setName = connection.prepare("UPDATE photo SET name=?2 WHERE ino=?1")
+        named = connection.prepare("SELECT * FROM photo WHERE name=?")
+        ofDay = connection.prepare("\(select) day=?1 AND ino>?2 ORDER BY ino")
+        ofCamera = connection.prepare("\(select) camera=?1 AND ino>?2 ORDER BY ino")
+        ofKind = connection.prepare("\(select) kind=?1 AND kind>0 AND ino>?2 ORDER BY ino")
+        ofRating = connection.prepare("\(select) rating=?1 AND rating>0 AND ino>?2 ORDER BY ino")
+        newest = connection.prepare(
             "SELECT ino, name, day FROM photo WHERE name IS NOT NULL ORDER BY arrived DESC, ino DESC LIMIT ?")
-        newer = try connection.prepare(
+        newer = connection.prepare(
             "SELECT count(*) FROM (SELECT 1 FROM photo WHERE name IS NOT NULL AND (arrived, ino)>(?1,?2) LIMIT ?3)"
         )
-        nextDay = try connection.prepare(
+        nextDay = connection.prepare(
             "SELECT day FROM photo WHERE name IS NOT NULL AND day>? ORDER BY day LIMIT 1")
-        nextCamera = try connection.prepare(
+        nextCamera = connection.prepare(
             "SELECT camera FROM photo WHERE name IS NOT NULL AND camera>? ORDER BY camera LIMIT 1")
-        unnamed = try connection.prepare("SELECT ino FROM photo WHERE name IS NULL AND ino>? ORDER BY ino")
+        unnamed = connection.prepare("SELECT ino FROM photo WHERE name IS NULL AND ino>? ORDER BY ino")
     }
 
     func of(_ key: ViewKey) -> Statement {

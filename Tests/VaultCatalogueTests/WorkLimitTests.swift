@@ -14,7 +14,7 @@ import Testing
 
     @Test func `endless work ends`() throws {
         let connection = try connection(pages: 10)
-        let query = try connection.prepare(Self.endless)
+        let query = connection.prepare(Self.endless)
         for _ in 0..<2 { #expect(throws: CatalogueError.damaged) { _ = try query.one { $0.integer(0) } } }
         #expect(throws: CatalogueError.damaged) { try connection.execute(Self.endless) }
     }
@@ -22,7 +22,7 @@ import Testing
     /// Of a database of many pages more work is to be expected, and each statement is counted anew.
     @Test func `much work is done`() throws {
         let connection = try connection(pages: 4000)
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000000) SELECT count(*) FROM n"
         )
         for _ in 0..<2 { #expect(try query.one { $0.integer(0) } == 9_000_000) }

@@ -85,8 +85,8 @@ public final class CatalogueMender {
         try all(query, values) { $0.integer(0) }
     }
 
-    private func prepared(_ text: String, _ values: [Value]) throws(CatalogueError) -> Statement {
-        let statement = try tables.connection.prepare(text)
+    private func prepared(_ text: String, _ values: [Value]) -> Statement {
+        let statement = tables.connection.prepare(text)
         for (index, value) in values.enumerated() {
             switch value {
             case .number(let number): statement.bind(Int32(index + 1), number)

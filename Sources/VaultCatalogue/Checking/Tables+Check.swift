@@ -21,7 +21,7 @@ extension Tables {
 
     /// Inodes, or contents, that violate a constraint; at most `limit`.
     public func violations(of rule: IntegrityConstraint, limit: Int) throws(CatalogueError) -> [UInt64] {
-        let query = try connection.prepare("SELECT * FROM (\(rule.query)) LIMIT ?")
+        let query = connection.prepare("SELECT * FROM (\(rule.query)) LIMIT ?")
         query.bind(1, Int64(limit))
         return try query.all { $0.unsigned(0) }
     }
@@ -55,8 +55,8 @@ extension Tables {
                 FROM dentry) WHERE n > 1
             """
         ).all { ($0.integer(0), $0.integer(1), $0.bytes(2)) }
-        let known = try connection.prepare("SELECT 1 FROM dentry WHERE parent = ? AND name = ?")
-        let rename = try connection.prepare("UPDATE dentry SET name = ?3 WHERE parent = ?1 AND id = ?2")
+        let known = connection.prepare("SELECT 1 FROM dentry WHERE parent = ? AND name = ?")
+        let rename = connection.prepare("UPDATE dentry SET name = ?3 WHERE parent = ?1 AND id = ?2")
         for (parent, id, name) in doubles {
             let chosen = try chooseName(name) { name throws(CatalogueError) in
                 known.bind(1, parent)
@@ -76,7 +76,7 @@ extension Tables {
     public func rawNames(
         of ino: UInt64, limit: Int
     ) throws(CatalogueError) -> [(parent: UInt64, name: [UInt8])] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT parent, name FROM dentry WHERE ino = ? ORDER BY id LIMIT ?")
         query.bind(1, ino)
         query.bind(2, Int64(limit))
@@ -96,7 +96,7 @@ extension Tables {
 
     /// How many runs begin in each segment that has some.
     public func runCounts(sectorsPerSegment: Int) throws(CatalogueError) -> [Int: Int] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT sector / ?1 AS segment, count(*) FROM (\(runs)) GROUP BY segment")
         query.bind(1, Int64(sectorsPerSegment))
         var counts: [Int: Int] = [:]
@@ -108,7 +108,7 @@ extension Tables {
 
     /// All runs that begin in a range of sectors, in their order.
     public func runs(in sectors: Range<UInt64>) throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT * FROM (\(runs)) WHERE sector >= ?1 AND sector < ?2 ORDER BY sector")
         query.bind(1, sectors.lowerBound)
         query.bind(2, sectors.upperBound)
@@ -119,7 +119,7 @@ extension Tables {
     ///
     /// - Parameter end: the number of sectors in the space.
     public func runsNowhere(from end: UInt64) throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT * FROM (\(runs)) WHERE NOT sector BETWEEN 0 AND ?1 "
                 + "AND NOT sector BETWEEN \(Geometry.lostSector) AND \(Geometry.numberMax - 1)")
         query.bind(1, Int64(clamping: end) - 1)
@@ -128,7 +128,7 @@ extension Tables {
 
     /// Runs of lost bytes.
     public func lostRuns() throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT * FROM (\(runs)) "
                 + "WHERE sector BETWEEN \(Geometry.lostSector) AND \(Geometry.numberMax - 1)")
         return try query.all(Self.checkedRun)
@@ -136,7 +136,7 @@ extension Tables {
 
     /// Identity records with numbers above `last`, in order, at most `limit`, valid or not.
     public func records(after last: UInt64, limit: Int) throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT id, 0, length, sector, generation, epoch, 1 FROM identity WHERE id > ? ORDER BY id LIMIT ?"
         )
         query.bind(1, last)
@@ -158,7 +158,7 @@ extension Tables {
     public func runs(
         from content: UInt64, _ offset: UInt64, limit: Int
     ) throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT *, 0 FROM extent AS e WHERE (content, offset) >= (?1, coalesce((SELECT max(offset) "
                 + "FROM extent WHERE content = ?1 AND offset <= ?2), ?2)) "
                 + "AND (content > ?1 OR offset + length > ?2) "
@@ -200,7 +200,7 @@ extension Tables {
     /// All runs that have sectors in a range, by sector.
     public func runs(reaching sectors: Range<UInt64>) throws(CatalogueError) -> [CheckedRun] {
         // Upper bound of a run's sectors: as if all its chunks were whole.
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT * FROM (\(runs)) WHERE sector < ?2 "
                 + "AND sector + (length / \(Geometry.chunkBytes) + 1) * \(Geometry.sectorsPerChunk) > ?1 "
                 + "ORDER BY sector")
@@ -211,7 +211,7 @@ extension Tables {
 
     /// All runs of a content, or of an identity record.
     public func runs(of content: UInt64, isRecord: Bool) throws(CatalogueError) -> [CheckedRun] {
-        let query = try connection.prepare("SELECT * FROM (\(runs)) WHERE content = ?1 AND record = ?2")
+        let query = connection.prepare("SELECT * FROM (\(runs)) WHERE content = ?1 AND record = ?2")
         query.bind(1, content)
         query.bind(2, isRecord ? 1 : 0 as Int64)
         return try query.all(Self.checkedRun)
@@ -230,7 +230,7 @@ extension Tables {
         if contents.isEmpty { return [] }
         var found: [ContentOwner] = []
         for (table, isThumbnail) in [("inode", false), ("thumbnail", true)] {
-            let rows = try connection.prepare("SELECT content, ino FROM \(table) WHERE content <> 0")
+            let rows = connection.prepare("SELECT content, ino FROM \(table) WHERE content <> 0")
             try rows.each { row in
                 let content = row.unsigned(0)
                 if contents.contains(content) {
@@ -256,7 +256,7 @@ extension Tables {
 
     /// The size of the largest file with a content, among possible sizes; nil if no file has it.
     public func largestSize(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64? {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT max(size) FROM inode WHERE content = ? AND \(RuleText.isFile) "
                 + "AND size BETWEEN 0 AND \(Geometry.fileBytesMax)")
         query.bind(1, content)
@@ -265,7 +265,7 @@ extension Tables {
 
     /// The bytes that a file with a content stores by its row; its size if that count is impossible.
     public func storedBytes(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64 {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT coalesce(max(CASE WHEN allocated BETWEEN 0 AND size THEN allocated ELSE size END), 0) "
                 + "FROM inode WHERE content = ? AND \(RuleText.isFile) "
                 + "AND size BETWEEN 0 AND \(Geometry.fileBytesMax)")
@@ -275,7 +275,7 @@ extension Tables {
 
     /// Counts the stored bytes of the files with a content again.
     public func countStoredBytes(ofFilesWith content: UInt64) throws(CatalogueError) {
-        let update = try connection.prepare(
+        let update = connection.prepare(
             "UPDATE inode SET allocated = \(RuleText.storedBytes) WHERE content = ? AND \(RuleText.isFile)")
         update.bind(1, content)
         try update.run()
@@ -283,7 +283,7 @@ extension Tables {
 
     /// The size of a file with a content that has no holes by its row; nil if there is none.
     public func sizeWithoutHoles(ofFilesWith content: UInt64) throws(CatalogueError) -> UInt64? {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT max(size) FROM inode WHERE content = ? AND \(RuleText.isFile) AND allocated = size "
                 + "AND size BETWEEN 1 AND \(Geometry.fileBytesMax)")
         query.bind(1, content)
@@ -304,7 +304,7 @@ extension Tables {
 
     /// Replaces all runs of a content.
     public func replaceRuns(of content: UInt64, by runs: [ExtentRun]) throws(CatalogueError) {
-        let delete = try connection.prepare("DELETE FROM extent WHERE content = ?")
+        let delete = connection.prepare("DELETE FROM extent WHERE content = ?")
         delete.bind(1, content)
         try delete.run()
         for run in runs { try insert(run, of: content) }
@@ -312,7 +312,7 @@ extension Tables {
 
     /// Marks the identity records of all files with a content as outdated.
     public func markRecords(ofContent content: UInt64) throws(CatalogueError) {
-        let mark = try connection.prepare(
+        let mark = connection.prepare(
             "INSERT OR IGNORE INTO unrecorded SELECT ino FROM inode WHERE content = ? AND ino >= 16")
         mark.bind(1, content)
         try mark.run()
@@ -326,14 +326,14 @@ extension Tables {
 
     /// Deletes a thumbnail whose extents belong to a file.
     public func dropThumbnailRows(content: UInt64) throws(CatalogueError) {
-        let delete = try connection.prepare("DELETE FROM thumbnail WHERE content = ?")
+        let delete = connection.prepare("DELETE FROM thumbnail WHERE content = ?")
         delete.bind(1, content)
         try delete.run()
     }
 
     /// The number of regular files that have a name.
     public func fileCount() throws(CatalogueError) -> Int {
-        let query = try connection.prepare(
+        let query = connection.prepare(
             "SELECT count(*) FROM inode WHERE mode & 61440 = 32768 AND nlink > 0")
         return try query.one { Int($0.integer(0)) } ?? 0
     }

@@ -20,7 +20,7 @@ extension Tables {
             ("min(sector)", "generation"), ("max(sector)", "generation"), ("sector", "max(generation)"),
         ] {
             // With a single min() or max(), SQLite takes the other columns from the same row.
-            let query = try connection.prepare(
+            let query = connection.prepare(
                 "SELECT content, offset, length, \(sector), \(generation), epoch, record "
                     + "FROM (\(runs)) GROUP BY sector / ?1")
             query.bind(1, Int64(sectorsPerSegment))
@@ -36,7 +36,7 @@ extension Tables {
         for select in [
             "SELECT content, offset, \(place), 0 FROM extent", "SELECT id, 0, \(place), 1 FROM identity",
         ] {
-            let query = try connection.prepare(
+            let query = connection.prepare(
                 "\(select) WHERE sector >= ?1 AND sector < ?2 ORDER BY sector LIMIT ?3")
             query.bind(1, sectors.lowerBound)
             query.bind(2, sectors.upperBound)
