@@ -14,7 +14,8 @@ public struct InodeRow: Sendable, Equatable {
     /// Plaintext bytes that have extents.
     public var allocated: UInt64
     public var content: UInt64
-    public var version: UInt64
+    /// Grows with each save of the bytes.
+    public var revision: UInt64
     public var parent: UInt64
     /// YYYYMMDD of a day of moments, else 0.
     public var day: Int64
@@ -29,7 +30,7 @@ public struct InodeRow: Sendable, Equatable {
         self.mode = mode
         self.uid = uid
         self.gid = gid
-        (rdev, nlink, size, allocated, content, version, parent, day) = (0, 0, 0, 0, 0, 0, 0, 0)
+        (rdev, nlink, size, allocated, content, revision, parent, day) = (0, 0, 0, 0, 0, 0, 0, 0)
         flags = []
         (accessed, modified, changed) = (now, now, now)
     }

@@ -8,10 +8,10 @@
 public struct KeptListings: Sendable {
     private struct Listing {
         /// Changes of the directory's names so far.
-        var version: UInt64 = 0
-        /// The version whose pages the kernel may keep; nil if none.
+        var revision: UInt64 = 0
+        /// The revision whose pages the kernel may keep; nil if none.
         var kept: UInt64?
-        /// Open handles, by the version at which they were opened.
+        /// Open handles, by the revision at which they were opened.
         var handles: [UInt64: Int] = [:]
         /// Whether the kernel may have filled pages since the last notice.
         var isRead = false
@@ -21,7 +21,7 @@ public struct KeptListings: Sendable {
     public struct Opened: Sendable, Equatable {
         /// Whether the kernel's pages are current.
         public let isKept: Bool
-        let version: UInt64
+        let revision: UInt64
     }
 
     private let directoriesMax: Int
@@ -36,25 +36,25 @@ public struct KeptListings: Sendable {
     /// OPENDIR. `close` follows with the result.
     public mutating func open(_ directory: UInt64) -> Opened {
         if listings.count >= directoriesMax && listings[directory] == nil { dropClosed() }
-        let version = listings[directory, default: Listing()].version
-        listings[directory, default: Listing()].handles[version, default: 0] += 1
-        return Opened(isKept: listings[directory]?.kept == version, version: version)
+        let revision = listings[directory, default: Listing()].revision
+        listings[directory, default: Listing()].handles[revision, default: 0] += 1
+        return Opened(isKept: listings[directory]?.kept == revision, revision: revision)
     }
 
     /// READDIR by a handle: the kernel has its answer to OPENDIR, so it has dropped the pages if it was told to.
     public mutating func noteRead(_ directory: UInt64, by opened: Opened) {
         guard var listing = listings[directory] else { return }
         listing.isRead = true
-        let isCurrent = listing.version == opened.version && listing.handles.count == 1
-        if isCurrent { listing.kept = listing.version }
+        let isCurrent = listing.revision == opened.revision && listing.handles.count == 1
+        if isCurrent { listing.kept = listing.revision }
         listings[directory] = listing
     }
 
     /// RELEASEDIR.
     public mutating func close(_ directory: UInt64, _ opened: Opened) {
-        guard var listing = listings[directory], let count = listing.handles[opened.version] else { return }
-        listing.handles[opened.version] = count > 1 ? count - 1 : nil
-        let isOf = listing.handles.isEmpty && listing.kept != listing.version
+        guard var listing = listings[directory], let count = listing.handles[opened.revision] else { return }
+        listing.handles[opened.revision] = count > 1 ? count - 1 : nil
+        let isOf = listing.handles.isEmpty && listing.kept != listing.revision
         listings[directory] = isOf ? nil : listing
     }
 
@@ -67,7 +67,7 @@ public struct KeptListings: Sendable {
             listings[directory] = nil
             return false
         }
-        listing.version += 1
+        listing.revision += 1
         let mustDrop = listing.isRead
         listing.isRead = false
         listings[directory] = listing

@@ -45,10 +45,10 @@ extension Library {
         }
     }
 
-    /// Classification of a file at a version: valid only while the bytes are the same.
-    private struct ProbedVersion {
+    /// Classification of a file at a revision: valid only while the bytes are the same.
+    private struct ProbedRevision {
         var ino: UInt64
-        var version: UInt64
+        var revision: UInt64
         var classification: Classification
     }
 
@@ -80,7 +80,7 @@ extension Library {
             if flags.contains(.exchange) { return try exchange(request, tree) }
             if try tree.needsClassification(request) {
                 guard let probed, probed.ino == request.source.ino,
-                    probed.version == request.source.row.version
+                    probed.revision == request.source.row.revision
                 else { return nil }
                 request.classification = probed.classification
             }
@@ -148,15 +148,15 @@ extension Library {
 
     /// Saves a file and classifies it.
     private func probe(_ ino: UInt64, at place: (parent: UInt64, name: [UInt8])) throws(FileError)
-        -> ProbedVersion
+        -> ProbedRevision
     {
         try session.withState(of: ino) { file throws(FileError) in
             file.writer.lock()
             defer { file.writer.unlock() }
             if file.unsavedSince != nil { try session.save(file) }
             let classification = classifier.classify(file, at: place)
-            let version = try session.locked { _ throws(FileError) in file.inode.row.version }
-            return ProbedVersion(ino: ino, version: version, classification: classification)
+            let revision = try session.locked { _ throws(FileError) in file.inode.row.revision }
+            return ProbedRevision(ino: ino, revision: revision, classification: classification)
         }
     }
 }

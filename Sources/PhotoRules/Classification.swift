@@ -47,13 +47,13 @@ package struct MediaProbe: Sendable {
     }
 }
 
-/// A photo found to have the same bytes as a file: valid while its version is the same.
+/// A photo found to have the same bytes as a file: valid while its revision is the same.
 package struct EqualPhoto: Sendable {
     package var ino: UInt64
-    package var version: UInt64
+    package var revision: UInt64
 
-    package init(ino: UInt64, version: UInt64) {
+    package init(ino: UInt64, revision: UInt64) {
         self.ino = ino
-        self.version = version
+        self.revision = revision
     }
 }

@@ -43,7 +43,7 @@ package struct PhotoSearch: Sendable {
             where ino != own {
                 let inode = try tree.inode(ino)
                 guard try tree.canHaveCopies(inode), inode.row.size == source.byteCount else { continue }
-                found.append(EqualPhoto(ino: ino, version: inode.row.version))
+                found.append(EqualPhoto(ino: ino, revision: inode.row.revision))
             }
             return found
         }

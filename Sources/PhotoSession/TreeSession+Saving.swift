@@ -89,7 +89,7 @@ extension TreeSession {
         inode.row.allocated = file.map.allocated
         inode.row.modified = file.modified
         inode.row.changed = file.changed
-        if file.hasNewBytes { inode.row.version += 1 }
+        if file.hasNewBytes { inode.row.revision += 1 }
         tree.touch(inode)
     }
 

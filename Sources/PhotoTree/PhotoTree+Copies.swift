@@ -39,7 +39,7 @@ extension PhotoTree {
         }
         let own = PhotoRow(inode.row, probe, named: name, now: now)
         for equal in probe.equals {
-            guard let photo = try? self.inode(equal.ino), photo.row.version == equal.version,
+            guard let photo = try? self.inode(equal.ino), photo.row.revision == equal.revision,
                 try canBeCopy(inode, dated: own, of: photo), photo.state?.share() ?? true
             else { continue }
             try makeCopy(inode, of: photo, space, now: now)
@@ -155,7 +155,7 @@ extension PhotoTree {
         _ photo: Inode, toEqual new: Inode, _ seen: MediaProbe?, _ space: Space
     ) throws(FileError) -> Bool {
         let equals = seen?.equals ?? []
-        guard equals.contains(where: { $0.ino == photo.ino && $0.version == photo.row.version }),
+        guard equals.contains(where: { $0.ino == photo.ino && $0.revision == photo.row.revision }),
             photo.row.size == new.row.size, try !copies(of: photo).isEmpty, photo.state?.share() ?? true
         else { return false }
         try shareContent(of: photo, with: new, space)

@@ -84,7 +84,7 @@ extension PhotoTree {
             content: content)
         inode.row.modified = details.modified
         inode.row.accessed = details.accessed
-        inode.row.version = 1
+        inode.row.revision = 1
         guard !details.attributes.isEmpty else { return inode }
         inode.row.flags.insert(.hasAttributes)
         for attribute in details.attributes {

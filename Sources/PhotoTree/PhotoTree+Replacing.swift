@@ -32,7 +32,7 @@ extension PhotoTree {
         let previous = try photo(old)
         let isGiven = old.row.flags.contains(.namedInMoments)
         let isSame =
-            seen?.equals.contains { $0.ino == old.ino && $0.version == old.row.version } ?? false
+            seen?.equals.contains { $0.ino == old.ino && $0.revision == old.row.revision } ?? false
         try handOverVersions(of: old, to: new, isSame: isSame, now: now)
         var link: [UInt8]?
         for entry in try names(of: old) {

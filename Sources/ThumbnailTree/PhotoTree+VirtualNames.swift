@@ -166,7 +166,7 @@ extension PhotoTree {
                     let file = try inode(dentry.ino)
                     guard let photo = try photo(representedBy: file) else { return true }
                     let rows = try sql(tables.thumbnails(of: photo.ino))
-                    let current = rows.filter { $0.version == photo.row.version }
+                    let current = rows.filter { $0.revision == photo.row.revision }
                     if current.contains(where: { $0.length < 0 }), try still(of: photo) == nil { return true }
                     let kept = current.first { $0.size == .standard && $0.pictureFormat == .jpeg }
                     let isShown = kept == nil ? try isAmong(types, photo) : true

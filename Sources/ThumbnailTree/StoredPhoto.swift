@@ -28,9 +28,9 @@ struct StoredPhoto: PictureSource {
             guard let raw = UInt8(exactly: row.media), let type = MediaType(rawValue: raw) else {
                 throw .noEntry
             }
-            let rows = try sql(tree.tables.thumbnails(of: ino)).filter { $0.version == inode.row.version }
+            let rows = try sql(tree.tables.thumbnails(of: ino)).filter { $0.revision == inode.row.revision }
             return PicturedPhoto(
-                ino: ino, version: inode.row.version, type: type, byteCount: inode.row.size,
+                ino: ino, revision: inode.row.revision, type: type, byteCount: inode.row.size,
                 orientation: row.orientation, kept: rows.filter { $0.length >= 0 }.map { KeptPicture($0) },
                 isUndecodable: rows.contains { $0.length < 0 })
         }
@@ -109,9 +109,9 @@ struct StoredPhoto: PictureSource {
         try session.changing { tree throws(FileError) in
             let inode = try tree.inode(row.ino)
             // The photo was deleted or written while the worker was busy: its picture is outdated.
-            guard inode.isPhoto, inode.row.version == row.version else { throw .busy }
+            guard inode.isPhoto, inode.row.revision == row.revision else { throw .busy }
             let others = try sql(tree.tables.thumbnails(of: row.ino))
-            if others.contains(where: { $0.version != row.version || $0.length < 0 || row.length < 0 }) {
+            if others.contains(where: { $0.revision != row.revision || $0.length < 0 || row.length < 0 }) {
                 try tree.deleteThumbnails(inode, space)
             } else if others.contains(where: { $0.size == row.size && $0.format == row.format }) {
                 throw .busy
@@ -141,7 +141,7 @@ extension ThumbnailRow {
     fileprivate init(_ photo: PicturedPhoto, _ size: PictureSize, _ format: PictureFormat, length: Int) {
         self.init(
             ino: photo.ino, width: Int64(size.width), height: Int64(size.height), isFilled: size.isFilled,
-            format: format == .jpeg ? 0 : 1, content: 0, length: Int64(length), version: photo.version)
+            format: format == .jpeg ? 0 : 1, content: 0, length: Int64(length), revision: photo.revision)
     }
 }
 

@@ -74,7 +74,7 @@ extension VirtualTree {
                 let photo = try tree.inode(placed.photo)
                 contents.modified = max(contents.modified, photo.row.modified)
                 contents.tiles.append(
-                    CompositionTile(photo: photo.ino, version: photo.row.version, name: placed.name))
+                    CompositionTile(photo: photo.ino, revision: photo.row.revision, name: placed.name))
             }
             return contents
         }

@@ -50,22 +50,22 @@ package struct KeptPicture: Sendable, Equatable {
 package struct PicturedPhoto: Sendable {
     package var ino: UInt64
     /// Grows with each change of the photo's bytes.
-    package var version: UInt64
+    package var revision: UInt64
     package var type: MediaType
     /// Size of the photo.
     package var byteCount: UInt64
     /// As EXIF numbers it, 1–8.
     package var orientation: Int64
-    /// Kept pictures of this version.
+    /// Kept pictures of this revision.
     package var kept: [KeptPicture]
     /// Whether a worker has failed to decode it.
     package var isUndecodable: Bool
 
     package init(
-        ino: UInt64, version: UInt64, type: MediaType, byteCount: UInt64, orientation: Int64,
+        ino: UInt64, revision: UInt64, type: MediaType, byteCount: UInt64, orientation: Int64,
         kept: [KeptPicture], isUndecodable: Bool
     ) {
-        (self.ino, self.version, self.type) = (ino, version, type)
+        (self.ino, self.revision, self.type) = (ino, revision, type)
         (self.byteCount, self.orientation) = (byteCount, orientation)
         (self.kept, self.isUndecodable) = (kept, isUndecodable)
     }

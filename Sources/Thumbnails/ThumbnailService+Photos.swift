@@ -18,7 +18,7 @@ extension ThumbnailService {
                 if photo.isUndecodable { throw .noEntry }
                 if let kept = photo.picture(size, format) { return .kept(kept) }
             }
-            let key = PictureKey.photo(ino: source.ino, version: photo.version, kind, format)
+            let key = PictureKey.photo(ino: source.ino, revision: photo.revision, kind, format)
             do throws(FileError) {
                 let found = try picture(key, for: priority) { [self] decoder throws(FileError) in
                     switch kind {
@@ -42,7 +42,7 @@ extension ThumbnailService {
     func hasNoPicture(_ source: any PictureSource) -> Bool {
         guard let photo = try? source.photo() else { return false }
         return photo.isUndecodable
-            || hasFailed(.photo(ino: source.ino, version: photo.version, .standard, .jpeg))
+            || hasFailed(.photo(ino: source.ino, revision: photo.revision, .standard, .jpeg))
     }
 
     /// Makes a picture, and keeps it if it may be kept. Throws `.busy` if the photo has changed meanwhile.
@@ -68,7 +68,7 @@ extension ThumbnailService {
         _ decoder: DecoderContext
     ) -> [UInt8]? {
         guard format == .jpeg || !photo.mayBeTransparent else { return nil }
-        var larger = heldPicture(of: photo.ino, version: photo.version, serving: size)
+        var larger = heldPicture(of: photo.ino, revision: photo.revision, serving: size)
         if let kept = photo.picture(serving: size) ?? (format == .png ? photo.picture(size, .jpeg) : nil) {
             // Instead of a damaged one the photo is decoded.
             larger = try? source.bytes(of: kept)
@@ -104,7 +104,7 @@ extension ThumbnailService {
         var isNoted = false
         if size == .standard || !hasOthers { isNoted = try source.noteUndecodable(photo) }
         if !isNoted {
-            noteImpossible(.photo(ino: photo.ino, version: photo.version, .sized(size), format))
+            noteImpossible(.photo(ino: photo.ino, revision: photo.revision, .sized(size), format))
         }
         throw .noEntry
     }

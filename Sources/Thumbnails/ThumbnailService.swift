@@ -230,10 +230,10 @@ package final class ThumbnailService: @unchecked Sendable {
     func hasFailed(_ key: PictureKey) -> Bool { lock.withLock { failed.contains(key) } }
 
     /// A cached JPEG of the same photo that has enough pixels for one of that size.
-    func heldPicture(of photo: UInt64, version: UInt64, serving size: PictureSize) -> [UInt8]? {
+    func heldPicture(of photo: UInt64, revision: UInt64, serving size: PictureSize) -> [UInt8]? {
         lock.withLock {
             held.first { key in
-                guard case .photo(photo, version, .sized(let box), .jpeg) = key else { return false }
+                guard case .photo(photo, revision, .sized(let box), .jpeg) = key else { return false }
                 return box.serves(size)
             }
         }

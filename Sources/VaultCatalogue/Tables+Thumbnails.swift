@@ -12,12 +12,12 @@ public struct ThumbnailRow: Sendable, Equatable {
     public var content: UInt64
     /// Bytes, or -1 if the photo cannot be decoded.
     public var length: Int64
-    /// The photo's version that it was made from.
-    public var version: UInt64
+    /// The photo's revision that it was made from.
+    public var revision: UInt64
 
     public init(
         ino: UInt64, width: Int64, height: Int64, isFilled: Bool, format: Int64, content: UInt64,
-        length: Int64, version: UInt64
+        length: Int64, revision: UInt64
     ) {
         self.ino = ino
         self.width = width
@@ -26,7 +26,7 @@ public struct ThumbnailRow: Sendable, Equatable {
         self.format = format
         self.content = content
         self.length = length
-        self.version = version
+        self.revision = revision
     }
 
     init(_ row: Statement) {
@@ -37,7 +37,7 @@ public struct ThumbnailRow: Sendable, Equatable {
         format = row.integer(4)
         content = row.count(5)
         length = row.integer(6, in: -1...1 << 30)
-        version = row.count(7)
+        revision = row.count(7)
     }
 }
 
@@ -89,7 +89,7 @@ extension Tables {
         store.bind(5, row.format)
         store.bind(6, row.content)
         store.bind(7, row.length)
-        store.bind(8, row.version)
+        store.bind(8, row.revision)
         try store.run()
     }
 

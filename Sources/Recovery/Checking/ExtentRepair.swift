@@ -93,8 +93,8 @@ struct ExtentRepair {
 
     /// Returns the runs of a file from its identity record; nil if no record is as new as the rows.
     private func recordedRuns(of content: UInt64) throws(CatalogueError) -> [ExtentRun]? {
-        for (found, version) in try tables.currentRecords(ofFilesWith: content) {
-            guard let record = record(found), record.row.content == content, record.row.version == version,
+        for (found, revision) in try tables.currentRecords(ofFilesWith: content) {
+            guard let record = record(found), record.row.content == content, record.row.revision == revision,
                 let runs = record.runs, runs.allSatisfy({ space.isPossible($0) || $0.isLost })
             else { continue }
             return runs

@@ -147,7 +147,7 @@ extension IdentityRecord {
     private func encodeRow(into writer: inout RecordWriter) {
         writer.number(row.ino)
         for number in [row.mode, row.uid, row.gid] { writer.number(number) }
-        for number in [row.rdev, row.size, row.allocated, row.content, row.version] { writer.number(number) }
+        for number in [row.rdev, row.size, row.allocated, row.content, row.revision] { writer.number(number) }
         writer.number(row.day)
         writer.number(row.flags.rawValue)
         for time in [row.accessed, row.modified, row.changed] {
@@ -216,7 +216,7 @@ extension IdentityRecord {
         let former = [photo?.former, photo?.camera].compactMap(\.self)
         let times = [row.accessed, row.modified, row.changed]
         return row.size <= UInt64(Int64.max) && row.isPlausible && (photo?.isPlausible ?? true)
-            && [row.ino, row.allocated, row.content, row.version, photo?.arrived ?? 0]
+            && [row.ino, row.allocated, row.content, row.revision, photo?.arrived ?? 0]
                 .allSatisfy { $0 < Geometry.numberMax }
             && times.allSatisfy { $0.nanoseconds < 1_000_000_000 }
             && (names.map(\.name) + keptNames.map(\.name) + inMoments + former).allSatisfy(isEntryName)
@@ -236,13 +236,13 @@ extension IdentityRecord {
             let uid = reader.number(UInt32.self), let gid = reader.number(UInt32.self),
             let rdev = reader.number(UInt64.self), let size = reader.number(UInt64.self),
             let allocated = reader.number(UInt64.self), let content = reader.number(UInt64.self),
-            let version = reader.number(UInt64.self), let day = reader.number(Int64.self),
+            let revision = reader.number(UInt64.self), let day = reader.number(Int64.self),
             let flags = reader.number(Int64.self), let accessed = time(), let modified = time(),
             let changed = time()
         else { return nil }
         var row = InodeRow(ino: ino, mode: mode, uid: uid, gid: gid, now: changed)
         (row.rdev, row.size, row.allocated) = (rdev, size, allocated)
-        (row.content, row.version, row.day) = (content, version, day)
+        (row.content, row.revision, row.day) = (content, revision, day)
         row.flags = InodeFlags(rawValue: flags)
         (row.accessed, row.modified) = (accessed, modified)
         return row

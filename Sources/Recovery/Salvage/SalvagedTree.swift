@@ -434,7 +434,7 @@ struct SalvagedTree {
             try addRows(bytes, of: content)
             let inode = tree.makeInode(
                 mode: regularType | 0o644, in: parent, owner, now: now, content: content)
-            (inode.row.size, inode.row.allocated, inode.row.version) = (bytes.size, bytes.allocated, 1)
+            (inode.row.size, inode.row.allocated, inode.row.revision) = (bytes.size, bytes.allocated, 1)
             let name = Array("\(content).\(fileExtension(of: type))".utf8)
             try tree.addEntry(parent, try tree.freeName(parent, name), inode, now: now)
             tree.linked(inode, now: now)

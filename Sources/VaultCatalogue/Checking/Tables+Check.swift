@@ -290,11 +290,11 @@ extension Tables {
         return try query.one { $0.isNull(0) ? nil : $0.unsigned(0) } ?? nil
     }
 
-    /// Identity records of files with a content that are not marked as outdated, and the version of the bytes.
+    /// Identity records of files with a content that are not marked as outdated, and their revision.
     public func currentRecords(
         ofFilesWith content: UInt64
-    ) throws(CatalogueError) -> [(record: CheckedRun, version: UInt64)] {
-        let query = try connection.prepare(
+    ) throws(CatalogueError) -> [(record: CheckedRun, revision: UInt64)] {
+        let query = connection.prepare(
             "SELECT id, 0, identity.length, sector, generation, epoch, 1, version FROM inode "
                 + "JOIN identity ON identity.id = inode.ino WHERE content = ? AND \(RuleText.isFile) "
                 + "AND ino NOT IN (SELECT id FROM unrecorded)")

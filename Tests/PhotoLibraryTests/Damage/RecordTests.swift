@@ -128,7 +128,7 @@ import VaultFormat
                 ino: 77, mode: 0o100640, uid: 5, gid: 6, now: Timestamp(seconds: -5, nanoseconds: 999_999_999)
             ))
         (record.row.size, record.row.allocated, record.row.content) = (1 << 40, 300, 12)
-        (record.row.rdev, record.row.version, record.row.flags) = (9, 3, [.photo, .trashed])
+        (record.row.rdev, record.row.revision, record.row.flags) = (9, 3, [.photo, .trashed])
         record.row.modified = Timestamp(seconds: 1, nanoseconds: 2)
         var photo = PhotoRow(ino: 77, day: 20_240_501)
         (photo.isPinned, photo.captured, photo.fingerprint) = (true, -1, .max)
