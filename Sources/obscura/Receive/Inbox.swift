@@ -185,7 +185,11 @@ final class Inbox: @unchecked Sendable {
                 return answer(id, Answer(webdav.add(upload.head.path, size: file.bytes)))
             }
             answer(id, Answer(file.isKnown ? ReceiveStatus.done : ReceiveStatus.created, offset: file.bytes))
-        } catch { fail(id, upload.head, error) }
+        } catch {
+            // The last bytes may find no room only when the file is closed.
+            if error.answer.status == ReceiveStatus.noRoom { upload.directory.remove(upload.workingName) }
+            fail(id, upload.head, error)
+        }
     }
 
     // MARK: Questions
