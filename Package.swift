@@ -14,14 +14,15 @@ func layer(_ name: String, uses: [Target.Dependency] = [], linking: [LinkerSetti
     .target(name: name, dependencies: uses, swiftSettings: settings, linkerSettings: linking)
 }
 
+/// For what tests do not wait for: optimising it would take longer than they do.
+let unoptimised = settings + [.unsafeFlags(["-Onone"])]
+
 /// A target of tests.
 ///
-/// - Parameter compute: whether the tests are optimised, because they simulate and compare much themselves. Building
-///   the others so would take longer than they do.
+/// - Parameter compute: whether the tests are optimised, because they simulate and compare much themselves.
 func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> Target {
     .testTarget(
-        name: name, dependencies: uses + ["TestThreads"],
-        swiftSettings: compute ? settings : settings + [.unsafeFlags(["-Onone"])])
+        name: name, dependencies: uses + ["TestThreads"], swiftSettings: compute ? settings : unoptimised)
 }
 
 /// What tests of a whole library look into.
@@ -243,6 +244,14 @@ let package = Package(
             uses: ["VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport"], compute: true),
     ]
 )
+
+// A build for tests.
+if Context.environment["OBSCURA_TESTS"] != nil {
+    let waitedForSeldom = ["obscura", "obscura-receiver", "Recovery"]
+    for target in package.targets where waitedForSeldom.contains(target.name) {
+        target.swiftSettings = unoptimised
+    }
+}
 
 // `scripts/fuzz` builds one program more, with libFuzzer's main, the command as a library, and none of the tests.
 if Context.environment["OBSCURA_FUZZ"] != nil {

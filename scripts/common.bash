@@ -50,10 +50,10 @@ apt_install() {
 for_tests=(-c release -Xswiftc -enable-testing -Xswiftc -DDEBUG -Xswiftc -gline-tables-only
     --scratch-path "$root/.build/tests")
 
-build_tests() { swift build "${for_tests[@]}" --build-tests >&2; }
+build_tests() { OBSCURA_TESTS=1 swift build "${for_tests[@]}" --build-tests >&2; }
 
 # run_tests FILTER LOG
-run_tests() { swift test "${for_tests[@]}" --skip-build --filter "$1" >"$2" 2>&1 </dev/null; }
+run_tests() { OBSCURA_TESTS=1 swift test "${for_tests[@]}" --skip-build --filter "$1" >"$2" 2>&1 </dev/null; }
 
 # Mounts of this program, one directory a line.
 obscura_mounts() {

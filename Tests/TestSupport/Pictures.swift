@@ -13,6 +13,12 @@ public func jpeg(_ day: String? = "2024-05-01", more: Int = 0, size: Int = 320) 
     return bytes + segment(0xFE, comment) + picture
 }
 
+/// A JPEG as `jpeg` makes it, followed by noise up to `size` bytes, which no run of another picture's is equal to.
+public func largeJPEG(_ day: String? = "2024-05-01", more: Int = 0, size: Int) -> [UInt8] {
+    let picture = jpeg(day, more: more)
+    return picture + noise(size - picture.count, seed: more + 1)
+}
+
 /// A TIFF of no pixels, as raw files are: taken at 12:30, or at another time, on that day; `more` makes it another.
 public func raw(_ day: String, _ time: String = "12:30:00", more: Int = 0) -> [UInt8] {
     exifBlock("\(day.replacingOccurrences(of: "-", with: ":")) \(time)") + Array("raw \(more)".utf8)

@@ -37,7 +37,9 @@ public final class TestVault: Sendable {
         var failure: (any Error)?
         eventually {
             do throws(VaultError) {
-                found = try Vault.unlock(path, password: Self.password, readOnly: readOnly, calls: calls)
+                found = try Vault.unlock(
+                    path, password: Self.password, readOnly: readOnly, stretcher: CachedStretcher(),
+                    calls: calls)
             } catch {
                 failure = error
                 return error != .inUse

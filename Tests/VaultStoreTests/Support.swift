@@ -55,8 +55,11 @@ func openSpace(
     _ path: String, password: String = "one", readOnly: Bool = false, limits: Limits = .production,
     calls: any FileSystemCalls = LinuxCalls.shared
 ) throws -> Space {
-    try patiently { try Vault.unlock(path, password: secret(password), readOnly: readOnly, calls: calls) }
-        .openSpace(readOnly: readOnly, limits: limits)
+    try patiently {
+        try Vault.unlock(
+            path, password: secret(password), readOnly: readOnly, stretcher: CachedStretcher(), calls: calls)
+    }
+    .openSpace(readOnly: readOnly, limits: limits)
 }
 
 func bytes(_ count: Int, seed: UInt64) -> [UInt8] {

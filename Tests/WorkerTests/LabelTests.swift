@@ -46,7 +46,7 @@ private struct LabelledSheet {
     }
 
     private func darkness(_ columns: Range<Int>, from top: Int, to bottom: Int) -> [[Int]] {
-        (top..<bottom).map { y in columns.map { 255 - Int(pixels.pixel($0, y)[1]) } }
+        (top..<bottom).map { y in columns.map { 255 - Int(pixels.green($0, y)) } }
     }
 }
 

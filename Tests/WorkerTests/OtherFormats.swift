@@ -10,15 +10,7 @@ import Foundation
 
 /// RGBA of the four colours, one in each quarter; the lower right one transparent black where `hasHole`.
 func quarters(_ width: Int, _ height: Int, hasHole: Bool = false) -> [UInt8] {
-    var pixels: [UInt8] = []
-    pixels.reserveCapacity(width * height * 4)
-    for y in 0..<height {
-        for x in 0..<width {
-            let corner = Corner.stored[y * 2 / height][x * 2 / width]
-            pixels += hasHole && corner == .white ? [0, 0, 0, 0] : corner.rgb + [255]
-        }
-    }
-    return pixels
+    quarters(width, height) { hasHole && $0 == .white ? [0, 0, 0, 0] : $0.rgb + [255] }
 }
 
 /// A profile that libpng takes (ICC.1:2010, 7.2 and 7.3): a header and one tag, whose text is noise: libpng finds
@@ -48,21 +40,17 @@ struct TestPNG {
     var profile: [UInt8] = []
 
     var bytes: [UInt8] {
-        let pixels = quarters(width, height, hasHole: kind == .colorWithAlpha)
-        let channels = [.gray, .palette].contains(kind) ? 1 : kind == .colorWithAlpha ? 4 : 3
-        let rows = (0..<height).map { y in
-            (0..<width).flatMap { x -> [UInt8] in
-                let pixel = Array(pixels[(y * width + x) * 4..<(y * width + x) * 4 + 4])
-                let corner = y * 2 / height * 2 + x * 2 / width
-                switch kind {
-                case .color, .colorWithAlpha: return Array(pixel.prefix(channels))
-                case .deepColor: return pixel.prefix(3).flatMap { [$0, $0] }
-                case .gray: return [pixel[0]]
-                case .palette: return [UInt8(corner)]
-                }
+        let pixels = quarters(width, height) { corner in
+            switch kind {
+            case .color: corner.rgb
+            case .colorWithAlpha: corner == .white ? [0, 0, 0, 0] : corner.rgb + [255]
+            case .deepColor: corner.rgb.flatMap { [$0, $0] }
+            case .gray: [corner.rgb[0]]
+            case .palette: [UInt8(Corner.all.firstIndex(of: corner)!)]
             }
         }
-        return encode(rows)
+        let rowBytes = pixels.count / height
+        return encode((0..<height).map { Array(pixels[$0 * rowBytes..<($0 + 1) * rowBytes]) })
     }
 
     func encode(_ rows: [[UInt8]], bitDepth: Int32? = nil) -> [UInt8] {

@@ -1,5 +1,6 @@
 import CTurboJPEG
 import Foundation
+import TestSupport
 
 @testable import PhotoImaging
 
@@ -38,6 +39,14 @@ enum Corner: Equatable {
     }
 
     static let stored: [[Corner]] = [[.red, .green], [.blue, .white]]
+    static let all = Array(stored.joined())
+}
+
+/// The pixels of a picture of four corners, row by row.
+func quarters(_ width: Int, _ height: Int, pixel: (Corner) -> [UInt8]) -> [UInt8] {
+    let (left, above) = ((width + 1) / 2, (height + 1) / 2)
+    let rows = Corner.stored.map { repeated(pixel($0[0]), left) + repeated(pixel($0[1]), width - left) }
+    return repeated(rows[0], above) + repeated(rows[1], height - above)
 }
 
 struct TestPicture {
@@ -54,21 +63,17 @@ struct TestPicture {
 
     /// The colours of the quarters, through the real encoder.
     var jpeg: [UInt8] {
-        let channels = kind == .color ? 3 : kind == .gray ? 1 : 4
-        var pixels = [UInt8](repeating: 0, count: width * height * channels)
-        for y in 0..<height {
-            for x in 0..<width {
-                let rgb = Corner.stored[y * 2 / height][x * 2 / width].rgb
-                let at = (y * width + x) * channels
-                switch kind {
-                case .color: pixels.replaceSubrange(at..<at + 3, with: rgb)
-                case .gray: pixels[at] = rgb[0]
-                // As Adobe stores inks: 255 is none. No black, so the inks are the colours.
-                case .cmyk: pixels.replaceSubrange(at..<at + 4, with: rgb + [255])
-                }
-            }
+        encode(quarters(width, height) { pixel($0.rgb) })
+    }
+
+    /// A pixel as the encoder takes it.
+    private func pixel(_ rgb: [UInt8]) -> [UInt8] {
+        switch kind {
+        case .color: rgb
+        case .gray: [rgb[0]]
+        // As Adobe stores inks: 255 is none. No black, so the inks are the colours.
+        case .cmyk: rgb + [255]
         }
-        return encode(pixels)
     }
 
     func encode(_ pixels: [UInt8]) -> [UInt8] {
@@ -135,6 +140,8 @@ struct DecodedThumbnail {
         let at = (y * size.width + x) * 3
         return Array(rgb[at..<at + 3])
     }
+
+    func green(_ x: Int, _ y: Int) -> UInt8 { rgb[(y * size.width + x) * 3 + 1] }
 
     /// The colours in the middle of the quarters.
     var corners: [[Corner?]] {

@@ -70,7 +70,7 @@ import VaultFormat
 
     @Test func `an edit of a part keeps the rest`() throws {
         let fixture = try Fixture()
-        let bytes = large("2024-05-01", more: 9, size: 400_000)
+        let bytes = largeJPEG("2024-05-01", more: 9, size: 400_000)
         try fixture.put("albums/x.jpg", bytes)
         try write([1, 2, 3], to: "albums/x.jpg", at: 300_000, fixture)
         var edited = bytes
@@ -195,7 +195,7 @@ import VaultFormat
     /// The copy has the old bytes, and the photo the new ones and the version.
     @Test func `copies and versions share their bytes`() throws {
         let fixture = try Fixture()
-        let bytes = large("2024-05-01", more: 9, size: 400_000)
+        let bytes = largeJPEG("2024-05-01", more: 9, size: 400_000)
         try fixture.put("albums/x.jpg", bytes)
         try fixture.put("albums/copy.jpg", bytes)
         let used = fixture.usedBytes
@@ -294,32 +294,32 @@ import VaultFormat
     @Test func `a full space gives versions up`() throws {
         let wall = Wall()
         let fixture = try Fixture(bytes: 64 << 20, clocks: wall.clocks)
-        try fixture.put("albums/x.jpg", large("2024-05-01", more: 1, size: 8_000_000))
+        try fixture.put("albums/x.jpg", largeJPEG("2024-05-01", more: 1, size: 8_000_000))
         for more in 2..<4 {
             wall.now += 100
-            try fixture.put("albums/x.jpg", large("2024-05-01", more: more, size: 8_000_000))
+            try fixture.put("albums/x.jpg", largeJPEG("2024-05-01", more: more, size: 8_000_000))
         }
         #expect(try fixture.ls("albums/.versions/x.jpg").count == 2)
         let statistics = fixture.library.statistics()
         var count = 0
         while true {
-            let bytes = large("2020-05-01", more: 100 + count, size: 1_000_000)
+            let bytes = largeJPEG("2020-05-01", more: 100 + count, size: 1_000_000)
             do { try fixture.put("albums/n\(count).jpg", bytes) } catch FileError.noRoom { break }
             count += 1
             if count == 8 { #expect(fixture.exists("albums/.versions/x.jpg/original")) }
         }
         #expect(!fixture.exists("albums/.versions"))
         #expect(UInt64(count) * 1_000_000 > statistics.available * statistics.blockBytes * 8 / 10)
-        #expect(try fixture.get("albums/x.jpg") == large("2024-05-01", more: 3, size: 8_000_000))
+        #expect(try fixture.get("albums/x.jpg") == largeJPEG("2024-05-01", more: 3, size: 8_000_000))
     }
 
     /// Without that version, an edit that finds no room would have destroyed the photo.
     @Test func `a full space keeps the version of a photo that is being rewritten`() throws {
         let fixture = try Fixture(bytes: 64 << 20)
-        let old = large("2024-05-01", more: 1, size: 4_000_000)
+        let old = largeJPEG("2024-05-01", more: 1, size: 4_000_000)
         try fixture.put("albums/x.jpg", old)
         let handle = try fixture.open("albums/x.jpg", O_WRONLY | O_TRUNC)
-        let piece = large("2024-05-01", more: 2, size: 1_000_000)
+        let piece = largeJPEG("2024-05-01", more: 2, size: 1_000_000)
         var offset: UInt64 = 0
         expectError(.noRoom) {
             while true {
@@ -335,17 +335,11 @@ import VaultFormat
     /// A photo that fills most of the space can still be edited in place.
     @Test func `an edit without room for a version goes on`() throws {
         let fixture = try Fixture(bytes: 64 << 20)
-        let bytes = large("2024-05-01", more: 1, size: 18_000_000)
+        let bytes = largeJPEG("2024-05-01", more: 1, size: 18_000_000)
         try fixture.put("albums/x.jpg", bytes)
         try write([7], to: "albums/x.jpg", at: 17_000_000, fixture)
         var edited = bytes
         edited[17_000_000] = 7
         #expect(try fixture.get("albums/x.jpg") == edited)
     }
-}
-
-/// A photo of that many bytes.
-private func large(_ day: String, more: Int, size: Int) -> [UInt8] {
-    let picture = jpeg(day, more: more)
-    return picture + (picture.count..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ more) }
 }

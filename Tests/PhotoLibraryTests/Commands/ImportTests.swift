@@ -15,8 +15,7 @@ import VaultCatalogue
 
 /// A photo of that many bytes, most of them behind the picture.
 private func large(_ count: Int, more: Int = 0) -> [UInt8] {
-    let picture = jpeg(more: more)
-    return picture + noise(count - picture.count, seed: more + 1)
+    largeJPEG(more: more, size: count)
 }
 
 extension LibraryUser {

@@ -87,7 +87,10 @@ import VaultFormat
         let calls = UnreadableRange()
 
         func unlock() throws -> UnlockedSpace {
-            try patiently { try Vault.unlock(path, password: TestVault.password, calls: calls) }
+            try patiently {
+                try Vault.unlock(
+                    path, password: TestVault.password, stretcher: CachedStretcher(), calls: calls)
+            }
         }
 
         func open(allowsReadOnly: Bool = true) throws {

@@ -16,19 +16,13 @@ import VaultFormat
 
 /// A library whose catalogue is gone, rebuilt from identity records and descriptors.
 @Suite("Damage: a lost catalogue") struct SalvageTests {
-    /// A picture of several chunks.
-    private func large(_ day: String, more: Int, size: Int) -> [UInt8] {
-        let picture = jpeg(day, more: more)
-        return picture + noise(size - picture.count, seed: more)
-    }
-
     /// One of everything.
     private func fill(_ fixture: Fixture) throws {
         for album in ["Trip", "Trip/Day 2", "Empty", "Other"] { try fixture.mkdir("albums/" + album) }
         try fixture.put("albums/Trip/a.jpg", jpeg("2024-05-01", more: 1))
-        try fixture.put("albums/Trip/Day 2/b.jpg", large("2024-05-01", more: 2, size: 700_000))
+        try fixture.put("albums/Trip/Day 2/b.jpg", largeJPEG("2024-05-01", more: 2, size: 700_000))
         try fixture.ln("moments/2024-05-01/b.jpg", "albums/Other/member.jpg")
-        try fixture.put("albums/Other/copy.jpg", large("2024-05-01", more: 2, size: 700_000))
+        try fixture.put("albums/Other/copy.jpg", largeJPEG("2024-05-01", more: 2, size: 700_000))
         try fixture.put("albums/c.jpg", jpeg("2024-05-03", more: 3))
         try fixture.mkdir("moments/2020-02-02")
         try fixture.mv("moments/2024-05-03/c.jpg", "moments/2020-02-02/pinned.jpg")
@@ -90,7 +84,7 @@ import VaultFormat
         try fixture.put("albums/Old/removed.txt", noise(5000))
         try fixture.put("albums/Old/removed.jpg", jpeg("2024-05-01", more: 1))
         try fixture.put("albums/edited.jpg", jpeg("2024-05-02", more: 2))
-        try fixture.put("albums/rewritten.jpg", large("2024-05-02", more: 3, size: 400_000))
+        try fixture.put("albums/rewritten.jpg", largeJPEG("2024-05-02", more: 3, size: 400_000))
         try fixture.remount()
         try fixture.mv("albums/edited.jpg", "albums/renamed.jpg")
         try fixture.remount()
@@ -99,7 +93,7 @@ import VaultFormat
         try fixture.rmdir("albums/Old")
         try fixture.put("albums/.save", jpeg("2024-05-02", more: 4))
         try fixture.mv("albums/.save", "albums/renamed.jpg")
-        try fixture.put("albums/rewritten.jpg", large("2024-05-04", more: 5, size: 200_000))
+        try fixture.put("albums/rewritten.jpg", largeJPEG("2024-05-04", more: 5, size: 200_000))
         try fixture.remount()
         let before = try fixture.snapshot()
         try fixture.destroyCatalogue()
@@ -110,7 +104,7 @@ import VaultFormat
     /// A bit flipped in the second chunk: the file is there, and says so where it is damaged.
     @Test func `a damaged photo is there with an error where it is damaged`() throws {
         let fixture = try Fixture()
-        let bytes = large("2024-05-01", more: 1, size: 500_000)
+        let bytes = largeJPEG("2024-05-01", more: 1, size: 500_000)
         try fixture.put("albums/a.jpg", bytes)
         try fixture.put("albums/gone.jpg", jpeg("2024-05-02", more: 2))
         try fixture.put("albums/whole.jpg", jpeg("2024-05-03", more: 3))
@@ -134,7 +128,7 @@ import VaultFormat
     @Test func `a photo without a record is filed by its own date`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("albums/Trip")
-        let bytes = large("2024-05-01", more: 1, size: 300_000)
+        let bytes = largeJPEG("2024-05-01", more: 1, size: 300_000)
         try fixture.put("albums/Trip/a.jpg", bytes)
         try fixture.put("albums/Trip/b.jpg", jpeg("2024-05-02", more: 2))
         try fixture.remount()
@@ -182,7 +176,7 @@ import VaultFormat
         var photos: [(bytes: [UInt8], sectors: [Range<UInt64>])] = []
         for number in 0..<30 {
             let size = [400, 3000, 200_000].randomElement(using: &random) ?? 400
-            let bytes = large("2024-05-0\(number % 9 + 1)", more: number, size: size)
+            let bytes = largeJPEG("2024-05-0\(number % 9 + 1)", more: number, size: size)
             try fixture.put("albums/Trip/\(number).jpg", bytes)
             if number % 4 == 0 { try fixture.put("albums/Trip/\(number).txt", noise(number + 1)) }
         }
@@ -256,7 +250,7 @@ import VaultFormat
     @Test func `a full space is rebuilt`() throws {
         let fixture = try Fixture(bytes: 16 << 20)
         var count = 0
-        while (try? fixture.put("albums/\(count).jpg", large("2024-05-01", more: count, size: 300_000)))
+        while (try? fixture.put("albums/\(count).jpg", largeJPEG("2024-05-01", more: count, size: 300_000)))
             != nil
         {
             count += 1

@@ -118,7 +118,8 @@ import Testing
     ) throws -> (before: CountingCalls.Counts, after: CountingCalls.Counts) {
         var unlocked: UnlockedSpace?
         _ = eventually {
-            unlocked = try? Vault.unlock(vault.path, password: TestVault.password, calls: calls)
+            unlocked = try? Vault.unlock(
+                vault.path, password: TestVault.password, stretcher: CachedStretcher(), calls: calls)
             return unlocked != nil
         }
         var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
