@@ -88,8 +88,6 @@ def speed(rounds, large_bytes, small_count):
                 theirs += nginx.seconds() - before[0]
                 ours += sum(place.seconds()) - before[1]
                 load = max(load, os.getloadavg()[0])
-                shutil.rmtree(nginx.directory + "/root")
-                os.mkdir(nginx.directory + "/root")
             print("%s of %d MB: speed by nginx's, each round: %s; median %.2f; processor seconds a GB: ours %.1f, nginx %.1f; "
                   "load %.1f" % (kind, count * size / 1e6, ["%.2f" % ratio for ratio in ratios], statistics.median(ratios),
                                  ours * 1e9 / (rounds * count * size), theirs * 1e9 / (rounds * count * size), load), flush=True)
