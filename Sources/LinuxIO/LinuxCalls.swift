@@ -82,12 +82,16 @@ public final class LinuxCalls: FileSystemCalls {
         let times = [
             timespec(tv_sec: 0, tv_nsec: obscura_time_omit), timespec(tv_sec: 0, tv_nsec: obscura_time_now),
         ]
+        let file = try retryingInterrupts {
+            openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        }
+        defer { Glibc.close(file) }
         for done in 1...max(1, count) {
             // Since Linux 6.13 that moment is the last tick, some milliseconds ago, unless the file was stat'ed since
             // its last change. Whether a session stats its files must not show.
             var status = stat()
-            _ = try retryingInterrupts { fstatat(directory, path, &status, AT_SYMLINK_NOFOLLOW) }
-            _ = try retryingInterrupts { utimensat(directory, path, times, AT_SYMLINK_NOFOLLOW) }
+            _ = try retryingInterrupts { fstat(file, &status) }
+            _ = try retryingInterrupts { futimens(file, times) }
             if done % 64 == 0 && MonotonicClock.milliseconds > end { break }
         }
     }

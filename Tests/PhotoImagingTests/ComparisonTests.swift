@@ -103,7 +103,8 @@ private final class HoledSource: ByteSource {
         #expect(compare(one, one) { _ in true } == .cancelled)
         #expect(compared(one, HoledSource(size, [(0..<size, 1)], failsFrom: size - 1)) == .unreadable)
         // The least piece counts as work.
-        let scattered = HoledSource(size, (0..<60).map { (UInt64($0) << 20..<UInt64($0) << 20 + 1, 1) })
+        let starts: [UInt64] = (0..<60).map { $0 << 20 }
+        let scattered = HoledSource(size, starts.map { ($0..<$0 + 1, 1) })
         var last: UInt64 = 0
         #expect(
             compare(scattered, scattered) { work in

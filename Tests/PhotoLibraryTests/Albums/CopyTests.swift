@@ -93,7 +93,8 @@ private func big(_ day: String, _ count: Int) -> [UInt8] {
             try fixture.close(handle)
         }
         let bytes = try fixture.get("albums/" + edited)
-        #expect(bytes == (isWhole ? new : Array(new[..<1000]) + old[1000...]))
+        let expected: [UInt8] = isWhole ? new : Array(new[..<1000]) + Array(old[1000...])
+        #expect(bytes == expected)
         for name in others { #expect(try fixture.get("albums/" + name) == old) }
         let remaining = isPhotoEdited ? "2024-05-01/y.jpg" : "2024-05-01/x.jpg"
         #expect(try fixture.moments() == [remaining, "2024-06-02/" + edited])

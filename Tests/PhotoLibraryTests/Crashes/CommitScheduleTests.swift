@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func `each change is in a root that begins within a tenth of a second, whatever else is done`(
         seed: UInt64
     ) {
