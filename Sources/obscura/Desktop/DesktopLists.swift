@@ -8,6 +8,7 @@ import PhotoLibrary
 struct DesktopLists {
     /// The user's data directory.
     private let data: String
+    private let configuration: String?
     private let home: String?
     /// The message bus of the user's session; nil if there is none.
     private let busAddress: String?
@@ -17,15 +18,19 @@ struct DesktopLists {
     init?(of user: DesktopUser) {
         guard let data = user.dataDirectory else { return nil }
         self.data = data
+        configuration = user.configDirectory
         home = user.homeDirectory
         busAddress = user.busAddress
     }
 
     /// Removes the entries of files for whose path `isGone` is true.
     func removeRecent(of isGone: (_ file: [UInt8]) -> Bool) {
-        // If it is a link, to /dev/null for example, the link stays.
-        let list = realPath(data + "/recently-used.xbel")
-        if isOwnFile(list), let answer = ask(["recent", list]) {
+        // The folders that gThumb has shown are in a list of the same form.
+        let history = configuration.map { $0 + "/gthumb/history.xbel" }
+        for list in [data + "/recently-used.xbel", history].compactMap({ $0 }) {
+            // If it is a link, to /dev/null for example, the link stays.
+            let list = realPath(list)
+            guard isOwnFile(list), let answer = ask(["recent", list]) else { continue }
             let gone = answer.split(separator: 0).map { Array($0) }.filter { uri in
                 localPath(ofURI: uri).map(isGone) ?? false
             }

@@ -77,6 +77,15 @@ import Testing
         #expect(try status(data + "/recently-used.xbel").st_ctim.tv_nsec == before)
     }
 
+    @Test func `folders that gThumb has shown`() throws {
+        try place.mount()
+        let history = "../../.config/gthumb/history.xbel"
+        let other = place.root + "/E"
+        try write(list([place.albums + "/T", other]), history)
+        try place.unmount()
+        #expect(try text(history) == list([other]))
+    }
+
     @Test func `a list that is a link, or not there, stays so`() throws {
         try place.mount()
         try write("no list", "recently-used.xbel")
