@@ -35,9 +35,16 @@ package func follows(_ rename: MomentFollowing) -> Bool {
 }
 
 /// Whether new content leaves a photo on its day: the bytes are other ones and have no date of their own. The time of
-/// modification says when they were saved, not when the photo was taken.
-package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow) -> Bool {
-    guard new.isDatedByMtime, !old.isPinned else { return false }
+/// modification says when they were saved, not when the photo was taken; and so does the DateTime that an editor writes
+/// when it saves (GIMP), which is that moment, in some time zone.
+///
+/// - Parameter now: the time of the save, in seconds since 1970.
+package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Bool {
+    let isStamped = new.source == lastChangeSource && abs(new.captured - now) <= timeZoneSecondsMax
+    guard new.isDatedByMtime || isStamped, !old.isPinned else { return false }
     // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
     return new.fingerprint != old.fingerprint || old.source == keptSource
 }
+
+/// No clock on the wall differs more from UTC.
+private let timeZoneSecondsMax: Int64 = 14 * 3600

@@ -60,6 +60,7 @@ extension PhotoRow {
 }
 
 let keptSource = Array(DateSource.kept.rawValue.utf8)
+let lastChangeSource = Array(DateSource.dateTime.rawValue.utf8)
 
 private let secondsPerDay: Int64 = 86_400
 

@@ -94,7 +94,7 @@ extension PhotoTree {
         if old.isPinned {
             row.pin(to: old.day)
             row.captured = old.captured
-        } else if keepsDay(old, savedAs: row) {
+        } else if keepsDay(old, savedAs: row, now: now.seconds) {
             row.keepDay(of: old)
         } else if row.day != old.day {
             if let own = try moment(of: inode) {

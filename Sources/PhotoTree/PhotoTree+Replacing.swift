@@ -68,7 +68,7 @@ extension PhotoTree {
         if previous.isPinned {
             row.pin(to: previous.day)
             row.captured = previous.captured
-        } else if keepsDay(previous, savedAs: row) {
+        } else if keepsDay(previous, savedAs: row, now: now.seconds) {
             row.keepDay(of: previous)
         }
         try storePhoto(new, row)

@@ -56,12 +56,28 @@ import Testing
             return row
         }
         let (dated, undated) = (row("XMP", fingerprint: 1), row("mtime", fingerprint: 2, undated: true))
-        #expect(keepsDay(dated, savedAs: undated))
-        #expect(!keepsDay(dated, savedAs: row("GPS", fingerprint: 2)))
-        #expect(!keepsDay(row("moved", fingerprint: 1, pinned: true), savedAs: undated))
-        #expect(keepsDay(row("mtime", fingerprint: 1, undated: true), savedAs: undated))
-        #expect(!keepsDay(row("mtime", fingerprint: 2, undated: true), savedAs: undated))
-        #expect(keepsDay(row("kept", fingerprint: 2), savedAs: undated))
+        #expect(keepsDay(dated, savedAs: undated, now: 0))
+        #expect(!keepsDay(dated, savedAs: row("GPS", fingerprint: 2), now: 0))
+        #expect(!keepsDay(row("moved", fingerprint: 1, pinned: true), savedAs: undated, now: 0))
+        #expect(keepsDay(row("mtime", fingerprint: 1, undated: true), savedAs: undated, now: 0))
+        #expect(!keepsDay(row("mtime", fingerprint: 2, undated: true), savedAs: undated, now: 0))
+        #expect(keepsDay(row("kept", fingerprint: 2), savedAs: undated, now: 0))
+    }
+
+    @Test func `a DateTime of the time of the save is that of the editor`() {
+        var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
+        (old.fingerprint, new.fingerprint, new.captured) = (1, 2, 1_000_000)
+        new.source = Array("DateTime".utf8)
+        for (source, isUndated) in [("mtime", true), ("DateTimeOriginal", false), ("DateTime", false)] {
+            (old.source, old.isDatedByMtime) = (Array(source.utf8), isUndated)
+            for difference in [-14, 0, 14] as [Int64] {
+                #expect(keepsDay(old, savedAs: new, now: 1_000_000 + difference * 3600))
+            }
+            // An older one says when the photo was taken, as well as may be.
+            #expect(!keepsDay(old, savedAs: new, now: 1_000_000 + 15 * 3600))
+        }
+        old.isPinned = true
+        #expect(!keepsDay(old, savedAs: new, now: 1_000_000))
     }
 
     @Test func `a kept day is that of the former content`() {
