@@ -27,6 +27,10 @@ int obscura_rename(int directory, const char *from, const char *to, int isExchan
     return renameat2(directory, from, directory, to, isExchange ? RENAME_EXCHANGE : RENAME_NOREPLACE);
 }
 
+int obscura_write_soon(int descriptor) {
+    return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length) {
     return fallocate(descriptor, mode, offset, length);
 }

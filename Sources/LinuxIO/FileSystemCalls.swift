@@ -101,6 +101,9 @@ public protocol FileSystemCalls: AnyObject, Sendable {
     /// Asks the kernel to read these bytes into the page cache soon (posix_fadvise(2), POSIX_FADV_WILLNEED). Only
     /// advice: it does not wait, and never fails.
     func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64)
+    /// Asks the kernel to begin writing a file's dirty pages to the disk (sync_file_range(2), SYNC_FILE_RANGE_WRITE).
+    /// Only advice, as `readSoon`.
+    func writeSoon(_ descriptor: Int32)
     /// Turns off the kernel's read-ahead for a file (posix_fadvise(2), POSIX_FADV_RANDOM). Only advice, as `readSoon`.
     func readNothingAhead(_ descriptor: Int32)
     /// Asks the kernel to drop these bytes from the page cache (posix_fadvise(2), POSIX_FADV_DONTNEED), up to the
@@ -113,6 +116,7 @@ public protocol FileSystemCalls: AnyObject, Sendable {
 
 extension FileSystemCalls {
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
+    public func writeSoon(_ descriptor: Int32) {}
     public func readNothingAhead(_ descriptor: Int32) {}
     public func forget(_ descriptor: Int32, offset: UInt64, length: UInt64) {}
     public func cachedPages(_ descriptor: Int32) -> Int { 0 }

@@ -156,6 +156,10 @@ public final class LinuxCalls: FileSystemCalls {
         posix_fadvise(descriptor, 0, 0, Int32(POSIX_FADV_RANDOM))
     }
 
+    public func writeSoon(_ descriptor: Int32) {
+        _ = obscura_write_soon(descriptor)
+    }
+
     public func readSoon(_ descriptor: Int32, offset: UInt64, length: UInt64) {
         posix_fadvise(descriptor, off_t(offset), off_t(length), Int32(POSIX_FADV_WILLNEED))
     }

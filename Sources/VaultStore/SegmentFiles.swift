@@ -420,6 +420,10 @@ final class SegmentFiles: @unchecked Sendable {
             return (unsynced.sorted(), hasNewFiles, failedSync)
         }
         var failure = failedBefore
+        if keys.count > 1 {
+            // The disk writes all of them while the first is waited for.
+            for file in lock.withLock({ keys.compactMap { open[$0] } }) { calls.writeSoon(file.descriptor) }
+        }
         for key in keys {
             do throws(StoreError) {
                 try sync(key, segment(key, for: .writing))

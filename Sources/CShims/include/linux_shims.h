@@ -22,6 +22,9 @@ int obscura_openat(int directory, const char *path, int flags, unsigned int mode
 /// renameat2(2) within a directory: RENAME_EXCHANGE if `isExchange`, else RENAME_NOREPLACE. 0, or -1 and errno.
 int obscura_rename(int directory, const char *from, const char *to, int isExchange);
 
+/// sync_file_range(2) of a whole file, SYNC_FILE_RANGE_WRITE. 0, or -1 and errno.
+int obscura_write_soon(int descriptor);
+
 int obscura_fallocate(int descriptor, int mode, long long offset, long long length);
 
 /// The f_type of fstatfs(2), or -1 and errno.
