@@ -220,7 +220,7 @@ let package = Package(
         .executableTarget(
             name: "obscura-distinguisher", dependencies: ["Distinguisher"], path: "Tests/DistinguisherTool",
             swiftSettings: settings),
-        tests("DistinguisherTests", uses: ["Distinguisher"]),
+        tests("DistinguisherTests", uses: ["Distinguisher", "TestSupport"]),
         tests("PhotoLibraryTests", uses: library + ["LibraryFixtures", "obscura-worker"]),
         // Disks, computers and programs in memory, at random and compared with models.
         tests(

@@ -31,7 +31,7 @@ struct CommitSchedule {
 
     /// Delay of a soft commit after the first change: half of the tenth of a second after which a change survives a
     /// kill. The commit itself has the other half.
-    static let softDelayMilliseconds: Int64 = 50
+    private static let softDelayMilliseconds: Int64 = 50
     private static let unsavedMilliseconds: Int64 = 1000
     private static let retryMilliseconds: Int64 = 1000
     static let expiryMilliseconds: Int64 = 3_600_000
@@ -158,6 +158,8 @@ struct CommitSchedule {
         let begun = Begun(softSince: softSince, durableSince: durableSince)
         softSince = nil
         if durable { durableSince = nil }
+        // The first commit makes the claim, so it is checked from now on.
+        if lookAt == .max { lookAt = 0 }
         return begun
     }
 
@@ -166,8 +168,6 @@ struct CommitSchedule {
     /// - Parameter canOverwrite: whether destroyed photos can be overwritten now.
     /// - Parameter isBehind: whether a durable commit left identity records to the next.
     mutating func endCommit(at now: Int64, durable: Bool, canOverwrite: Bool, isBehind: Bool) {
-        // The first commit makes the claim, so it is checked from now on.
-        if lookAt == .max { lookAt = 0 }
         retryAt = 0
         guard durable else { return }
         if canOverwrite { overwriteAt = now }
@@ -176,7 +176,6 @@ struct CommitSchedule {
 
     /// Notes that a commit failed: its changes remain to be published.
     mutating func failCommit(_ begun: Begun, at now: Int64) {
-        if lookAt == .max { lookAt = 0 }
         softSince = softSince ?? begun.softSince ?? now
         durableSince = begun.durableSince ?? durableSince ?? softSince
         retryAt = now + Self.retryMilliseconds

@@ -89,6 +89,7 @@ public func isEntryName(_ name: [UInt8]) -> Bool {
 /// ones, and the query throws `damaged` once that row was read.
 final class Statement {
     private let connection: Connection
+    private let limit: WorkLimit
     private let sql: String
     /// Nil before the first use, or if it cannot be prepared.
     private var prepared: OpaquePointer?
@@ -97,10 +98,10 @@ final class Statement {
     private var isRunning = false
     private var isPlausible = true
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-    private var limit: WorkLimit { connection.limit }
 
     init(_ connection: Connection, _ sql: String) {
         self.connection = connection
+        limit = connection.limit
         self.sql = sql
     }
 

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Synchronization
+import TestSupport
 
 /// The distinguisher of deniability: vaults in pairs, alike but for the hidden spaces of one, and an attacker with a
 /// copy and the decoy's password who tries to tell which is which.

@@ -38,7 +38,7 @@ public final class TestVault: Sendable {
         eventually {
             do throws(VaultError) {
                 found = try Vault.unlock(
-                    path, password: Self.password, readOnly: readOnly, stretcher: CachedStretcher(),
+                    path, password: Self.password, readOnly: readOnly, stretcher: RememberingStretcher.shared,
                     calls: calls)
             } catch {
                 failure = error

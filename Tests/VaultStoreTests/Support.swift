@@ -57,7 +57,8 @@ func openSpace(
 ) throws -> Space {
     try patiently {
         try Vault.unlock(
-            path, password: secret(password), readOnly: readOnly, stretcher: CachedStretcher(), calls: calls)
+            path, password: secret(password), readOnly: readOnly, stretcher: RememberingStretcher.shared,
+            calls: calls)
     }
     .openSpace(readOnly: readOnly, limits: limits)
 }

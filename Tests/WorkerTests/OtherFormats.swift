@@ -10,7 +10,7 @@ import Foundation
 
 /// RGBA of the four colours, one in each quarter; the lower right one transparent black where `hasHole`.
 func quarters(_ width: Int, _ height: Int, hasHole: Bool = false) -> [UInt8] {
-    quarters(width, height) { hasHole && $0 == .white ? [0, 0, 0, 0] : $0.rgb + [255] }
+    quarters(width, height) { $0.rgba(hasHole: hasHole) }
 }
 
 /// A profile that libpng takes (ICC.1:2010, 7.2 and 7.3): a header and one tag, whose text is noise: libpng finds
@@ -43,7 +43,7 @@ struct TestPNG {
         let pixels = quarters(width, height) { corner in
             switch kind {
             case .color: corner.rgb
-            case .colorWithAlpha: corner == .white ? [0, 0, 0, 0] : corner.rgb + [255]
+            case .colorWithAlpha: corner.rgba(hasHole: true)
             case .deepColor: corner.rgb.flatMap { [$0, $0] }
             case .gray: [corner.rgb[0]]
             case .palette: [UInt8(Corner.all.firstIndex(of: corner)!)]

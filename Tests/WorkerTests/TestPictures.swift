@@ -38,6 +38,9 @@ enum Corner: Equatable {
         }
     }
 
+    /// White is a transparent black where `hasHole`.
+    func rgba(hasHole: Bool) -> [UInt8] { hasHole && self == .white ? [0, 0, 0, 0] : rgb + [255] }
+
     static let stored: [[Corner]] = [[.red, .green], [.blue, .white]]
     static let all = Array(stored.joined())
 }

@@ -90,6 +90,12 @@ final class Inbox: @unchecked Sendable {
         answer(id, refusal.answer)
     }
 
+    private func fail(_ id: RequestID, _ upload: Upload, _ refusal: Refusal) {
+        // The bytes of a file that does not fit would take the room of smaller ones.
+        if refusal.answer.status == ReceiveStatus.noRoom { upload.directory.remove(upload.workingName) }
+        fail(id, upload.head, refusal)
+    }
+
     // MARK: Uploads
 
     private func begin(_ id: RequestID, _ head: UploadHead) {
@@ -133,8 +139,7 @@ final class Inbox: @unchecked Sendable {
         guard let failure = upload.failure else { return }
         // The server discards the rest, then responds.
         uploads[id] = nil
-        upload.giveUpIfFull()
-        fail(id, upload.head, Refusal(failure))
+        fail(id, upload, Refusal(failure))
     }
 
     private func end(_ id: RequestID, _ isComplete: Bool) {
@@ -143,8 +148,7 @@ final class Inbox: @unchecked Sendable {
             return
         }
         let isWhole = upload.endBody(isComplete: isComplete)
-        upload.giveUpIfFull()
-        if let failure = upload.failure { return fail(id, upload.head, Refusal(failure)) }
+        if let failure = upload.failure { return fail(id, upload, Refusal(failure)) }
         guard isComplete else { return }
         guard isWhole else {
             return answer(id, Answer(ReceiveStatus.unprocessable, offset: upload.position))
@@ -185,11 +189,7 @@ final class Inbox: @unchecked Sendable {
                 return answer(id, Answer(webdav.add(upload.head.path, size: file.bytes)))
             }
             answer(id, Answer(file.isKnown ? ReceiveStatus.done : ReceiveStatus.created, offset: file.bytes))
-        } catch {
-            // The last bytes may find no room only when the file is closed.
-            if error.answer.status == ReceiveStatus.noRoom { upload.directory.remove(upload.workingName) }
-            fail(id, upload.head, error)
-        }
+        } catch { fail(id, upload, error) }
     }
 
     // MARK: Questions

@@ -111,11 +111,6 @@ final class Upload {
         return false
     }
 
-    /// Removes the bytes of a file that does not fit: they would take the room of smaller ones.
-    func giveUpIfFull() {
-        if failure?.meansNoRoom == true { directory.remove(workingName) }
-    }
-
     /// SHA-256 of the whole file, read back; nil if it cannot be read.
     func readBack() -> [UInt8]? {
         let digest = SHA256()

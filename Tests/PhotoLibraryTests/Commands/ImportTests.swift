@@ -13,11 +13,6 @@ import VaultCatalogue
 @testable import PhotoTree
 @testable import VaultStore
 
-/// A photo of that many bytes, most of them behind the picture.
-private func large(_ count: Int, more: Int = 0) -> [UInt8] {
-    largeJPEG(more: more, size: count)
-}
-
 extension LibraryUser {
     fileprivate func row(_ path: String) throws -> PhotoRow {
         let number = try ino(path)
@@ -28,7 +23,7 @@ extension LibraryUser {
 @Suite("Commands: import, into a library") struct ImportTests {
     @Test func `a photo lies under its day with its bytes, times, mode and attributes`() throws {
         let fixture = try Fixture()
-        let bytes = large(1_500_000)
+        let bytes = largeJPEG(size: 1_500_000)
         let added = try #require(try fixture.bring("a.jpg", bytes))
         for round in 1...3 {
             #expect(try fixture.moments() == ["2024-05-01/a.jpg"])
@@ -72,8 +67,8 @@ extension LibraryUser {
 
     @Test func `the same bytes are a duplicate, and may join an album once`() throws {
         let fixture = try Fixture()
-        let photo = try fixture.put("albums/a.jpg", large(300_000))
-        let source = MemorySource(large(300_000))
+        let photo = try fixture.put("albums/a.jpg", largeJPEG(size: 300_000))
+        let source = MemorySource(largeJPEG(size: 300_000))
         guard
             case .duplicate(photo) = try fixture.library.importer.classifyImport(
                 source, named: "b.jpg", modified: importTime)
@@ -88,8 +83,8 @@ extension LibraryUser {
         #expect(try fixture.ls("albums/X") == ["b (2).jpg", "b.jpg"])
         #expect(try fixture.library.importer.lies(photo, in: album))
         #expect(try fixture.library.holds(photo, source))
-        #expect(try !fixture.library.holds(photo, MemorySource(large(300_001))))
-        #expect(try !fixture.library.holds(photo, MemorySource(large(300_000, more: 2))))
+        #expect(try !fixture.library.holds(photo, MemorySource(largeJPEG(size: 300_001))))
+        #expect(try !fixture.library.holds(photo, MemorySource(largeJPEG(more: 2, size: 300_000))))
         try fixture.close()
     }
 
@@ -155,7 +150,7 @@ extension LibraryUser {
 
     @Test func `a file that cannot be read, changes or is given up leaves nothing`() throws {
         let fixture = try Fixture()
-        let bytes = large(3_000_000)
+        let bytes = largeJPEG(size: 3_000_000)
         let used = fixture.usedBytes
         for trial in 0..<4 {
             let source = MemorySource(bytes, readableCount: trial == 0 ? 2_000_000 : .max)
@@ -181,7 +176,7 @@ extension LibraryUser {
 
     @Test func `a space that is full says so, and takes smaller ones`() throws {
         let fixture = try Fixture(bytes: 48 << 20)
-        expectError(.noRoom) { try fixture.bring("big.jpg", large(60_000_000)) }
+        expectError(.noRoom) { try fixture.bring("big.jpg", largeJPEG(size: 60_000_000)) }
         let used = fixture.usedBytes
         try fixture.bring("small.jpg", jpeg(more: 1))
         #expect(try fixture.moments() == ["2024-05-01/small.jpg"])
@@ -197,7 +192,7 @@ extension LibraryUser {
             fixture.vault.calls.failOnce(after: count)
             do {
                 try fixture.bring(
-                    "p\(count).jpg", large(600_000, more: count),
+                    "p\(count).jpg", largeJPEG(more: count, size: 600_000),
                     sidecars: [("p\(count).xmp", xmp("2020-01-01"))])
             } catch {
                 failed += 1
@@ -248,7 +243,7 @@ extension LibraryUser {
         for number in 0..<40 { try fixture.bring("p\(number).jpg", jpeg(more: number)) }
         let day = try fixture.ino("moments/2024-05-01")
         #expect(try fixture.library.entries(of: day).count == 40)
-        try fixture.bring("big.jpg", large(2_000_000, more: 50))
+        try fixture.bring("big.jpg", largeJPEG(more: 50, size: 2_000_000))
         try fixture.remount()
         let big = try fixture.ino("moments/2024-05-01/big.jpg")
         var bytes: [UInt8] = []
@@ -256,7 +251,7 @@ extension LibraryUser {
             bytes += piece
             return true
         }
-        #expect(bytes == large(2_000_000, more: 50))
+        #expect(bytes == largeJPEG(more: 50, size: 2_000_000))
         try fixture.damage("moments/2024-05-01/big.jpg", at: 1_500_000)
         expectError(.damaged) { try fixture.library.readStored(big, fixture.caller) { _, _ in true } }
         try fixture.close()

@@ -89,7 +89,7 @@ import VaultFormat
         func unlock() throws -> UnlockedSpace {
             try patiently {
                 try Vault.unlock(
-                    path, password: TestVault.password, stretcher: CachedStretcher(), calls: calls)
+                    path, password: TestVault.password, stretcher: RememberingStretcher.shared, calls: calls)
             }
         }
 

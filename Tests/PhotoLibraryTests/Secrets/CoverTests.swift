@@ -119,7 +119,8 @@ import Testing
         var unlocked: UnlockedSpace?
         _ = eventually {
             unlocked = try? Vault.unlock(
-                vault.path, password: TestVault.password, stretcher: CachedStretcher(), calls: calls)
+                vault.path, password: TestVault.password, stretcher: RememberingStretcher.shared, calls: calls
+            )
             return unlocked != nil
         }
         var options = LibraryOptions(owner: (0, 0), mountedByRoot: true)
