@@ -199,7 +199,8 @@ extension Library {
             guard let found = try tree.find(directory, name.bytes) else { throw .noEntry }
             guard !found.inode.isDirectory else { throw .isDirectory }
             let now = Timestamp.now()
-            if directory.isDay && found.inode.isPhoto {
+            let isPhoto = found.inode.isPhoto
+            if directory.isDay && isPhoto {
                 try tree.removePhoto(
                     found.inode, named: name.bytes, in: directory, info, caller, session.space, now: now)
                 tree.callerThread = caller.pid
@@ -207,6 +208,10 @@ extension Library {
             } else {
                 try tree.removeEntry(directory, found.id, found.inode, now: now)
                 try tree.unlinked(found.inode, now: now)
+            }
+            if isPhoto {
+                try tree.noteRemoved(
+                    name.bytes, of: found.inode, isMember: found.isMember, from: directory, caller)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)
             return true

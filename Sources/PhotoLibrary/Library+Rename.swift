@@ -91,6 +91,7 @@ extension Library {
             let isStill = still?.lockIfQuiescent() ?? false
             defer { if isStill { still?.writer.unlock() } }
             if still != nil && !isStill { request.classification.forgetEquals() }
+            try tree.undoRemoval(before: &request)
             let wasWorking = request.source.isDirectory ? try tree.isWorking(request.source) : false
             try tree.rename(request, session.space)
             if request.classification.isUndecided {

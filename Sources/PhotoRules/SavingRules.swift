@@ -88,3 +88,32 @@ package func namesStaying(
     // A single one is not a link to another name: it is where the photo was added.
     return Set((links.count > 1 ? backups + links : backups).map(\.id))
 }
+
+/// The removal of a photo's name, and the rename of a file onto that name.
+package struct RemovalFacts: Sendable {
+    /// Whether the file is renamed within the directory.
+    package var isBeside: Bool
+    /// Whether the directory did not change between the two.
+    package var isUnchanged: Bool
+    /// The threads that asked for them; 0 or less if unknown.
+    package var remover: Int32
+    package var caller: Int32
+    /// The time between the two.
+    package var milliseconds: Int64
+
+    package init(isBeside: Bool, isUnchanged: Bool, remover: Int32, caller: Int32, milliseconds: Int64) {
+        (self.isBeside, self.isUnchanged) = (isBeside, isUnchanged)
+        (self.remover, self.caller, self.milliseconds) = (remover, caller, milliseconds)
+    }
+}
+
+/// The longest time between a removal and the rename that belongs to it. A person who deletes one photo and renames
+/// another takes longer, even if one thread of a file manager does both.
+package let removalMillisecondsMax: Int64 = 3000
+
+/// Whether a program removed a photo's name in order to rename a file onto it: one thread did both, one directly after
+/// the other, and the file was in the directory before. The rename then has the effect of one onto the photo itself.
+package func isSavedByRemoval(_ facts: RemovalFacts) -> Bool {
+    facts.isBeside && facts.isUnchanged && facts.remover > 0 && facts.remover == facts.caller
+        && facts.milliseconds <= removalMillisecondsMax
+}

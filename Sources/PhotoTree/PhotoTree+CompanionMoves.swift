@@ -146,6 +146,14 @@ extension PhotoTree {
         }
     }
 
+    /// Lets the companions stay that were to follow a photo into the trash: it is in its day again.
+    func stayWithRestored(_ photo: Inode, _ name: [UInt8], in directory: Inode) throws(FileError) {
+        let captured = try self.photo(photo).captured
+        for other in try companions(of: photo, name, in: directory, captured: captured) {
+            if case .trash = companionMoves[other.inode.ino]?.target { companionMoves[other.inode.ino] = nil }
+        }
+    }
+
     private func note(_ row: DentryRow, _ target: CompanionMove.Target) {
         companionMoves[row.ino] = CompanionMove(
             directory: row.parent, name: row.name, target: target, mover: callerThread)

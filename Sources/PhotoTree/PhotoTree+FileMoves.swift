@@ -134,7 +134,7 @@ extension PhotoTree {
     }
 
     /// The source's row as a photo, if the rename saves it over one; see `isSave`.
-    private func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
+    func rowOfSaved(_ request: RenameRequest) throws(FileError) -> PhotoRow? {
         let source = request.source
         guard source.isRegular, !request.isFromTrash else { return nil }
         let facts = SaveFacts(

@@ -69,8 +69,10 @@ extension PhotoTree {
         else { return false }
         if !request.source.isPhoto { return true }
         // A program wrote it in the day itself, so it was classified there and pinned: the saved photo is dated anew.
-        guard request.to.isDay, request.target?.inode.isPhoto == true else { return false }
-        guard try photo(request.source).isPinned else { return false }
+        guard request.to.isDay else { return false }
+        let isOntoPhoto =
+            if let target = request.target { target.inode.isPhoto } else { try removedPhoto(request) != nil }
+        guard isOntoPhoto, try photo(request.source).isPinned else { return false }
         return try isNewFile(request.source, named: request.sourceID, in: request.from)
     }
 

@@ -16,6 +16,8 @@ package final class PhotoTree: Tree {
     package var hasNewPhoto = false
     /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
     package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
+    /// The photo's name that was removed last from a directory, by the directory's inode.
+    var removedNames: [UInt64: RemovedName] = [:]
     /// The thread whose request is served; -1 if none.
     package var callerThread: Int32 = -1
     /// When photos last came into views or left them; as old as can be at the start of a session.

@@ -332,10 +332,16 @@ extension LibraryUser {
         }
     }
 
-    func mv(_ from: String, _ to: String, _ flags: RenameFlags = []) throws {
+    func mv(_ from: String, _ to: String, _ flags: RenameFlags = [], by caller: Caller? = nil) throws {
         let (parent, name) = try place(from)
         let (newParent, newName) = try place(to)
-        try library.rename(parent, name, newParent, newName, flags, caller)
+        try library.rename(parent, name, newParent, newName, flags, caller ?? self.caller)
+    }
+
+    /// Removes a file and renames another onto its name, as one thread of a program.
+    func replace(_ path: String, by temporary: String, remover: Int32 = 7, mover: Int32 = 7) throws {
+        try rm(path, by: Caller(uid: 0, gid: 0, pid: remover))
+        try mv(temporary, path, by: Caller(uid: 0, gid: 0, pid: mover))
     }
 
     func ln(_ from: String, _ to: String) throws {
@@ -343,10 +349,10 @@ extension LibraryUser {
         _ = try library.link(try ino(from), parent, name, caller)
     }
 
-    func rm(_ path: String) throws {
+    func rm(_ path: String, by caller: Caller? = nil) throws {
         let (parent, name) = try place(path)
         let target = try ino(path)
-        try library.unlink(parent, name, caller)
+        try library.unlink(parent, name, caller ?? self.caller)
         library.forget(target)
     }
 

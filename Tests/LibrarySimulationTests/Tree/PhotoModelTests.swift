@@ -73,7 +73,7 @@ import VaultFormat
             let target = path()
             let held = holder(target)
             let any = photos.randomElement(using: &random)
-            switch Int.random(in: 0..<13, using: &random) {
+            switch Int.random(in: 0..<15, using: &random) {
             case 0, 1, 2: try write(target, held)
             case 3: try save(target, held)
             case 4, 5: try renameInAlbums(target, held)
@@ -102,6 +102,8 @@ import VaultFormat
                 try fixture.mv(try momentPath(any), target)
                 held?.albums.remove(target)
                 any.albums.insert(target)
+            case 12: if let held { try replace(target, held) }
+            case 13: if let any { try replace(try momentPath(any), any) }
             default:
                 guard let held else { break }
                 let day = days.randomElement(using: &random) ?? days[0]
@@ -161,12 +163,12 @@ import VaultFormat
             photos.append(photo)
         }
 
-        /// The one name in an album that no photo is known by.
+        /// The numbered form of a name that no photo is known by.
         private func newName(like path: String) throws -> String {
             let album = folder(path)
             let known = Set(photos.flatMap(\.albums))
-            let names = try fixture.ls(album).filter { $0 != "C" }.map { album + "/" + $0 }
-            return try #require(names.first { !known.contains($0) && $0.contains("(") })
+            let names = try fixture.ls(album).map { album + "/" + $0 }
+            return try #require(names.first { !known.contains($0) && $0.hasPrefix(path.dropLast(4) + " (") })
         }
 
         private func folder(_ path: String) -> String {
@@ -193,6 +195,17 @@ import VaultFormat
                 photos.append(Photo(bytes, day, [target]))
                 return
             }
+            held.edit(bytes)
+            held.isOfSession = true
+            if !held.isPinned { held.day = day }
+        }
+
+        /// As digiKam saves.
+        private mutating func replace(_ target: String, _ held: Photo) throws {
+            let (bytes, day) = picture()
+            let temporary = folder(target) + "/" + (count % 2 == 0 ? ".save" : "save_tmp.jpg")
+            try fixture.put(temporary, bytes)
+            try fixture.replace(target, by: temporary)
             held.edit(bytes)
             held.isOfSession = true
             if !held.isPinned { held.day = day }

@@ -11,6 +11,8 @@ enum ModelOperation: CustomStringConvertible {
     case makeDirectory(String)
     case removeDirectory(String)
     case remove(String)
+    /// unlink(2) of a file, and rename(2) of another onto its name, by one thread.
+    case replace(String, by: String)
     case symbolicLink(String, target: String)
     case fifo(String)
     case link(String, String)
@@ -36,6 +38,7 @@ enum ModelOperation: CustomStringConvertible {
         case .makeDirectory(let path): "mkdir \(path)"
         case .removeDirectory(let path): "rmdir \(path)"
         case .remove(let path): "unlink \(path)"
+        case .replace(let path, let temporary): "unlink \(path), rename \(temporary) -> \(path)"
         case .symbolicLink(let path, let target): "symlink \(target) \(path)"
         case .fifo(let path): "mkfifo \(path)"
         case .link(let from, let to): "link \(from) \(to)"

@@ -16,7 +16,8 @@ extension ModelPlayer {
         case ..<48: if let path = file() { try perform(.link(path, newPath())) }
         case ..<66: if let path = file() { try perform(.rename(path, anyPath(), way())) }
         case ..<72: if let path = directory() { try perform(.rename(path, newDirectory(), way())) }
-        case ..<79: try save()
+        case ..<77: try save()
+        case ..<79: try saveByRemoval()
         case ..<82: try saveWithBackup()
         case ..<88: try putIntoTrash()
         case ..<93: try restoreFromTrash()
@@ -132,6 +133,15 @@ extension ModelPlayer {
         let temporary = join(parts.directory, roll(2) == 0 ? ".s\(marker)" : "s\(marker).jpg")
         try perform(.write(temporary, picture()))
         try perform(.rename(temporary, path, .plain))
+    }
+
+    /// As digiKam; or of another photo, or by any file.
+    private mutating func saveByRemoval() throws {
+        guard let path = photo() else { return }
+        let directory = split(path).directory
+        let temporary = join(directory, roll(2) == 0 ? ".s\(marker)" : "s\(marker).jpg")
+        if roll(4) > 0 { try perform(.write(temporary, picture())) }
+        try perform(.replace(path, by: roll(4) > 0 ? temporary : file() ?? temporary))
     }
 
     private mutating func saveWithBackup() throws {

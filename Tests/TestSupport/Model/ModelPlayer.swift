@@ -74,6 +74,12 @@ struct ModelPlayer {
         // No rule is about a half-done entry in the trash.
         if changesTrashed(operation) { return EPERM }
         done.append(operation)
+        let found: Int32
+        if case .replace(let path, let temporary) = operation {
+            (found, model.isReplacedAtOnce) = mounted.replace(path, by: temporary)
+        } else {
+            found = mounted.apply(operation)
+        }
         let expected: Int32
         if history == nil {
             expected = model.apply(operation)
@@ -84,7 +90,6 @@ struct ModelPlayer {
             model.passing = {}
             history?.append(contentsOf: passed + [model.shown(isAlone: isAlone)])
         }
-        let found = mounted.apply(operation)
         if expected != found {
             throw failure("\(operation): \(name(found)) instead of \(name(expected))")
         }

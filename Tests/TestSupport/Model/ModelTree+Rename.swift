@@ -11,9 +11,38 @@ extension ModelTree {
         var target: (row: ModelNode.Name, node: ModelNode)?
         var isFromTrash: Bool
         var isIntoTrash: Bool
+        /// Whether the target was in the trash until now.
+        var isTargetRestored = false
     }
 
-    func rename(_ oldPath: String, _ newPath: String, _ way: ModelOperation.Way) -> Int32 {
+    /// A program removes a file and renames another, which lay beside it, onto its name: that is one rename.
+    func replace(_ path: String, by temporary: String) -> Int32 {
+        let (directory, name, _) = place(path)
+        let (from, oldName, error) = place(temporary)
+        let removed = entry(directory, name)
+        let failed = remove(path)
+        if failed != 0 { return failed }
+        passing()
+        guard isReplacedAtOnce, error == 0, from === directory, !isInTrash(directory), let removed,
+            removed.node.isPhoto, (directory.day != nil) == (removed.node.trashed != nil),
+            let (row, source) = entry(from, oldName), source !== removed.node
+        else { return rename(temporary, path, .plain) }
+        let renaming = Renaming(
+            from: from, row: row, source: source, to: directory, newName: name, target: nil,
+            isFromTrash: false, isIntoTrash: false)
+        guard photoOfSaved(renaming) != nil else { return rename(temporary, path, .plain) }
+        let isRestored = removed.node.trashed != nil
+        if isRestored {
+            restoreRemoved(removed.node)
+        } else {
+            add(directory, name, removed.node, isMember: removed.name.isMember)
+        }
+        return rename(temporary, path, .plain, isTargetRestored: isRestored)
+    }
+
+    func rename(
+        _ oldPath: String, _ newPath: String, _ way: ModelOperation.Way, isTargetRestored: Bool = false
+    ) -> Int32 {
         let (from, name, error) = place(oldPath)
         if error != 0 { return error }
         let (to, newName, otherError) = place(newPath)
@@ -26,7 +55,7 @@ extension ModelTree {
         let renaming = Renaming(
             from: from, row: row, source: source, to: to, newName: newName,
             target: target.map { ($0.0, $0.1) },
-            isFromTrash: isInTrash(from), isIntoTrash: isInTrash(to))
+            isFromTrash: isInTrash(from), isIntoTrash: isInTrash(to), isTargetRestored: isTargetRestored)
         if way == .exchange { return exchange(renaming) }
         let wasWorking = source.isDirectory && isInWorkingDirectory(source)
         let failed = perform(renaming)
@@ -288,7 +317,7 @@ extension ModelTree {
         let wasLookedAt = !it.source.isPhoto || isLookedAtAgain(it)
         replacePhoto(
             from: target, to: it.source, photo, except: staying, in: it.to, named: it.newName,
-            isLookedAt: wasLookedAt)
+            isLookedAt: wasLookedAt && !it.isTargetRestored)
         if wasLookedAt { _ = becomeCopy(it.source, it.to) }
         return true
     }

@@ -34,6 +34,17 @@ extension ModelTree {
         add(infos, kept + ".trashinfo", info)
     }
 
+    /// Undoes `removePhoto`.
+    func restoreRemoved(_ node: ModelNode) {
+        guard let kept = node.names.last else { return }
+        restore(node)
+        drop(kept, of: node)
+        guard let infos = kept.directory.parent?.entries["info"],
+            let (row, info) = entry(infos, kept.name + ".trashinfo")
+        else { return }
+        remove(row, of: info)
+    }
+
     private func privateDirectory(_ name: String, in parent: ModelNode) -> ModelNode {
         if let found = parent.entries[name] { return found }
         let made = make(.directory, mode: 0o700)

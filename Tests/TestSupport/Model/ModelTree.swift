@@ -14,6 +14,8 @@ final class ModelTree {
     private var nameCount = 0
     /// Called with every state between the first and the last of an operation, which a crash may leave.
     var passing: () -> Void = {}
+    /// Whether the two steps of `ModelOperation.replace` follow each other at once.
+    var isReplacedAtOnce = true
 
     init(uid: UInt32) {
         trashName = ".Trash-\(uid)"
@@ -157,6 +159,7 @@ final class ModelTree {
         case .makeDirectory(let path): make(path, .directory, mode: 0o755)
         case .removeDirectory(let path): removeDirectory(path)
         case .remove(let path): remove(path)
+        case .replace(let path, let temporary): replace(path, by: temporary)
         case .symbolicLink(let path, let target): make(path, .link(target), mode: 0o777)
         case .fifo(let path): make(path, .fifo, mode: 0o644)
         case .link(let from, let to): link(from, to)
@@ -231,7 +234,7 @@ final class ModelTree {
         return 0
     }
 
-    private func remove(_ path: String) -> Int32 {
+    func remove(_ path: String) -> Int32 {
         let (directory, name, error) = place(path)
         if error != 0 { return error }
         guard let (row, node) = entry(directory, name) else { return ENOENT }

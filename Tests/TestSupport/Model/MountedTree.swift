@@ -19,7 +19,8 @@ struct MountedTree: Sendable {
         case .truncate(let path, let size): cut(path, size)
         case .makeDirectory(let path): error(mkdir(full(path), 0o755))
         case .removeDirectory(let path): error(rmdir(full(path)))
-        case .remove(let path): error(unlink(full(path)))
+        case .remove(let path): remove(path)
+        case .replace(let path, let temporary): replace(path, by: temporary).error
         case .symbolicLink(let path, let target): error(symlink(target, full(path)))
         case .fifo(let path): error(mkfifo(full(path), 0o644))
         case .link(let from, let to): link(from, to)
@@ -73,6 +74,20 @@ struct MountedTree: Sendable {
             let failed = error(Glibc.link(full(from), full(to)))
             return failed == ENOENT && exists(from) ? error(Glibc.link(full(from), full(to))) : failed
         }
+    }
+
+    /// By a thread of its own, as `rm` is a process of its own: else a rename that follows may belong to it.
+    private func remove(_ path: String) -> Int32 { inNewThread { error(unlink(full(path))) } }
+
+    /// Removes a file and renames another onto its name. If this thread was stopped meanwhile, another one renames, so
+    /// that time has no part in what follows.
+    func replace(_ path: String, by temporary: String) -> (error: Int32, isAtOnce: Bool) {
+        let start = ContinuousClock.now
+        let failed = error(unlink(full(path)))
+        if failed != 0 { return (failed, true) }
+        let rename = { @Sendable in error(Glibc.rename(full(temporary), full(path))) }
+        let isAtOnce = ContinuousClock.now - start < .seconds(1)
+        return (isAtOnce ? rename() : inNewThread(rename), isAtOnce)
     }
 
     // MARK: Showing

@@ -1,0 +1,151 @@
+import PhotoLibrary
+import PhotoTree
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FileRequests
+@testable import LibraryFixtures
+
+/// Programs that save by unlink(2) of the old file and rename(2) of the new one onto its name, as digiKam does.
+@Suite("Albums: saving by removing the old file") struct RemovalTests {
+    private let old = jpeg("2024-05-01", more: 1)
+    private let new = jpeg("2024-05-01", more: 2)
+
+    /// A photo in the album A, and by another name in B.
+    private func withPhoto(trashDays: Int = 30, clocks: Clocks = Clocks()) throws -> Fixture {
+        let fixture = try Fixture(trashDays: trashDays, clocks: clocks)
+        for album in ["A", "B"] { try fixture.mkdir("albums/" + album) }
+        try fixture.put("albums/A/x.jpg", old)
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/B/other.jpg")
+        return fixture
+    }
+
+    private func expectSaved(_ fixture: Fixture, _ comment: Comment) throws {
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"], comment)
+        for path in ["albums/A/x.jpg", "albums/B/other.jpg", "moments/2024-05-01/x.jpg"] {
+            #expect(try fixture.get(path) == new, comment)
+        }
+        #expect(try fixture.ls("albums/A") == ["x.jpg"], comment)
+        #expect(try fixture.get("albums/A/.versions/x.jpg/original") == old, comment)
+    }
+
+    @Test(arguments: ["t.jpg", ".t", "x.jpg.part"], ["albums/A", "moments/2024-05-01"])
+    func `the new file is the photo everywhere, and the old one its original`(
+        temporary: String, directory: String
+    ) throws {
+        let fixture = try withPhoto()
+        try fixture.put("\(directory)/\(temporary)", new)
+        try fixture.replace("\(directory)/x.jpg", by: "\(directory)/\(temporary)")
+        try expectSaved(fixture, "\(directory)")
+        for place in ["files", "info"] where fixture.exists(".Trash-0") {
+            #expect(try fixture.ls(".Trash-0/" + place) == [])
+        }
+        try fixture.kill()
+        try expectSaved(fixture, "after a crash")
+    }
+
+    @Test func `it is one more name of the album where that was given in moments`() throws {
+        let fixture = try withPhoto()
+        try fixture.put("albums/B/t.jpg", new)
+        try fixture.replace("albums/B/other.jpg", by: "albums/B/t.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(try fixture.get("albums/A/x.jpg") == new)
+    }
+
+    @Test func `the day that the user chose stays`() throws {
+        let fixture = try withPhoto()
+        try fixture.mkdir("moments/2020-01-01")
+        try fixture.mv("moments/2024-05-01/x.jpg", "moments/2020-01-01/x.jpg")
+        try fixture.put("moments/2020-01-01/t.jpg", new)
+        try fixture.replace("moments/2020-01-01/x.jpg", by: "moments/2020-01-01/t.jpg")
+        #expect(try fixture.moments() == ["2020-01-01/x.jpg"])
+        #expect(try fixture.get("albums/B/other.jpg") == new)
+    }
+
+    @Test func `its raw file stays in its day`() throws {
+        let fixture = try withPhoto()
+        try fixture.put("albums/A/x.cr2", raw("2024-05-01"))
+        try fixture.put("moments/2024-05-01/t.jpg", new)
+        try fixture.replace("moments/2024-05-01/x.jpg", by: "moments/2024-05-01/t.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.cr2", "2024-05-01/x.jpg"])
+    }
+
+    @Test(arguments: ["albums/A", "moments/2024-05-01"])
+    func `two programs that remove and rename are not one`(directory: String) throws {
+        let fixture = try withPhoto()
+        try fixture.put("\(directory)/t.jpg", new)
+        try fixture.replace("\(directory)/x.jpg", by: "\(directory)/t.jpg", remover: 7, mover: 8)
+        let isInDay = directory.hasPrefix("moments")
+        #expect(try fixture.get("\(directory)/x.jpg") == new)
+        #expect(try fixture.moments().count == (isInDay ? 1 : 2))
+        #expect(fixture.exists("albums/B/other.jpg") == !isInDay)
+        if isInDay { #expect(try fixture.get(".Trash-0/files/x.jpg") == old) }
+    }
+
+    @Test(arguments: ["albums/A", "moments/2024-05-01"])
+    func `a directory that changed meanwhile, or a file from elsewhere, saves nothing`(directory: String)
+        throws
+    {
+        for isElsewhere in [false, true] {
+            let fixture = try withPhoto()
+            let from = isElsewhere ? "albums" : directory
+            let caller = Caller(uid: 0, gid: 0, pid: 7)
+            try fixture.put("\(from)/t.jpg", new)
+            try fixture.rm("\(directory)/x.jpg", by: caller)
+            if !isElsewhere { try fixture.put("\(directory)/note.txt", [1]) }
+            try fixture.mv("\(from)/t.jpg", "\(directory)/x.jpg", by: caller)
+            let isInDay = directory.hasPrefix("moments")
+            #expect(fixture.exists("albums/B/other.jpg") == !isInDay)
+            if !isInDay { #expect(try fixture.get("albums/B/other.jpg") == old) }
+        }
+    }
+
+    @Test func `a person who deletes one photo and renames another deletes it`() throws {
+        let now = Mutex<Int64>(0)
+        var clocks = Clocks()
+        clocks.monotonic = { now.withLock { $0 } }
+        let fixture = try withPhoto(clocks: clocks)
+        let caller = Caller(uid: 0, gid: 0, pid: 7)
+        try fixture.put("moments/2024-05-01/t.jpg", new)
+        try fixture.rm("moments/2024-05-01/x.jpg", by: caller)
+        now.withLock { $0 += 3001 }
+        try fixture.mv("moments/2024-05-01/t.jpg", "moments/2024-05-01/x.jpg", by: caller)
+        #expect(try fixture.get(".Trash-0/files/x.jpg") == old)
+        #expect(!fixture.exists("albums/B/other.jpg"))
+    }
+
+    @Test func `an older photo renamed onto a removed name stays another`() throws {
+        let fixture = try withPhoto()
+        try fixture.put("moments/2024-05-01/t.jpg", new)
+        try fixture.remount()
+        try fixture.replace("moments/2024-05-01/x.jpg", by: "moments/2024-05-01/t.jpg")
+        #expect(try fixture.get(".Trash-0/files/x.jpg") == old)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+    }
+
+    /// Nothing is left of a photo that was destroyed.
+    @Test func `without a trash a removal in moments is one`() throws {
+        let fixture = try withPhoto(trashDays: 0)
+        try fixture.put("moments/2024-05-01/t.jpg", new)
+        try fixture.replace("moments/2024-05-01/x.jpg", by: "moments/2024-05-01/t.jpg")
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+        #expect(!fixture.exists("albums/A/x.jpg"))
+    }
+
+    @Test func `of many directories the first removed names are remembered`() throws {
+        let fixture = try withPhoto()
+        let caller = Caller(uid: 0, gid: 0, pid: 7)
+        for number in 0..<66 {
+            try fixture.mkdir("albums/\(number)")
+            try fixture.put("albums/\(number)/x.jpg", jpeg("2024-05-02", more: 2 * number + 3))
+            try fixture.put("albums/\(number)/t.jpg", jpeg("2024-05-02", more: 2 * number + 4))
+        }
+        for number in 0..<66 { try fixture.rm("albums/\(number)/x.jpg", by: caller) }
+        for number in 0..<66 {
+            try fixture.mv("albums/\(number)/t.jpg", "albums/\(number)/x.jpg", by: caller)
+        }
+        // Two more than are remembered.
+        #expect(try fixture.ls("moments/2024-05-02").count == 66 + 2)
+    }
+}
