@@ -43,7 +43,7 @@ open class Tree {
         self.options = options
         kernelNames = KernelNames(
             threadsMax: options.limits.retryingThreads, lookupsMax: options.limits.dayLookups,
-            listingsMax: options.limits.keptListings)
+            listingsMax: options.limits.keptListings, staleInodesMax: options.limits.staleInodes)
         unwritten = UnwrittenFiles(countMax: options.limits.unwrittenFiles)
         counters = try sql(tables.counters())
         storedCounters = counters
@@ -58,6 +58,7 @@ open class Tree {
         if let known = inodes[ino] { return known }
         guard let row = try sql(tables.inode(ino)) else { throw .stale }
         let inode = Inode(row, countedBytes: countedBytes(of: row))
+        inode.dentries = kernelNames.loadedState(of: ino)
         remember(inode)
         return inode
     }
@@ -106,6 +107,7 @@ open class Tree {
             if inode.isDirty || inode.state != nil || spare == 0 { return true }
             if !isKernelNotified && inode.dentries.isDoubtful { return true }
             spare -= 1
+            kernelNames.noteEvicted(inode.ino, inode.dentries)
             return false
         }
     }

@@ -9,6 +9,7 @@ public struct KernelNames: Sendable {
     private var renaming: Set<Int32> = []
     private var lookups: MarkedLookups
     private var virtualNames = VirtualNames()
+    private var staleInodes: StaleInodes
     /// Listings of directories that the kernel keeps.
     public var listings: KeptListings
     /// Notices for the kernel, oldest first: sent, and removed, when the lock is released.
@@ -18,10 +19,12 @@ public struct KernelNames: Sendable {
     ///   - threadsMax: the number of threads that received ESTALE and are remembered at most.
     ///   - lookupsMax: the number of threads whose last lookup is remembered at least.
     ///   - listingsMax: the number of closed directories whose listings the kernel keeps at most.
-    public init(threadsMax: Int, lookupsMax: Int, listingsMax: Int) {
+    ///   - staleInodesMax: the number of inodes with outdated names, out of memory, that are remembered at least.
+    public init(threadsMax: Int, lookupsMax: Int, listingsMax: Int, staleInodesMax: Int) {
         self.threadsMax = threadsMax
         lookups = MarkedLookups(threadsMax: lookupsMax)
         listings = KeptListings(directoriesMax: listingsMax)
+        staleInodes = StaleInodes(inodesMax: staleInodesMax)
     }
 
     /// The state of a thread that received ESTALE.
@@ -117,6 +120,20 @@ public struct KernelNames: Sendable {
     /// Whether the thread's last lookup of the inode was in a marked directory. link(2) tells only the inode; the
     /// kernel looks its name up just before, in the same thread.
     public func foundInMarked(_ ino: UInt64, by thread: Int32) -> Bool { lookups[thread] == ino }
+
+    // MARK: Inodes in memory
+
+    /// Notes that an inode leaves memory.
+    public mutating func noteEvicted(_ ino: UInt64, _ dentries: DentryState) {
+        if dentries.mayBeStale { staleInodes.insert(ino) }
+    }
+
+    /// The state of an inode that comes into memory.
+    public mutating func loadedState(of ino: UInt64) -> DentryState {
+        var state = DentryState()
+        if !staleInodes.isEmpty { state.mayBeStale = staleInodes.remove(ino) }
+        return state
+    }
 
     // MARK: Changes
 

@@ -56,6 +56,8 @@ public struct Limits: Sendable, Hashable {
     public var retryingThreads = 1024
     /// Threads that looked a file up in a day and may link it; at most twice as many are remembered.
     public var dayLookups = 1024
+    /// Inodes with outdated names in the kernel that are remembered when they leave memory; at most twice as many are.
+    public var staleInodes = 65_536
     /// Identity records that one durable commit writes; the same of a commit that a program waits for.
     public var records = 8192
     public var awaitedRecords = 64
@@ -130,9 +132,10 @@ public struct Limits: Sendable, Hashable {
         limits.readNames = 1
         limits.nameHashes = 1
         limits.keptListings = 1
-        // Fewer do not work: every concurrent thread may have to retry, or link a file it looked up.
+        // Fewer do not work: every concurrent thread may have to retry, or link or open a file it looked up.
         limits.retryingThreads = 64
         limits.dayLookups = 64
+        limits.staleInodes = 64
         limits.records = 1
         limits.awaitedRecords = 1
         limits.recordsPerLock = 1

@@ -3,7 +3,8 @@ import Testing
 @testable import KernelNames
 
 @Suite("Kernel: names that it has cached") struct StaleNameTests {
-    private var names = KernelNames(threadsMax: 4, lookupsMax: 3, listingsMax: 2)
+    private var names = KernelNames(
+        threadsMax: 4, lookupsMax: 3, listingsMax: 2, staleInodesMax: 2)
     private var dentries = DentryState()
 
     @Test mutating func `an inode that lost a name is refused until it is looked up`() {
@@ -30,6 +31,20 @@ import Testing
         #expect(dentries.isUnconfirmed)
         #expect(!names.mustRetry(7, &dentries, by: 2, isNotified: true))
         #expect(!dentries.isUnconfirmed)
+    }
+
+    @Test mutating func `an inode that left memory is still refused`() {
+        dentries.mayBeStale = true
+        for ino in 1...4 as ClosedRange<UInt64> { names.noteEvicted(ino, dentries) }
+        names.noteEvicted(5, DentryState())
+        #expect(!names.loadedState(of: 5).isDoubtful)
+        // Two generations of two.
+        names.noteEvicted(6, dentries)
+        for ino in [1, 2] as [UInt64] { #expect(!names.loadedState(of: ino).isDoubtful) }
+        for ino in [3, 4, 6] as [UInt64] {
+            #expect(names.loadedState(of: ino).mayBeStale)
+            #expect(!names.loadedState(of: ino).mayBeStale)
+        }
     }
 
     @Test mutating func `a thread is refused once for one lookup`() {

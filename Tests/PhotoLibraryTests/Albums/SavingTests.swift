@@ -6,6 +6,7 @@ import VaultFormat
 @testable import FileRequests
 @testable import LibraryFixtures
 @testable import PhotoLibrary
+@testable import PhotoSession
 
 /// Programs that save by writing a new file and renaming it, and backups.
 @Suite("Albums: saving by rename") struct SavingTests {
@@ -28,14 +29,33 @@ import VaultFormat
     }
 
     /// Else a program's writes by another name of the photo go into a file that no name leads to.
-    @Test func `a name that means another file now is stale to the kernel`() throws {
+    /// Also if the inode has left memory meanwhile: the request may be older than the notice that the kernel had.
+    @Test(arguments: [Limits.production, .least])
+    func `a name that means another file now is stale to the kernel`(limits: Limits) throws {
+        let fixture = try Fixture(limits: limits)
+        try fixture.mkdir("albums/A")
+        let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
+        try fixture.put("albums/A/.t", jpeg("2024-05-01", more: 2))
+        try fixture.mv("albums/A/.t", "albums/A/x.jpg")
+        for directory in ["albums", "albums/A", "moments"] { _ = try fixture.ls(directory) }
+        expectError(.stale) { _ = try fixture.library.open(old, flags: O_RDWR, fixture.caller) }
+        fixture.library.forget(old)
+    }
+
+    /// A thumbnail is being made of it, or its bytes are compared: no program has it open.
+    @Test func `a name that means another file now is stale while this program reads the file`() throws {
         let fixture = try Fixture()
         try fixture.mkdir("albums/A")
         let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
         try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
         try fixture.put("albums/A/.t", jpeg("2024-05-01", more: 2))
         try fixture.mv("albums/A/.t", "albums/A/x.jpg")
-        expectError(.stale) { _ = try fixture.library.open(old, flags: O_RDWR, fixture.caller) }
+        try fixture.library.session.withState(of: old) { _ in
+            expectError(.stale) {
+                _ = try fixture.library.setAttributes(old, AttributeChanges(mode: 0o600), fixture.caller)
+            }
+        }
         fixture.library.forget(old)
     }
 
