@@ -11,8 +11,10 @@ public final class Inode: @unchecked Sendable {
     package var row: InodeRow
     /// Whether `row` differs from the table's.
     package var isDirty = false
-    /// Open handles.
+    /// Open handles, and uses by this program.
     package var openCount = 0
+    /// Of these, the uses by this program.
+    package var ownUseCount = 0
     /// Present while the file is open, or closed but not saved yet.
     package var state: FileState?
     /// For a file or node: all of its names; nil if not loaded.
@@ -32,6 +34,8 @@ public final class Inode: @unchecked Sendable {
     }
 
     package var ino: UInt64 { row.ino }
+    /// Whether a client has it open.
+    package var hasHandles: Bool { openCount > ownUseCount }
     package var isDirectory: Bool { row.mode & fileTypeMask == directoryType }
     /// A directory or a symbolic link: path resolution continues from it.
     package var continuesPath: Bool { isDirectory || row.mode & fileTypeMask == linkType }

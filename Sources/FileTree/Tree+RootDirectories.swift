@@ -44,7 +44,7 @@ extension Tree {
     package func releaseAll() {
         for ino in orphans {
             guard let inode = cached(ino) else { continue }
-            inode.openCount = 0
+            (inode.openCount, inode.ownUseCount) = (0, 0)
             inode.isForgotten = true
             if let state = inode.state { state.discard() }
             inode.state = nil

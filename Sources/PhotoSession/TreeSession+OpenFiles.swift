@@ -30,17 +30,20 @@ extension TreeSession {
         let state = try locked { tree throws(FileError) in
             let inode = try tree.inode(ino)
             guard inode.isRegular else { throw inode.isDirectory ? .isDirectory : .invalid }
-            return try openedState(inode, tree)
+            let state = try openedState(inode, tree)
+            inode.ownUseCount += 1
+            return state
         }
-        defer { leave(state) }
+        defer { leave(state, isOwnUse: true) }
         return try body(state)
     }
 
-    /// Releases one use of a file.
-    package func leave(_ file: FileState) {
+    /// Releases a handle of a file, or a use by this program.
+    package func leave(_ file: FileState, isOwnUse: Bool = false) {
         let isOver = try? locked { tree throws(FileError) in
             let inode = file.inode
             inode.openCount -= 1
+            if isOwnUse { inode.ownUseCount -= 1 }
             guard inode.openCount == 0 else { return false }
             let isOver = inode.row.nlink == 0 && inode.isForgotten
             // A file that could not be saved keeps its state until the committer has saved it.

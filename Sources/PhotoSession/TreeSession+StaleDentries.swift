@@ -28,7 +28,7 @@ extension TreeSession {
     package func resolveUnlessOpen(_ ino: UInt64, _ tree: PhotoTree, by caller: Caller?) throws(FileError)
         -> Inode
     {
-        guard let caller, tree.cached(ino)?.openCount ?? 0 == 0 else { return try tree.inode(ino) }
+        guard let caller, tree.cached(ino)?.hasHandles != true else { return try tree.inode(ino) }
         return try resolve(ino, tree, by: caller)
     }
 
@@ -38,7 +38,7 @@ extension TreeSession {
     /// then get ESTALE twice.
     package func shown(_ ino: UInt64, _ open: FileState?, _ tree: PhotoTree) throws(FileError) -> Inode {
         let inode = if let open { open.inode } else { try tree.inode(ino) }
-        if inode.dentries.mayBeStale, inode.row.nlink == 0, inode.openCount == 0, !isKernelNotified {
+        if inode.dentries.mayBeStale, inode.row.nlink == 0, !inode.hasHandles, !isKernelNotified {
             throw .stale
         }
         return inode
