@@ -27,8 +27,9 @@ func tests(_ name: String, uses: [Target.Dependency], compute: Bool = false) -> 
 
 /// What tests of a whole library look into.
 let library: [Target.Dependency] = [
-    "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree", "PhotoRules", "Thumbnails",
-    "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging", "VaultCatalogue",
+    "PhotoImport", "PhotoLibrary", "PhotoSession", "ThumbnailTree", "PhotoTree", "FileTree", "PhotoRules",
+    "Thumbnails", "Recovery", "FileRequests", "CatalogueRows", "KernelNames", "PhotoImaging",
+    "VaultCatalogue",
     "VaultStore", "VaultCrypto", "VaultFormat", "LinuxIO", "TestSupport", "TestFixtures",
 ]
 
@@ -103,8 +104,8 @@ let package = Package(
         .executableTarget(
             name: "obscura",
             dependencies: [
-                "FuseBridge", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree", "FileRequests",
-                "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
+                "FuseBridge", "PhotoImport", "PhotoLibrary", "PhotoRules", "Recovery", "FileTree",
+                "FileRequests", "PhotoImaging", "TakeoutRules", "ReceiveProtocol",
                 "VaultStore", "VaultCrypto", "LinuxIO", "CQRencode", "CShims",
             ],
             exclude: ["obscura.1", "mount.obscura.8", "obscura.docc"], swiftSettings: settings),
@@ -130,6 +131,12 @@ let package = Package(
                 "Recovery",
                 "FileRequests", "KernelNames", "CatalogueRows", "VaultCatalogue", "VaultStore", "VaultFormat",
                 "PhotoImaging", "LinuxIO",
+            ]),
+        layer(
+            "PhotoImport",
+            uses: [
+                "PhotoLibrary", "PhotoSession", "PhotoTree", "FileTree", "PhotoRules", "FileRequests",
+                "CatalogueRows", "VaultCatalogue", "VaultStore", "PhotoImaging", "LinuxIO",
             ]),
         layer("PhotoImaging", uses: ["LinuxIO", "CShims"]),
         layer("TakeoutRules", uses: ["PhotoImaging"]),

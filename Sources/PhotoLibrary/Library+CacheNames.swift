@@ -1,7 +1,7 @@
 import CatalogueRows
-import FileRequests
+package import FileRequests
 import FileTree
-import PhotoRules
+package import PhotoRules
 import PhotoSession
 import PhotoTree
 import Thumbnails
@@ -58,7 +58,7 @@ extension Library {
     }
 
     /// Reads a `.trashinfo` file; nil if the file has another form.
-    func trashInfo(_ ino: UInt64) throws(FileError) -> TrashInfoText? {
+    package func trashInfo(_ ino: UInt64) throws(FileError) -> TrashInfoText? {
         let attributes = try attributes(ino).0
         guard attributes.isRegular, attributes.size <= TrashInfoText.bytesMax else { return nil }
         var text: [UInt8] = []

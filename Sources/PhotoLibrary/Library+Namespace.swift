@@ -235,7 +235,7 @@ extension Library {
     }
 
     /// Throws if no file can have the name.
-    func check(_ name: Name) throws(FileError) {
+    package func check(_ name: Name) throws(FileError) {
         guard name.bytes.count <= nameBytesMax else { throw .nameTooLong }
         guard !name.bytes.isEmpty else { throw .noEntry }
     }

@@ -5,7 +5,7 @@ import Glibc
 import KernelNames
 import LinuxIO
 public import PhotoImaging
-import PhotoSession
+package import PhotoSession
 import PhotoTree
 import Recovery
 import Synchronization
@@ -18,10 +18,10 @@ public import VaultStore
 /// The photos of one space as a file tree: its requests. Every one may be called from any thread. For locks see
 /// `TreeSession`.
 public final class Library: @unchecked Sendable {
-    let options: LibraryOptions
-    let session: TreeSession
-    let search: PhotoSearch
-    let classifier: Classifier
+    package let options: LibraryOptions
+    package let session: TreeSession
+    package let search: PhotoSearch
+    package let classifier: Classifier
     let trash: TrashExpiry
     let versions: VersionExpiry
     let deferredWork: DeferredWork
@@ -92,9 +92,6 @@ public final class Library: @unchecked Sendable {
         get { statusLock.withLock { describeMount } }
         set { statusLock.withLock { describeMount = newValue } }
     }
-
-    /// Adds files without a mount.
-    public var importer: Importer { Importer(self) }
 
     /// Call once the mount is live: a separate thread takes up the unfinished work of an earlier session, and then the
     /// work that requests defer. `cancel` and `close` end it.

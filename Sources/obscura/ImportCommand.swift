@@ -1,6 +1,7 @@
 import FileRequests
 import Glibc
 import LinuxIO
+import PhotoImport
 import PhotoLibrary
 import VaultStore
 

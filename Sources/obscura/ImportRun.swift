@@ -2,6 +2,7 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoImport
 import PhotoLibrary
 
 /// An import, from the list of sources to the report.

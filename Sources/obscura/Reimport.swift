@@ -2,6 +2,7 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoImport
 import PhotoLibrary
 
 /// The import of a directory that `obscura export` wrote: days, albums and everything beside them are restored.

@@ -3,6 +3,7 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoImport
 import PhotoLibrary
 
 /// An open file that is being imported.

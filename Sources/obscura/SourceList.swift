@@ -1,6 +1,7 @@
 import FileRequests
 import Glibc
 import LinuxIO
+import PhotoImport
 import PhotoLibrary
 
 /// A file that may be a photo, with the sidecars beside it.

@@ -7,6 +7,7 @@ import VaultCatalogue
 @testable import CatalogueRows
 @testable import FileRequests
 @testable import FileTree
+@testable import PhotoImport
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree

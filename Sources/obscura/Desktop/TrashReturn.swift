@@ -1,6 +1,7 @@
 import FileRequests
 import Glibc
 import LinuxIO
+import PhotoImport
 import PhotoLibrary
 
 /// Moves files that were deleted in a mount, but put in clear into a trash outside it, into the vault's own trash.

@@ -1,5 +1,6 @@
 import FileRequests
 import LinuxIO
+import PhotoImport
 import PhotoLibrary
 import TakeoutRules
 

@@ -2,6 +2,7 @@ import FileRequests
 import Glibc
 import LinuxIO
 import PhotoImaging
+import PhotoImport
 import PhotoLibrary
 import PhotoRules
 import TakeoutRules

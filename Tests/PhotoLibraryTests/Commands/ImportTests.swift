@@ -8,6 +8,7 @@ import VaultCatalogue
 @testable import FileRequests
 @testable import FileTree
 @testable import LibraryFixtures
+@testable import PhotoImport
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree

@@ -9,6 +9,7 @@ import Testing
 @testable import FileRequests
 @testable import FileTree
 @testable import LibraryFixtures
+@testable import PhotoImport
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import VaultStore

@@ -4,6 +4,7 @@ import FileTree
 import Glibc
 public import LinuxIO
 public import PhotoImaging
+public import PhotoLibrary
 import PhotoRules
 import PhotoSession
 import PhotoTree
@@ -71,6 +72,11 @@ public struct ImportPlace: Sendable {
 public struct Added: Sendable, Equatable {
     public var photo: UInt64
     public var sidecars: [UInt64?]
+}
+
+extension Library {
+    /// Adds files without a mount.
+    public var importer: Importer { Importer(self) }
 }
 
 /// Adding files without a mount. Each is added by one transaction: after a crash it is complete, or not there.

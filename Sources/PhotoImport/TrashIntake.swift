@@ -5,6 +5,7 @@ import Glibc
 import KernelNames
 import LinuxIO
 public import PhotoImaging
+public import PhotoLibrary
 public import PhotoRules
 import PhotoSession
 import PhotoTree
