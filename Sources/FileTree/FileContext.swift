@@ -35,7 +35,7 @@ package final class FileContext: @unchecked Sendable {
     // Under `lock`.
     private var unsaved: [FileState] = []
     private var dirtyCount = 0
-    private var claimedBytes: UInt64 = 0
+    private var reservedBytes: UInt64 = 0
 
     package init(_ space: Space) {
         self.space = space
@@ -78,19 +78,19 @@ package final class FileContext: @unchecked Sendable {
         }
     }
 
-    func uncountDirty(claim: UInt64) {
+    func uncountDirty(reserved: UInt64) {
         lock.withLock {
             dirtyCount -= 1
-            claimedBytes -= claim
+            reservedBytes -= reserved
         }
     }
 
     /// Reserves room for bytes that will be sealed later, so that write(2) itself reports a full space.
-    package func claim(_ bytes: UInt64) throws(FileError) {
+    package func reserve(_ bytes: UInt64) throws(FileError) {
         for _ in 0..<Self.attemptsMax {
             let freed = space.freedSectors
-            if claim(bytes, of: space.knownCapacity.available) == 0 { return }
-            let missing = claim(bytes, of: space.capacity.available)
+            if reserve(bytes, of: space.knownCapacity.available) == 0 { return }
+            let missing = reserve(bytes, of: space.capacity.available)
             if missing == 0 { return }
             guard isWorthAnother(since: freed, missing) else { break }
         }
@@ -98,10 +98,10 @@ package final class FileContext: @unchecked Sendable {
     }
 
     /// Reserves `bytes` if they fit into `available`, else returns the shortfall in bytes.
-    private func claim(_ bytes: UInt64, of available: UInt64) -> UInt64 {
+    private func reserve(_ bytes: UInt64, of available: UInt64) -> UInt64 {
         lock.withLock {
-            let wanted = claimedBytes + bytes
-            if wanted <= available { claimedBytes = wanted }
+            let wanted = reservedBytes + bytes
+            if wanted <= available { reservedBytes = wanted }
             return wanted - min(wanted, available)
         }
     }

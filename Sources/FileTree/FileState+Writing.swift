@@ -65,7 +65,7 @@ extension FileState {
     ) throws(FileError) {
         let end = within + UInt64(bytes.count)
         let chunk = try dirtyChunk(index, overwriting: within..<end, isSystem: false)
-        try claim(for: chunk, end)
+        try reserve(for: chunk, end)
         view.lock()
         put(bytes, into: chunk, at: within)
         noteWritten(size: max(size, Chunk.start(index) + end), now)
@@ -76,11 +76,11 @@ extension FileState {
     }
 
     /// Reserves room in steps, so that most writes need no reservation.
-    private func claim(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
-        guard end > chunk.claim else { return }
+    private func reserve(for chunk: DirtyChunk, _ end: UInt64) throws(FileError) {
+        guard end > chunk.reserved else { return }
         let wanted = (end + 16_383) / 16_384 * 16_384 + 1024
-        try context.claim(wanted - chunk.claim)
-        chunk.claim = wanted
+        try context.reserve(wanted - chunk.reserved)
+        chunk.reserved = wanted
     }
 
     /// Copies into a chunk, and zeros a gap before the bytes. Both locks are held.
@@ -106,9 +106,9 @@ extension FileState {
                 try copyStored(map, Chunk.start(index), into: part)
                 chunk.valid = stored
             }
-            if !isSystem { try claim(for: chunk, range.upperBound) }
+            if !isSystem { try reserve(for: chunk, range.upperBound) }
         } catch {
-            context.uncountDirty(claim: chunk.claim)
+            context.uncountDirty(reserved: chunk.reserved)
             context.chunks.give(chunk.buffer)
             throw error
         }
@@ -136,7 +136,7 @@ extension FileState {
             ? []
             : try context.seal(
                 content: content, offset: start, bytes, near: sectorBehind(start),
-                purpose: chunk.claim == 0 ? .system : .user)
+                purpose: chunk.reserved == 0 ? .system : .user)
         view.lock()
         defer { view.unlock() }
         replace(start, start + Chunk.bytes, with: runs)

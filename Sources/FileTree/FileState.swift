@@ -12,7 +12,7 @@ package final class DirtyChunk {
     package let buffer: UnsafeMutableRawBufferPointer
     package var valid: UInt64
     /// Room reserved for it, in bytes.
-    package var claim: UInt64 = 0
+    package var reserved: UInt64 = 0
 
     package init(_ buffer: UnsafeMutableRawBufferPointer, valid: UInt64) {
         self.buffer = buffer
@@ -144,7 +144,7 @@ package final class FileState: @unchecked Sendable {
     package func drop(_ index: UInt64) {
         guard let chunk = dirty.removeValue(forKey: index) else { return }
         changeCount += 1
-        context.uncountDirty(claim: chunk.claim)
+        context.uncountDirty(reserved: chunk.reserved)
         context.chunks.give(chunk.buffer)
     }
 

@@ -12,23 +12,23 @@ public enum HeaderLayout {
     public static let kdfPassesOffset = 32
     public static let saltOffset = 40
     public static let saltBytes = 16
-    /// Bytes before the slots. They are part of every slot's associated data.
+    /// Bytes before the key slots. They are part of every key slot's associated data.
     public static let clearBytes = 64
-    public static let slotsOffset = clearBytes
+    public static let keySlotsOffset = clearBytes
     public static let checksumOffset = copyBytes - checksumBytes
     public static let checksumBytes = 32
 
-    // A slot.
-    public static let slotBytes = 128
-    public static let slotNonceOffset = 0
-    public static let slotCommitmentOffset = 24
-    public static let slotCommitmentBytes = 32
-    public static let slotSealedOffset = 56
+    // A key slot.
+    public static let keySlotBytes = 128
+    public static let keySlotNonceOffset = 0
+    public static let keySlotCommitmentOffset = 24
+    public static let keySlotCommitmentBytes = 32
+    public static let keySlotSealedOffset = 56
     /// Space key (32), space number (1), zeros (23).
-    public static let slotPlainBytes = 56
-    public static let slotTagOffset = slotSealedOffset + slotPlainBytes
+    public static let keySlotPlainBytes = 56
+    public static let keySlotTagOffset = keySlotSealedOffset + keySlotPlainBytes
 
-    public static func slotOffset(_ index: Int) -> Int { slotsOffset + index * slotBytes }
+    public static func keySlotOffset(_ index: Int) -> Int { keySlotsOffset + index * keySlotBytes }
 }
 
 /// Bounds of the cost that a header may impose on the machine: a header cannot be authenticated before the password is

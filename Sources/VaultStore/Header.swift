@@ -7,7 +7,7 @@ import VaultFormat
 struct Header: Sendable {
     private(set) var bytes: [UInt8]
 
-    /// Makes a header with a random salt. Its slots and the bytes behind them are random.
+    /// Makes a header with a random salt. Its key slots and the bytes behind them are random.
     init(spaces: Int, segmentBytes: UInt64, kdf: KDFParameters) {
         bytes = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
         bytes.withUnsafeMutableBytes { bytes in
@@ -131,7 +131,7 @@ struct Header: Sendable {
     var spaceCount: Int { Int(number(HeaderLayout.spaceCountOffset, as: UInt8.self)) }
     var segmentBytes: UInt64 { number(HeaderLayout.segmentBytesOffset) }
     var layout: SegmentLayout { Self.layout(ofClearFields: clearFields) }
-    /// The bytes before the slots. They identify the vault and never change.
+    /// The bytes before the key slots. They identify the vault and never change.
     var clearFields: [UInt8] { Array(bytes[0..<HeaderLayout.clearBytes]) }
     /// - Parameter fields: the clear fields of a valid header, or a copy of them.
     static func layout(ofClearFields fields: [UInt8]) -> SegmentLayout {
@@ -171,9 +171,9 @@ struct Header: Sendable {
         } catch { throw .system(error, "cannot write the header") }
     }
 
-    // MARK: Slots
+    // MARK: Key slots
 
-    /// Stretches the password to the secret that opens and seals slots. One Argon2id run.
+    /// Stretches the password to the secret that opens and seals key slots. One Argon2id run.
     func stretched(
         _ password: SecretBytes, by stretcher: any PasswordStretcher
     ) throws(VaultError) -> SecretBytes {
@@ -182,32 +182,33 @@ struct Header: Sendable {
         return try stretcher.stretch(password, salt: salt, parameters: kdf)
     }
 
-    /// Tries every slot, in constant work. Returns the key and number of the space whose slot opens.
+    /// Tries every key slot, in constant work. Returns the key and number of the space whose slot opens.
     ///
     /// - Parameter willTry: called with each slot before it is tried.
-    func openSlots(
+    func openKeySlots(
         _ stretched: SecretBytes, willTry: (_ slot: Int) -> Void = { _ in }
     ) -> (key: SecretBytes, space: Int)? {
         let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
         var found: (key: SecretBytes, space: Int)?
         for slot in 0..<spaceCount {
             willTry(slot)
-            let plain = SecretBytes(count: HeaderLayout.slotPlainBytes)
+            let plain = SecretBytes(count: HeaderLayout.keySlotPlainBytes)
             let isOpen = bytes.withUnsafeBytes { bytes -> Bool in
-                let part = bytes.slice(HeaderLayout.slotOffset(slot), HeaderLayout.slotBytes)
-                let nonce = part.slice(HeaderLayout.slotNonceOffset, Geometry.nonceBytes)
-                var commitment = [UInt8](repeating: 0, count: HeaderLayout.slotCommitmentBytes)
+                let part = bytes.slice(HeaderLayout.keySlotOffset(slot), HeaderLayout.keySlotBytes)
+                let nonce = part.slice(HeaderLayout.keySlotNonceOffset, Geometry.nonceBytes)
+                var commitment = [UInt8](repeating: 0, count: HeaderLayout.keySlotCommitmentBytes)
                 commitment.withUnsafeMutableBytes { commit(stretched, slot, nonce, into: $0) }
                 let isCommitted = commitment.withUnsafeBytes {
                     constantTimeEqual(
-                        $0, part.slice(HeaderLayout.slotCommitmentOffset, HeaderLayout.slotCommitmentBytes))
+                        $0,
+                        part.slice(HeaderLayout.keySlotCommitmentOffset, HeaderLayout.keySlotCommitmentBytes))
                 }
                 let isSealed = plain.withUnsafeMutableBytes { plain in
                     associated(slot).withUnsafeBytes {
                         sealing.open(
-                            part.slice(HeaderLayout.slotSealedOffset, HeaderLayout.slotPlainBytes),
+                            part.slice(HeaderLayout.keySlotSealedOffset, HeaderLayout.keySlotPlainBytes),
                             into: plain,
-                            tag: part.slice(HeaderLayout.slotTagOffset, Geometry.tagBytes), nonce: nonce,
+                            tag: part.slice(HeaderLayout.keySlotTagOffset, Geometry.tagBytes), nonce: nonce,
                             associated: $0)
                     }
                 }
@@ -222,45 +223,46 @@ struct Header: Sendable {
         return found
     }
 
-    /// Seals a space's key into the slot of that space.
-    mutating func setSlot(_ space: Int, key: SecretBytes, stretched: SecretBytes) {
+    /// Seals a space's key into its key slot.
+    mutating func setKeySlot(_ space: Int, key: SecretBytes, stretched: SecretBytes) {
         let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
-        let plain = SecretBytes(count: HeaderLayout.slotPlainBytes)
+        let plain = SecretBytes(count: HeaderLayout.keySlotPlainBytes)
         plain.withUnsafeMutableBytes { plain in
             key.withUnsafeBytes { plain.copyMemory(from: $0) }
             plain[Geometry.keyBytes] = UInt8(space)
         }
         let associated = associated(space)
-        var slot = [UInt8](repeating: 0, count: HeaderLayout.slotBytes)
+        var slot = [UInt8](repeating: 0, count: HeaderLayout.keySlotBytes)
         slot.withUnsafeMutableBytes { part in
-            let nonce = part.slice(HeaderLayout.slotNonceOffset, Geometry.nonceBytes)
+            let nonce = part.slice(HeaderLayout.keySlotNonceOffset, Geometry.nonceBytes)
             fillRandom(nonce)
             commit(
                 stretched, space, UnsafeRawBufferPointer(nonce),
-                into: part.slice(HeaderLayout.slotCommitmentOffset, HeaderLayout.slotCommitmentBytes))
+                into: part.slice(HeaderLayout.keySlotCommitmentOffset, HeaderLayout.keySlotCommitmentBytes))
             plain.withUnsafeBytes { plain in
                 associated.withUnsafeBytes {
                     sealing.seal(
-                        plain, into: part.slice(HeaderLayout.slotSealedOffset, HeaderLayout.slotPlainBytes),
-                        tag: part.slice(HeaderLayout.slotTagOffset, Geometry.tagBytes),
+                        plain,
+                        into: part.slice(HeaderLayout.keySlotSealedOffset, HeaderLayout.keySlotPlainBytes),
+                        tag: part.slice(HeaderLayout.keySlotTagOffset, Geometry.tagBytes),
                         nonce: UnsafeRawBufferPointer(nonce), associated: $0)
                 }
             }
         }
-        let start = HeaderLayout.slotOffset(space)
+        let start = HeaderLayout.keySlotOffset(space)
         bytes.replaceSubrange(start..<start + slot.count, with: slot)
         seal()
     }
 
-    /// Fills a slot with random bytes: everything sealed with its key is lost for good.
-    mutating func clearSlot(_ space: Int) {
+    /// Fills a key slot with random bytes: everything sealed with its key is lost for good.
+    mutating func clearKeySlot(_ space: Int) {
         bytes.withUnsafeMutableBytes {
-            fillRandom($0.slice(HeaderLayout.slotOffset(space), HeaderLayout.slotBytes))
+            fillRandom($0.slice(HeaderLayout.keySlotOffset(space), HeaderLayout.keySlotBytes))
         }
         seal()
     }
 
-    /// A slot's associated data: the clear fields and the slot's number.
+    /// A key slot's associated data: the clear fields and the slot's number.
     private func associated(_ slot: Int) -> [UInt8] { clearBytes + [UInt8(slot)] }
 
     /// Computes the slot's commitment to its key, as AEADs do not commit: BLAKE2b of slot number and nonce, keyed with

@@ -263,7 +263,7 @@ final class SectorAllocator {
     }
 
     /// Marks given sectors as used if all of them are free; otherwise changes nothing and returns false.
-    func claim(_ sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
+    func allocate(at sector: UInt64, _ count: Int) throws(StoreError) -> Bool {
         let (entry, segment, range) = try locate(sector, count)
         guard
             entry.used.freeRun(from: range.lowerBound, least: count, most: count, also: entry.reserved)

@@ -147,7 +147,7 @@ extension Space {
 
     /// Makes the sectors of a found or known-damaged extent part of the new state. Returns false if some of them are
     /// already in use, or no extent can lie there.
-    public func claim(_ run: ExtentRun) throws(StoreError) -> Bool {
+    public func allocate(_ run: ExtentRun) throws(StoreError) -> Bool {
         let perSegment = UInt64(files.sectorsPerSegment)
         let (segment, last) = (
             run.sector / perSegment, (run.sector + UInt64(run.sectorCount) - 1) / perSegment
@@ -157,11 +157,11 @@ extension Space {
                 !pairs.contains(where: { UInt64($0.a) == segment || UInt64($0.b) == segment })
             else { return false }
             isChanged = true
-            return try sectors.claim(run.sector, run.sectorCount)
+            return try sectors.allocate(at: run.sector, run.sectorCount)
         }
     }
 
-    /// Frees claimed sectors that the new state does not refer to. They are not overwritten until it is complete.
+    /// Frees allocated sectors that the new state does not refer to. They are not overwritten until it is complete.
     public func giveBack(_ ranges: [Range<UInt64>]) {
         let perSegment = UInt64(files.sectorsPerSegment)
         lock.withLock {

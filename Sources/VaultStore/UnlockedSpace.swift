@@ -142,7 +142,7 @@ public final class UnlockedSpace: Sendable {
     /// of the header. The space must not be open.
     public func destroy() throws(VaultError) {
         var header = try Header.read(vault.header, calls: vault.calls, mayRepair: true)
-        header.clearSlot(index)
+        header.clearKeySlot(index)
         try Vault.change(header, of: vault)
     }
 

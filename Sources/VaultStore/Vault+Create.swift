@@ -102,7 +102,7 @@ extension Vault {
             let space = Int(randomNumber(below: UInt32(spaces)))
             let key = SecretBytes.random(count: Geometry.keyBytes)
             try formatSpace(vault, header, space, key)
-            header.setSlot(space, key: key, stretched: stretched)
+            header.setKeySlot(space, key: key, stretched: stretched)
             try header.write(vault.header, calls: calls)
             blurTraces(vault, layout, isNew: true)
             try syncDirectory(".", directory, calls)

@@ -90,7 +90,7 @@ public enum Vault {
             }
         }
         let stretched = try header.stretched(password, by: stretcher)
-        guard let (key, space) = header.openSlots(stretched) else { throw .noSpaceOpens }
+        guard let (key, space) = header.openKeySlots(stretched) else { throw .noSpaceOpens }
         if !readOnly { try completeSegments(vault, header.layout) }
         dropPageCache(vault, header.layout, ofKilled: true)
         return UnlockedSpace(
@@ -106,12 +106,12 @@ public enum Vault {
         stretcher: any PasswordStretcher = LocalStretcher(), calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) {
         var (vault, header) = try openLocked(path, calls)
-        guard let (key, space) = header.openSlots(try header.stretched(old, by: stretcher)) else {
+        guard let (key, space) = header.openKeySlots(try header.stretched(old, by: stretcher)) else {
             throw .noSpaceOpens
         }
         let stretched = try header.stretched(new, by: stretcher)
-        guard header.openSlots(stretched) == nil else { throw .passwordTaken }
-        header.setSlot(space, key: key, stretched: stretched)
+        guard header.openKeySlots(stretched) == nil else { throw .passwordTaken }
+        header.setKeySlot(space, key: key, stretched: stretched)
         try change(header, of: vault)
     }
 
@@ -126,12 +126,12 @@ public enum Vault {
         // The only space is in use from creation on: none is free, and nothing is hidden.
         guard header.spaceCount > 1 else { throw .singleSpace }
         let stretched = try header.stretched(new, by: stretcher)
-        guard header.openSlots(stretched) == nil else { throw .passwordTaken }
+        guard header.openKeySlots(stretched) == nil else { throw .passwordTaken }
         var free = Set(0..<header.spaceCount)
         for password in surviving {
             var isKnown = false
             for form in [password] + keyFiles.map({ $0.combined(with: password) }) {
-                guard let (_, space) = header.openSlots(try header.stretched(form, by: stretcher)) else {
+                guard let (_, space) = header.openKeySlots(try header.stretched(form, by: stretcher)) else {
                     continue
                 }
                 isKnown = true
@@ -142,7 +142,7 @@ public enum Vault {
         guard !free.isEmpty else { throw .noUnusedSpace }
         let space = free.sorted()[Int(randomNumber(below: UInt32(free.count)))]
         let key = SecretBytes.random(count: Geometry.keyBytes)
-        header.setSlot(space, key: key, stretched: stretched)
+        header.setKeySlot(space, key: key, stretched: stretched)
         try change(header, of: vault) { () throws(VaultError) in
             try formatSpace(vault, header, space, key)
         }
@@ -162,7 +162,7 @@ public enum Vault {
         calls: any FileSystemCalls = LinuxCalls.shared
     ) throws(VaultError) -> UnlockedSpace {
         let (vault, header) = try openLocked(path, calls)
-        guard let (key, space) = header.openSlots(try header.stretched(password, by: stretcher)) else {
+        guard let (key, space) = header.openKeySlots(try header.stretched(password, by: stretcher)) else {
             throw .noSpaceOpens
         }
         return UnlockedSpace(

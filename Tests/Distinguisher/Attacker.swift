@@ -51,15 +51,15 @@ struct Attacker {
             else { throw Surprise(what: "memory") }
             let sealing = SealingKey(deriveKey(stretched, purpose: "obscura 1 slot"))
             for slot in 0..<count {
-                let part = bytes.slice(HeaderLayout.slotOffset(slot), HeaderLayout.slotBytes)
+                let part = bytes.slice(HeaderLayout.keySlotOffset(slot), HeaderLayout.keySlotBytes)
                 let associated = Array(bytes.slice(0, HeaderLayout.clearBytes)) + [UInt8(slot)]
-                let plain = SecretBytes(count: HeaderLayout.slotPlainBytes)
+                let plain = SecretBytes(count: HeaderLayout.keySlotPlainBytes)
                 let isOpen = plain.withUnsafeMutableBytes { plain in
                     associated.withUnsafeBytes {
                         sealing.open(
-                            part.slice(HeaderLayout.slotSealedOffset, plain.count), into: plain,
-                            tag: part.slice(HeaderLayout.slotTagOffset, Geometry.tagBytes),
-                            nonce: part.slice(HeaderLayout.slotNonceOffset, Geometry.nonceBytes),
+                            part.slice(HeaderLayout.keySlotSealedOffset, plain.count), into: plain,
+                            tag: part.slice(HeaderLayout.keySlotTagOffset, Geometry.tagBytes),
+                            nonce: part.slice(HeaderLayout.keySlotNonceOffset, Geometry.nonceBytes),
                             associated: $0)
                     }
                 }

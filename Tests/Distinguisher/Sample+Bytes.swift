@@ -103,8 +103,8 @@ extension Sample {
         let (decoy, bytes) = (attacker.space, attacker.header)
         add(.header, "slot of the decoy", decoy)
         let slots = (0..<attacker.spaceCount).map { slot in
-            let start = HeaderLayout.slotOffset(slot)
-            return [bytes[start..<start + HeaderLayout.slotBytes]]
+            let start = HeaderLayout.keySlotOffset(slot)
+            return [bytes[start..<start + HeaderLayout.keySlotBytes]]
         }
         func ones(_ bytes: ArraySlice<UInt8>) -> Double {
             Double(bytes.reduce(0) { $0 + $1.nonzeroBitCount })
@@ -113,7 +113,7 @@ extension Sample {
         add(
             .header, "zeros in slots", slots.map { $0.map { Double($0.filter { $0 == 0 }.count) } },
             decoy: decoy)
-        let end = HeaderLayout.slotOffset(attacker.spaceCount)
+        let end = HeaderLayout.keySlotOffset(attacker.spaceCount)
         add(.header, "ones behind the slots", ones(bytes[end..<HeaderLayout.checksumOffset]))
         let copies = HeaderLayout.copyOffsets.map {
             Array(bytes[Int($0)..<Int($0) + HeaderLayout.copyBytes])

@@ -69,7 +69,7 @@ final class MemoryVault: Sendable {
         let files = SegmentFiles(
             directory: try directory.openSegments(layout), layout: layout, space: 0, calls: disk)
         try Space.format(files: files, keys: keys, grows: spaces == 1)
-        header.setSlot(
+        header.setKeySlot(
             0, key: key, stretched: try header.stretched(Self.password("one"), by: LocalStretcher()))
         try header.write(directory.header, calls: disk)
         var state = disk.state

@@ -11,9 +11,9 @@ import VaultFormat
     @Test func `offsets are those of the specification`() {
         #expect(Geometry.pagePlainBytes == 4056)
         #expect(Geometry.extentHeaderBytes == 80 && Geometry.extentOverheadBytes == 96)
-        #expect(HeaderLayout.slotOffset(1) == 192 && HeaderLayout.checksumOffset == 4064)
-        #expect(HeaderLayout.slotTagOffset + Geometry.tagBytes == HeaderLayout.slotBytes)
-        #expect(HeaderLayout.slotOffset(Geometry.spacesMax) <= HeaderLayout.checksumOffset)
+        #expect(HeaderLayout.keySlotOffset(1) == 192 && HeaderLayout.checksumOffset == 4064)
+        #expect(HeaderLayout.keySlotTagOffset + Geometry.tagBytes == HeaderLayout.keySlotBytes)
+        #expect(HeaderLayout.keySlotOffset(Geometry.spacesMax) <= HeaderLayout.checksumOffset)
         #expect(RootLayout.deltaOffset == 272 && RootLayout.peakSectorsOffset == 312)
         #expect(RootLayout.pairsOffset == 320)
         #expect(MapLayout.fanout * MapLayout.referenceBytes <= Geometry.pagePlainBytes)

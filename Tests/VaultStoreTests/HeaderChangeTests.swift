@@ -37,10 +37,10 @@ import VaultFormat
     @Test func `exchanged slots open for nobody`() throws {
         let path = try makeVault(directory, spaces: 2, bytes: 16 << 20)
         try Vault.addSpace(path, new: secret("two"), surviving: [secret("one")])
-        let (first, second) = (HeaderLayout.slotOffset(0), HeaderLayout.slotOffset(1))
+        let (first, second) = (HeaderLayout.keySlotOffset(0), HeaderLayout.keySlotOffset(1))
         func exchange() throws {
             try forge(path) { copy in
-                for byte in 0..<HeaderLayout.slotBytes { copy.swapAt(first + byte, second + byte) }
+                for byte in 0..<HeaderLayout.keySlotBytes { copy.swapAt(first + byte, second + byte) }
             }
         }
         try exchange()

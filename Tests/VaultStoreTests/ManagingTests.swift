@@ -67,8 +67,8 @@ import VaultFormat
 
     /// Offsets in a copy of the header that a change of this slot's may touch.
     private func mayChange(_ slot: Int) -> Set<Int> {
-        let start = HeaderLayout.slotOffset(slot)
-        return Set(start..<start + HeaderLayout.slotBytes).union(HeaderLayout.checksumOffset..<4096)
+        let start = HeaderLayout.keySlotOffset(slot)
+        return Set(start..<start + HeaderLayout.keySlotBytes).union(HeaderLayout.checksumOffset..<4096)
     }
 
     private func changedOffsets(_ old: [UInt8], _ new: [UInt8]) -> (
@@ -258,7 +258,7 @@ import VaultFormat
             let header = try Header.read(image: try headerBytes(path))
             var tried: [Int] = []
             let stretched = try header.stretched(secret(password), by: QuickStretcher())
-            _ = header.openSlots(stretched) { tried.append($0) }
+            _ = header.openKeySlots(stretched) { tried.append($0) }
             return tried
         }
         for password in ["one", "two"] {
@@ -273,7 +273,7 @@ import VaultFormat
         _ = stretcher.runs()
         // Damaged and with a right checksum; then unused.
         for change in 0..<2 {
-            if change == 0 { header.damageSlot(slot) } else { header.clearSlot(slot) }
+            if change == 0 { header.damageSlot(slot) } else { header.clearKeySlot(slot) }
             try writeHeader(path, header.image())
             #expect(verdict { _ = try unlock(path, "two") } == .noSpaceOpens)
             #expect(stretcher.runs() == 1)
@@ -286,7 +286,7 @@ extension Header {
     /// One bit of a slot, with the checksum that belongs to it.
     fileprivate mutating func damageSlot(_ slot: Int) {
         var copy = bytes
-        copy[HeaderLayout.slotOffset(slot) + HeaderLayout.slotSealedOffset] ^= 1
+        copy[HeaderLayout.keySlotOffset(slot) + HeaderLayout.keySlotSealedOffset] ^= 1
         copy.withUnsafeMutableBytes {
             hash(
                 [UnsafeRawBufferPointer(rebasing: $0[..<HeaderLayout.checksumOffset])],

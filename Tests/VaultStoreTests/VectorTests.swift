@@ -79,13 +79,13 @@ import VaultFormat
         let index = Int(try #require(vector.number("index")))
         var copy = [UInt8](repeating: 0, count: HeaderLayout.copyBytes)
         copy.replaceSubrange(0..<HeaderLayout.clearBytes, with: try #require(vector.input("clear")))
-        let start = HeaderLayout.slotOffset(index)
-        copy.replaceSubrange(start..<start + HeaderLayout.slotBytes, with: vector.bytes)
+        let start = HeaderLayout.keySlotOffset(index)
+        copy.replaceSubrange(start..<start + HeaderLayout.keySlotBytes, with: vector.bytes)
         copy.withUnsafeMutableBytes { copy in
             let checked = UnsafeRawBufferPointer(copy).slice(0, HeaderLayout.checksumOffset)
             hash([checked], into: copy.slice(HeaderLayout.checksumOffset, HeaderLayout.checksumBytes))
         }
-        let found = try Header.read(image: copy).openSlots(secret(vector.input("stretched")))
+        let found = try Header.read(image: copy).openKeySlots(secret(vector.input("stretched")))
         compare(vector, found.map { ["key": Vector.text(bytes($0.key))] })
         if let found { #expect(found.space == index) }
     }

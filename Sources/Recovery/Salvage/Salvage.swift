@@ -209,7 +209,7 @@ public final class Salvage {
     private func build() throws(FileError) -> Catalogue {
         var claimed: [Range<UInt64>] = []
         for run in (scan.contents + scan.thumbnails).map(\.run) + scan.records.map(\.run)
-        where try stored(space.claim(run)) {
+        where try stored(space.allocate(run)) {
             claimed.append(run.sector..<run.sector + UInt64(run.sectorCount))
         }
         space.beginState(after: scan.newestGeneration)

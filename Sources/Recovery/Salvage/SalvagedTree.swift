@@ -347,7 +347,7 @@ struct SalvagedTree {
         for piece in bytes.pieces {
             if !piece.isLost {
                 try addRow(piece.run, of: content)
-            } else if piece.run.sector < Geometry.lostSector, try stored(salvage.space.claim(piece.run)) {
+            } else if piece.run.sector < Geometry.lostSector, try stored(salvage.space.allocate(piece.run)) {
                 try addRow(piece.run, of: content)
             } else {
                 for run in ExtentRun.lost(piece.run.offset..<piece.run.end) {
