@@ -14,9 +14,13 @@ final class Bridge: Sendable {
     private let opened = Atomic<Int>(0)
     /// Requests in service that may take long.
     private let lasting = Atomic<Int>(0)
-    /// Starts another worker if `lasting` long requests leave too few for the others. Set once, before the first
-    /// request.
-    let makeWorkers = Mutex<(@Sendable (_ lasting: Int) -> Void)?>(nil)
+    private let workerMaker = Mutex<WorkerMaker?>(nil)
+
+    /// In a structure, because a closure that itself is the value of a `Mutex` is wrapped again, and called through one
+    /// function more, with each access.
+    private struct WorkerMaker: Sendable {
+        let make: @Sendable (_ lasting: Int) -> Void
+    }
 
     init(library: Library, initialisation: Initialisation) {
         self.library = library
@@ -49,7 +53,13 @@ final class Bridge: Sendable {
     /// follows.
     func beginLasting() {
         let count = lasting.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-        makeWorkers.withLock { $0 }?(count)
+        workerMaker.withLock { $0 }?.make(count)
+    }
+
+    /// Sets how another worker is started if `lasting` long requests leave too few for the others. Call once, before the
+    /// first request.
+    func setWorkerMaker(_ make: @escaping @Sendable (_ lasting: Int) -> Void) {
+        workerMaker.withLock { $0 = WorkerMaker(make: make) }
     }
 
     func endLasting() { lasting.wrappingSubtract(1, ordering: .releasing) }

@@ -90,7 +90,7 @@ final class Session: @unchecked Sendable {
 
     /// Starts the workers. The last one to end sends `.ended` to the control pipe.
     func start() throws(Errno) {
-        bridge.makeWorkers.withLock { $0 = { [weak self] lasting in self?.makeWorkers(besides: lasting) } }
+        bridge.setWorkerMaker { [weak self] lasting in self?.makeWorkers(besides: lasting) }
         try startWorker()
         startWorkers(rings == nil ? Self.workersAtFirst : Self.workersBesideRings)
     }

@@ -1,11 +1,24 @@
 import Foundation
 import Glibc
-import TestSupport
 import TestThreads
 import Testing
 
+@testable import TestSupport
+
 /// *Thumbnails* of the contract, the first kind.
 @Suite("Thumbnails: pictures, through a mount", .serialized, .waiting) struct ThumbnailMountTests {
+    /// And everything else that may take long, as an attribute of the mount's top.
+    @Test func `a mount answers any number of requests that may take long`() throws {
+        let place = try Place()
+        try place.mount()
+        var value: UInt8 = 0
+        for _ in 0..<40_000 {
+            let count = lgetxattr(place.mountPoint, "user.missing", &value, 1)
+            try #require(count == -1 && errno == ENODATA)
+        }
+        try place.unmount()
+    }
+
     @Test func `a thumbnail fits 256 pixels, upright, its size told before it is opened`() throws {
         let place = try Place()
         try place.mount()
