@@ -36,11 +36,15 @@ package func follows(_ rename: MomentFollowing) -> Bool {
 
 /// Whether new content leaves a photo on its day: the bytes are other ones and have no date of their own. The time of
 /// modification says when they were saved, not when the photo was taken; and so does the DateTime that an editor writes
-/// when it saves (GIMP), which is that moment, in some time zone.
+/// when it saves (GIMP), which is that moment, in some time zone. What saves the photo later leaves that DateTime as it
+/// is: of a photo whose day was kept, a DateTime after that day is an editor's.
 ///
 /// - Parameter now: the time of the save, in seconds since 1970.
 package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Bool {
-    let isStamped = new.source == lastChangeSource && abs(new.captured - now) <= timeZoneSecondsMax
+    let isOfEditor =
+        abs(new.captured - now) <= timeZoneSecondsMax
+        || old.source == keptSource && new.captured > old.captured
+    let isStamped = new.source == lastChangeSource && isOfEditor
     guard new.isDatedByMtime || isStamped, !old.isPinned else { return false }
     // Classified again with the same bytes, it follows its time of modification, unless its day was kept before.
     return new.fingerprint != old.fingerprint || old.source == keptSource

@@ -80,6 +80,16 @@ import Testing
         #expect(!keepsDay(old, savedAs: new, now: 1_000_000))
     }
 
+    @Test func `the DateTime of an editor says nothing at later saves either`() {
+        var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
+        (old.fingerprint, new.fingerprint, old.captured, new.captured) = (1, 2, 500_000, 1_000_000)
+        (old.source, new.source) = (Array("kept".utf8), Array("DateTime".utf8))
+        #expect(keepsDay(old, savedAs: new, now: 9_000_000))
+        // Nobody saved it before it was taken.
+        new.captured = 400_000
+        #expect(!keepsDay(old, savedAs: new, now: 9_000_000))
+    }
+
     @Test func `a kept day is that of the former content`() {
         var (old, new) = (PhotoRow(ino: 1, day: 20_240_501), PhotoRow(ino: 2, day: 20_261_125))
         (old.captured, old.capturedNanoseconds, new.isDatedByMtime) = (77, 5, true)
