@@ -91,19 +91,17 @@ package func namesStaying(
 
 /// The removal of a photo's name, and the rename of a file onto that name.
 package struct RemovalFacts: Sendable {
-    /// Whether the file is renamed within the directory.
-    package var isBeside: Bool
-    /// Whether the directory did not change between the two.
-    package var isUnchanged: Bool
+    /// Whether the file had its name in the directory before the removal, and is renamed within the directory.
+    package var wasBeside: Bool
     /// The threads that asked for them; 0 or less if unknown.
     package var remover: Int32
     package var caller: Int32
     /// The time between the two.
     package var milliseconds: Int64
 
-    package init(isBeside: Bool, isUnchanged: Bool, remover: Int32, caller: Int32, milliseconds: Int64) {
-        (self.isBeside, self.isUnchanged) = (isBeside, isUnchanged)
-        (self.remover, self.caller, self.milliseconds) = (remover, caller, milliseconds)
+    package init(wasBeside: Bool, remover: Int32, caller: Int32, milliseconds: Int64) {
+        (self.wasBeside, self.remover) = (wasBeside, remover)
+        (self.caller, self.milliseconds) = (caller, milliseconds)
     }
 }
 
@@ -111,9 +109,9 @@ package struct RemovalFacts: Sendable {
 /// another takes longer, even if one thread of a file manager does both.
 package let removalMillisecondsMax: Int64 = 3000
 
-/// Whether a program removed a photo's name in order to rename a file onto it: one thread did both, one directly after
-/// the other, and the file was in the directory before. The rename then has the effect of one onto the photo itself.
+/// Whether a program removed a photo's name in order to rename a file onto it: one thread did both, one soon after the
+/// other, and the file lay beside the photo before. The rename then has the effect of one onto the photo itself.
 package func isSavedByRemoval(_ facts: RemovalFacts) -> Bool {
-    facts.isBeside && facts.isUnchanged && facts.remover > 0 && facts.remover == facts.caller
+    facts.wasBeside && facts.remover > 0 && facts.remover == facts.caller
         && facts.milliseconds <= removalMillisecondsMax
 }

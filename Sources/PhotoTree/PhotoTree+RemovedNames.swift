@@ -9,55 +9,75 @@ import VaultCatalogue
 /// A name of a photo that unlink(2) has just removed. The program may be saving a new file there; see
 /// `isSavedByRemoval`.
 struct RemovedName {
-    var name: [UInt8]
     /// The photo's inode.
     var photo: UInt64
     /// Whether the name was a membership in an album.
     var isMember: Bool
     /// The id of the name that the photo got in the trash; nil if it stays in moments.
     var trashName: UInt64?
-    /// The directory's mtime after the removal.
-    var modified: Timestamp
+    /// The id of the next name that any file got.
+    var nextName: UInt64
     var remover: Int32
     /// Milliseconds of the monotonic clock.
     var time: Int64
 }
 
+/// Names removed just now. Remembers between `namesMax` and twice as many of the newest.
+struct RemovedNames {
+    private struct Place: Hashable {
+        var directory: UInt64
+        var name: [UInt8]
+    }
+
+    private let namesMax: Int
+    private var newer: [Place: RemovedName] = [:]
+    private var older: [Place: RemovedName] = [:]
+
+    init(namesMax: Int) { self.namesMax = namesMax }
+
+    subscript(directory: UInt64, name: [UInt8]) -> RemovedName? {
+        if newer.isEmpty && older.isEmpty { return nil }
+        let place = Place(directory: directory, name: name)
+        return newer[place] ?? older[place]
+    }
+
+    mutating func insert(_ removed: RemovedName, _ directory: UInt64, _ name: [UInt8]) {
+        if newer.count >= namesMax { (older, newer) = (newer, [:]) }
+        newer[Place(directory: directory, name: name)] = removed
+    }
+
+    mutating func remove(_ directory: UInt64, _ name: [UInt8]) {
+        let place = Place(directory: directory, name: name)
+        (newer[place], older[place]) = (nil, nil)
+    }
+}
+
 /// Programs that save a new file by unlink(2) of the old one and rename(2) onto its name, as digiKam does. The
 /// removal is undone as part of the rename, which then is one onto the photo.
 extension PhotoTree {
-    /// Directories of which a removed name is remembered.
-    private static let removedNamesMax = 64
-
     /// Notes that a name of a photo was removed.
     ///
     /// - Parameter isMember: whether it was a membership in an album.
     package func noteRemoved(
         _ name: [UInt8], of photo: Inode, isMember: Bool, from directory: Inode, _ caller: Caller
     ) throws(FileError) {
-        removedNames[directory.ino] = nil
         guard photo.isPhoto, photo.row.nlink > 0, directory.isDay == photo.isTrashed,
             try !isInTrash(directory)
         else { return }
-        let time = clocks.monotonic()
-        if removedNames.count >= Self.removedNamesMax {
-            removedNames = removedNames.filter { time - $0.value.time <= removalMillisecondsMax }
-        }
-        guard removedNames.count < Self.removedNamesMax else { return }
-        removedNames[directory.ino] = RemovedName(
-            name: name, photo: photo.ino, isMember: isMember,
-            trashName: photo.isTrashed ? try names(of: photo).map(\.id).max() : nil,
-            modified: directory.row.modified, remover: caller.pid, time: time)
+        removedNames.insert(
+            RemovedName(
+                photo: photo.ino, isMember: isMember,
+                trashName: photo.isTrashed ? try names(of: photo).map(\.id).max() : nil,
+                nextName: counters.dentry, remover: caller.pid, time: clocks.monotonic()),
+            directory.ino, name)
     }
 
     /// The photo whose name was removed so that this file can be renamed onto it; nil if there is none.
     func removedPhoto(_ request: RenameRequest) throws(FileError) -> (removal: RemovedName, photo: Inode)? {
-        guard let removal = removedNames[request.to.ino], removal.name == request.newName,
-            request.target == nil,
+        guard request.target == nil, let removal = removedNames[request.to.ino, request.newName],
             isSavedByRemoval(
                 RemovalFacts(
-                    isBeside: request.from.ino == request.to.ino,
-                    isUnchanged: request.to.row.modified == removal.modified,
+                    wasBeside: request.from.ino == request.to.ino && request.sourceID < removal.nextName,
                     remover: removal.remover, caller: request.caller.pid,
                     milliseconds: clocks.monotonic() - removal.time)),
             let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
@@ -70,8 +90,8 @@ extension PhotoTree {
     /// Undoes the removal of the name that the file is renamed onto, if the file is to take the place of that photo.
     package func undoRemoval(before request: inout RenameRequest) throws(FileError) {
         guard let (removal, photo) = try removedPhoto(request), try rowOfSaved(request) != nil else { return }
-        let now = request.now
-        removedNames[request.to.ino] = nil
+        let (directory, name, now) = (request.to, request.newName, request.now)
+        removedNames.remove(directory.ino, name)
         if let id = removal.trashName {
             guard let kept = try names(of: photo).first(where: { $0.id == id }) else { throw .damaged }
             try restore(photo, now: now)
@@ -79,12 +99,12 @@ extension PhotoTree {
             var pendingErase: [UInt64] = []
             try discard(kept, now: now, &pendingErase)
             abandoned += pendingErase
-            try stayWithRestored(photo, removal.name, in: request.to)
+            try stayWithRestored(photo, name, in: directory)
         } else {
-            try addEntry(request.to, removal.name, photo, isMember: removal.isMember, now: now)
+            try addEntry(directory, name, photo, isMember: removal.isMember, now: now)
             linked(photo, now: now)
             kernelNames.noteChange(of: photo.ino)
         }
-        request.target = try find(request.to, request.newName).map { ($0.id, $0.inode) }
+        request.target = try find(directory, name).map { ($0.id, $0.inode) }
     }
 }

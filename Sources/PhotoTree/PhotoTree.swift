@@ -4,6 +4,7 @@ package import FileTree
 package import LinuxIO
 package import PhotoRules
 package import VaultCatalogue
+import VaultFormat
 
 /// The tree with its photos: the state of the rules for photos from one request to the next. Only under the
 /// catalogue's lock.
@@ -16,8 +17,8 @@ package final class PhotoTree: Tree {
     package var hasNewPhoto = false
     /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
     package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
-    /// The photo's name that was removed last from a directory, by the directory's inode.
-    var removedNames: [UInt64: RemovedName] = [:]
+    /// Photos' names that unlink(2) removed just now.
+    var removedNames: RemovedNames
     /// The thread whose request is served; -1 if none.
     package var callerThread: Int32 = -1
     /// When photos last came into views or left them; as old as can be at the start of a session.
@@ -31,6 +32,7 @@ package final class PhotoTree: Tree {
         _ clocks: Clocks
     ) throws(FileError) {
         (self.trashDays, self.versions, self.clocks) = (trashDays, versions, clocks)
+        removedNames = RemovedNames(namesMax: options.limits.removedNames)
         try super.init(tables, options)
     }
 

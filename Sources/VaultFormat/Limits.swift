@@ -58,6 +58,9 @@ public struct Limits: Sendable, Hashable {
     public var dayLookups = 1024
     /// Inodes with outdated names in the kernel that are remembered when they leave memory; at most twice as many are.
     public var staleInodes = 65_536
+    /// Photos' names that were removed just now, onto which a program may rename a new file; at most twice as many are
+    /// remembered.
+    public var removedNames = 1024
     /// Identity records that one durable commit writes; the same of a commit that a program waits for.
     public var records = 8192
     public var awaitedRecords = 64
@@ -136,6 +139,7 @@ public struct Limits: Sendable, Hashable {
         limits.retryingThreads = 64
         limits.dayLookups = 64
         limits.staleInodes = 64
+        limits.removedNames = 64
         limits.records = 1
         limits.awaitedRecords = 1
         limits.recordsPerLock = 1

@@ -43,16 +43,14 @@ import Testing
 
     @Test func `a file renamed at once onto the name that its thread removed beside it saves the photo`() {
         var facts = RemovalFacts(
-            isBeside: true, isUnchanged: true, remover: 7, caller: 7, milliseconds: removalMillisecondsMax)
+            wasBeside: true, remover: 7, caller: 7, milliseconds: removalMillisecondsMax)
         #expect(isSavedByRemoval(facts))
         facts.milliseconds += 1
         #expect(!isSavedByRemoval(facts))
         facts.milliseconds = 0
-        for change in [\RemovalFacts.isBeside, \.isUnchanged] {
-            facts[keyPath: change] = false
-            #expect(!isSavedByRemoval(facts))
-            facts[keyPath: change] = true
-        }
+        facts.wasBeside = false
+        #expect(!isSavedByRemoval(facts))
+        facts.wasBeside = true
         facts.caller = 8
         #expect(!isSavedByRemoval(facts))
         // The kernel does not tell the thread of another PID namespace.

@@ -3,6 +3,7 @@ import PhotoTree
 import Synchronization
 import TestSupport
 import Testing
+import VaultFormat
 
 @testable import FileRequests
 @testable import LibraryFixtures
@@ -83,17 +84,32 @@ import Testing
         if isInDay { #expect(try fixture.get(".Trash-0/files/x.jpg") == old) }
     }
 
+    /// As digiKam's threads, which turn several photos at a time.
     @Test(arguments: ["albums/A", "moments/2024-05-01"])
-    func `a directory that changed meanwhile, or a file from elsewhere, saves nothing`(directory: String)
-        throws
-    {
+    func `threads that save in one directory do not disturb each other`(directory: String) throws {
+        let fixture = try withPhoto()
+        try fixture.put("albums/A/y.jpg", jpeg("2024-05-01", more: 3))
+        let (one, two) = (Caller(uid: 0, gid: 0, pid: 7), Caller(uid: 0, gid: 0, pid: 8))
+        try fixture.put("\(directory)/t.jpg", new)
+        try fixture.rm("\(directory)/x.jpg", by: one)
+        try fixture.put("\(directory)/u.jpg", jpeg("2024-05-01", more: 4))
+        try fixture.rm("\(directory)/y.jpg", by: two)
+        try fixture.mv("\(directory)/t.jpg", "\(directory)/x.jpg", by: one)
+        try fixture.mv("\(directory)/u.jpg", "\(directory)/y.jpg", by: two)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
+        #expect(try fixture.get("albums/B/other.jpg") == new)
+        #expect(try fixture.get("albums/A/y.jpg") == jpeg("2024-05-01", more: 4))
+    }
+
+    @Test(arguments: ["albums/A", "moments/2024-05-01"])
+    func `a file from elsewhere, or made after the removal, is another photo`(directory: String) throws {
         for isElsewhere in [false, true] {
             let fixture = try withPhoto()
             let from = isElsewhere ? "albums" : directory
             let caller = Caller(uid: 0, gid: 0, pid: 7)
-            try fixture.put("\(from)/t.jpg", new)
+            if isElsewhere { try fixture.put("\(from)/t.jpg", new) }
             try fixture.rm("\(directory)/x.jpg", by: caller)
-            if !isElsewhere { try fixture.put("\(directory)/note.txt", [1]) }
+            if !isElsewhere { try fixture.put("\(from)/t.jpg", new) }
             try fixture.mv("\(from)/t.jpg", "\(directory)/x.jpg", by: caller)
             let isInDay = directory.hasPrefix("moments")
             #expect(fixture.exists("albums/B/other.jpg") == !isInDay)
@@ -133,19 +149,20 @@ import Testing
         #expect(!fixture.exists("albums/A/x.jpg"))
     }
 
-    @Test func `of many directories the first removed names are remembered`() throws {
-        let fixture = try withPhoto()
+    @Test func `the newest removed names are remembered`() throws {
+        var limits = Limits.least
+        limits.removedNames = 2
+        let fixture = try Fixture(trashDays: 30, limits: limits)
         let caller = Caller(uid: 0, gid: 0, pid: 7)
-        for number in 0..<66 {
-            try fixture.mkdir("albums/\(number)")
-            try fixture.put("albums/\(number)/x.jpg", jpeg("2024-05-02", more: 2 * number + 3))
-            try fixture.put("albums/\(number)/t.jpg", jpeg("2024-05-02", more: 2 * number + 4))
+        for number in 0..<6 {
+            try fixture.put("albums/x\(number).jpg", jpeg("2024-05-02", more: 2 * number + 3))
+            try fixture.put("albums/t\(number).jpg", jpeg("2024-05-02", more: 2 * number + 4))
         }
-        for number in 0..<66 { try fixture.rm("albums/\(number)/x.jpg", by: caller) }
-        for number in 0..<66 {
-            try fixture.mv("albums/\(number)/t.jpg", "albums/\(number)/x.jpg", by: caller)
+        for number in 0..<6 { try fixture.rm("albums/x\(number).jpg", by: caller) }
+        for number in 0..<6 {
+            try fixture.mv("albums/t\(number).jpg", "albums/x\(number).jpg", by: caller)
         }
-        // Two more than are remembered.
-        #expect(try fixture.ls("moments/2024-05-02").count == 66 + 2)
+        // Two generations of two: the first two names are forgotten.
+        #expect(try fixture.ls("moments/2024-05-02").count == 6 + 2)
     }
 }
