@@ -56,8 +56,8 @@ final class Bridge: Sendable {
         workerMaker.withLock { $0 }?.make(count)
     }
 
-    /// Sets how another worker is started if `lasting` long requests leave too few for the others. Call once, before the
-    /// first request.
+    /// Sets how another worker is started if `lasting` long requests leave too few for the others. Call once, before
+    /// the first request.
     func setWorkerMaker(_ make: @escaping @Sendable (_ lasting: Int) -> Void) {
         workerMaker.withLock { $0 = WorkerMaker(make: make) }
     }

@@ -22,6 +22,8 @@ package struct PhotoSearch: Sendable {
 
     /// At most this many candidates per fingerprint. Further duplicates become photos of their own.
     private static let candidatesMax = 8
+    /// Photos of one fingerprint among which the candidates are: of those in the trash there may be any number.
+    private static let fingerprintsMax = 64
 
     /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
     /// cannot be read.
@@ -39,8 +41,8 @@ package struct PhotoSearch: Sendable {
     ) throws(FileError) -> EqualPhotos {
         let candidates = try session.locked { tree throws(FileError) -> [EqualPhoto] in
             var found: [EqualPhoto] = []
-            for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.candidatesMax))
-            where ino != own {
+            for ino in try sql(tree.tables.photos(fingerprint: fingerprint, limit: Self.fingerprintsMax))
+            where ino != own && found.count < Self.candidatesMax {
                 let inode = try tree.inode(ino)
                 guard try tree.canHaveCopies(inode), inode.row.size == source.byteCount else { continue }
                 found.append(EqualPhoto(ino: ino, revision: inode.row.revision))

@@ -14,6 +14,17 @@ private func big(_ day: String, _ count: Int) -> [UInt8] {
 
 /// Copies of photos share their bytes and stand for them.
 @Suite("Albums: copies") struct CopyTests {
+    @Test func `photos in the trash do not hide the one that a copy is of`() throws {
+        let fixture = try Fixture(trashDays: 30)
+        for _ in 0..<9 {
+            try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+            try fixture.rm("moments/2024-05-01/x.jpg")
+        }
+        try fixture.put("albums/x.jpg", jpeg("2024-05-01", more: 1))
+        try fixture.put("albums/y.jpg", jpeg("2024-05-01", more: 1))
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg"])
+    }
+
     @Test func `a copy in an album shares its bytes, and is not shown twice`() throws {
         let fixture = try Fixture()
         let picture = big("2024-05-01", 300_000)

@@ -133,9 +133,13 @@ extension ModelTree {
             .min { ($0.isMember ? 1 : 0, $0.id) < ($1.isMember ? 1 : 0, $1.id) }
         let wasWorking = !isFileable(row.name, in: row.directory) || isModelBackup(row.name)
         guard namesake.map({ $0.id == row.id }) ?? wasWorking else { return }
-        // Its own name counts as free.
+        // Its own name counts as free; if that is chosen, it is no newer than before.
+        moment.directory.entries[moment.name] = nil
+        let free = freeName(moment.directory, newName)
+        moment.directory.entries[moment.name] = node
+        guard free != moment.name else { return }
         drop(moment, of: node)
-        add(moment.directory, freeName(moment.directory, newName), node)
+        add(moment.directory, free, node)
     }
 
     func pin(_ node: ModelNode, to day: String) {
