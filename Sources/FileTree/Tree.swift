@@ -294,6 +294,9 @@ open class Tree {
     /// Whether an inode without a name waits for a name, instead of being destroyed when its last user is gone.
     open func isKept(_ inode: Inode) throws(FileError) -> Bool { false }
 
+    /// Called after a name was added to a directory.
+    open func didAdd(_ name: [UInt8], to directory: UInt64) {}
+
     /// Called before the marks of changed inodes, `unrecorded`, are stored: updates rows that follow from others.
     open func willStoreMarks() throws(CatalogueError) {}
 

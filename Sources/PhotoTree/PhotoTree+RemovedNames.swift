@@ -22,7 +22,7 @@ struct RemovedName {
     var time: Int64
 }
 
-/// Names removed just now. Remembers between `namesMax` and twice as many of the newest.
+/// Names removed just now and not in use again. Remembers between `namesMax` and twice as many of the newest.
 struct RemovedNames {
     private struct Place: Hashable {
         var directory: UInt64
@@ -47,6 +47,7 @@ struct RemovedNames {
     }
 
     mutating func remove(_ directory: UInt64, _ name: [UInt8]) {
+        if newer.isEmpty && older.isEmpty { return }
         let place = Place(directory: directory, name: name)
         (newer[place], older[place]) = (nil, nil)
     }
@@ -91,7 +92,6 @@ extension PhotoTree {
     package func undoRemoval(before request: inout RenameRequest) throws(FileError) {
         guard let (removal, photo) = try removedPhoto(request), try rowOfSaved(request) != nil else { return }
         let (directory, name, now) = (request.to, request.newName, request.now)
-        removedNames.remove(directory.ino, name)
         if let id = removal.trashName {
             guard let kept = try names(of: photo).first(where: { $0.id == id }) else { throw .damaged }
             try restore(photo, now: now)

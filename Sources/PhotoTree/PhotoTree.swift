@@ -39,6 +39,11 @@ package final class PhotoTree: Tree {
     /// A copy waits for its photo to be restored from the trash.
     package override func isKept(_ inode: Inode) throws(FileError) -> Bool { try waitsForPhoto(inode) }
 
+    /// A removed name is in use again.
+    package override func didAdd(_ name: [UInt8], to directory: UInt64) {
+        removedNames.remove(directory, name)
+    }
+
     package override func willStoreMarks() throws(CatalogueError) { try settleViewNames() }
 
     /// The bytes of photos, of which thumbnails may take a share.

@@ -117,6 +117,19 @@ import VaultFormat
         }
     }
 
+    @Test func `a name that was in use since is not the removed photo's`() throws {
+        let fixture = try withPhoto()
+        let caller = Caller(uid: 0, gid: 0, pid: 7)
+        let day = "moments/2024-05-01"
+        try fixture.put("\(day)/.t", new)
+        try fixture.rm("\(day)/x.jpg", by: caller)
+        try fixture.put("\(day)/x.jpg", jpeg("2024-05-01", more: 3))
+        try fixture.mv("\(day)/x.jpg", "\(day)/y.jpg", by: caller)
+        try fixture.mv("\(day)/.t", "\(day)/x.jpg", by: caller)
+        #expect(try fixture.get(".Trash-0/files/x.jpg") == old)
+        #expect(try fixture.moments() == ["2024-05-01/x.jpg", "2024-05-01/y.jpg"])
+    }
+
     @Test func `a person who deletes one photo and renames another deletes it`() throws {
         let now = Mutex<Int64>(0)
         var clocks = Clocks()

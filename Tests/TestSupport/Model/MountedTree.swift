@@ -25,7 +25,7 @@ struct MountedTree: Sendable {
         case .fifo(let path): error(mkfifo(full(path), 0o644))
         case .link(let from, let to): link(from, to)
         case .rename(let from, let to, let way):
-            error(renameat2(AT_FDCWD, full(from), AT_FDCWD, full(to), way.rawValue))
+            inNewThread { error(renameat2(AT_FDCWD, full(from), AT_FDCWD, full(to), way.rawValue)) }
         case .setMode(let path, let mode): error(chmod(full(path), mode))
         case .touch(let path, let seconds): touch(path, seconds)
         case .setAttribute(let path, let name, let value):
@@ -76,7 +76,7 @@ struct MountedTree: Sendable {
         }
     }
 
-    /// By a thread of its own, as `rm` is a process of its own: else a rename that follows may belong to it.
+    /// By a thread of its own, as `rm` and `mv` are processes of their own: one thread's rename may belong to its removal.
     private func remove(_ path: String) -> Int32 { inNewThread { error(unlink(full(path))) } }
 
     /// Removes a file and renames another onto its name. If this thread was stopped meanwhile, another one renames, so
