@@ -354,8 +354,9 @@ open class Tree {
     }
 
     /// Days, and moments itself, change with classification so often that notifying the kernel each time would cost
-    /// more.
+    /// more. The kernel looks a day up each time it is named, and then needs its attributes to check permissions.
     package static func attributeTimeout(of row: InodeRow) -> Double {
-        row.day != 0 || row.ino == WellKnownInode.moments ? KernelTimeout.none : KernelTimeout.long
+        if row.day != 0 { return KernelTimeout.brief }
+        return row.ino == WellKnownInode.moments ? KernelTimeout.none : KernelTimeout.long
     }
 }

@@ -65,7 +65,7 @@ extension Library {
         if let node = ViewNode(ino) { return (try session.attributes(of: node), KernelTimeout.none) }
         if VirtualInode.isVirtual(ino) {
             guard let virtual else { throw .stale }
-            return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.none)
+            return (try virtual.attributes(ino, caller, unless: cancellation), KernelTimeout.brief)
         }
         return try session.locked { tree throws(FileError) in
             let inode = try session.shown(ino, handle?.state, tree)

@@ -6,6 +6,7 @@ package import LinuxIO
 import PhotoImaging
 import PhotoSession
 import PhotoTree
+import Synchronization
 package import Thumbnails
 import VaultCatalogue
 
@@ -14,6 +15,7 @@ package final class VirtualTree: Sendable {
     let session: TreeSession
     package let thumbnails: PhotoThumbnails
     package var service: ThumbnailService { thumbnails.service }
+    private let toldSizes = Mutex(ToldSizes(picturesMax: 4096))
 
     package init(_ thumbnails: PhotoThumbnails) {
         (session, self.thumbnails) = (thumbnails.session, thumbnails)
@@ -41,8 +43,13 @@ package final class VirtualTree: Sendable {
             shown = try attributes(of: node, caller, unless: cancellation)
         }
         shown.ino = service.nodes.noteLookup(of: node)
+        noteTold(shown)
         return Entry(
-            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.none)
+            attributes: shown, entryTimeout: KernelTimeout.none, attributeTimeout: KernelTimeout.brief)
+    }
+
+    private func noteTold(_ shown: Attributes) {
+        if shown.isRegular { toldSizes.withLock { $0.note(shown.size, of: shown.ino) } }
     }
 
     private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {
@@ -81,6 +88,7 @@ package final class VirtualTree: Sendable {
     ) throws(FileError) -> Attributes {
         var shown = try attributes(of: try service.nodes.node(ino), caller, unless: cancellation)
         shown.ino = ino
+        noteTold(shown)
         return shown
     }
 
@@ -125,13 +133,17 @@ package final class VirtualTree: Sendable {
         }
     }
 
+    /// Throws `.stale` if the kernel has another size of the picture, up to which it would read: it then looks the name
+    /// up again.
     package func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> [UInt8] {
         let node = try service.nodes.node(ino)
         guard !node.isDirectory else { throw .isDirectory }
         guard flags & openForWriting == 0 else { throw .readOnly }
-        return try contents(of: node, caller, unless: cancellation)
+        let bytes = try contents(of: node, caller, unless: cancellation)
+        guard toldSizes.withLock({ $0[ino] }) == UInt64(bytes.count) else { throw .stale }
+        return bytes
     }
 
     private func contents(

@@ -10,6 +10,7 @@ import VaultFormat
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree
+@testable import ThumbnailTree
 @testable import VaultStore
 
 /// The cost of showing kept pictures, in reads of the vault with its catalogue.
@@ -58,6 +59,30 @@ import VaultFormat
         let jumps = zip(runs, runs.dropFirst()).filter { $0.sector + UInt64($0.sectorCount) != $1.sector }
         // Where a segment ends, and where the catalogue took the next.
         #expect(jumps.count <= 12, "\(jumps.count)")
+    }
+
+    /// Up to the size that it was told the kernel reads; with ESTALE it looks the picture up again.
+    @Test func `a picture of another size than the kernel was told is stale`() throws {
+        let fixture = try Fixture()
+        let maker = StandInMaker()
+        try fixture.close()
+        try fixture.reopen { $0.pictureMaker = maker }
+        try fixture.put("albums/a.jpg", jpeg(more: 1))
+        let picture = try fixture.ino("albums/.thumbs/a.jpg")
+        try fixture.library.release(fixture.library.open(picture, flags: O_RDONLY, fixture.caller))
+        maker.paddingBytes = 100
+        try fixture.put("albums/a.jpg", jpeg(more: 2))
+        expectError(.stale) { _ = try fixture.library.open(picture, flags: O_RDONLY, fixture.caller) }
+        #expect(try fixture.ino("albums/.thumbs/a.jpg") == picture)
+        #expect(try fixture.get("albums/.thumbs/a.jpg").count > 100)
+    }
+
+    @Test func `sizes told are remembered for many pictures`() {
+        var sizes = ToldSizes(picturesMax: 2)
+        for ino in 1...5 as ClosedRange<UInt64> { sizes.note(ino * 10, of: ino) }
+        #expect((1...5 as ClosedRange<UInt64>).map { sizes[$0] } == [nil, nil, 30, 40, 50])
+        sizes.note(31, of: 3)
+        #expect(sizes[3] == 31)
     }
 
     /// A library that was just opened, with a day of pictures that an earlier session made.
