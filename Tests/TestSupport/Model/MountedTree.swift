@@ -76,7 +76,7 @@ struct MountedTree: Sendable {
         }
     }
 
-    /// By a thread of its own, as `rm` and `mv` are processes of their own: a thread's rename may belong to its removal.
+    /// By a thread of its own, as `rm` and `mv` are processes of their own: one may rename what it removed before.
     private func remove(_ path: String) -> Int32 { inNewThread { error(unlink(full(path))) } }
 
     /// Removes a file and renames another onto its name. If this thread was stopped meanwhile, another one renames, so
