@@ -134,6 +134,9 @@ final class SegmentFiles: @unchecked Sendable {
     private var open: [Int: OpenSegment] = [:]
     private var order: [Int] = []
     private var unsynced: Set<Int> = []
+    private let syncs = Mutex(SyncPace())
+    /// The least write that is worth a request to write to the disk soon.
+    private static let soonBytes = 64 << 10
     /// Files of the running sync.
     private var syncing: Set<Int> = []
     /// Whether the next sync includes the directory. Initially true: the process that created the files may have been
@@ -391,6 +394,10 @@ final class SegmentFiles: @unchecked Sendable {
             try calls.writeFully(segment.descriptor, bytes, at: offset)
         } catch { throw refused(error, number) }
         segment.didWrite(range)
+        if bytes.count >= Self.soonBytes && syncs.withLock({ $0.isExpected(at: MonotonicClock.milliseconds) })
+        {
+            calls.writeSoon(segment.descriptor)
+        }
         cover?.didWrite()
     }
 
@@ -411,6 +418,7 @@ final class SegmentFiles: @unchecked Sendable {
 
     /// Syncs (fdatasync) everything written since the last successful sync.
     func sync() throws(StoreError) {
+        syncs.withLock { $0.note(at: MonotonicClock.milliseconds) }
         let (keys, isDirectoryNew, failedBefore) = lock.withLock { () -> ([Int], Bool, StoreError?) in
             defer {
                 (syncing, unsynced) = (unsynced, [])

@@ -26,6 +26,7 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     private let reads = Atomic(0)
     private let bytesRead = Atomic(0)
     private let writes = Atomic(0)
+    private let soon = Atomic(0)
     public let real: any FileSystemCalls
 
     public init(_ real: any FileSystemCalls = LinuxCalls.shared) { self.real = real }
@@ -43,6 +44,13 @@ public final class FaultyCalls: ForwardingCalls, @unchecked Sendable {
     public var readCount: Int { reads.load(ordering: .relaxed) }
     public var readBytes: Int { bytesRead.load(ordering: .relaxed) }
     public var writeCount: Int { writes.load(ordering: .relaxed) }
+    /// Requests that bytes be written to the disk soon.
+    public var soonCount: Int { soon.load(ordering: .relaxed) }
+
+    public func writeSoon(_ descriptor: Int32) {
+        soon.wrappingAdd(1, ordering: .relaxed)
+        real.writeSoon(descriptor)
+    }
 
     // MARK: Waiting
 

@@ -25,6 +25,25 @@ import Testing
         try fixture.expectNothingLeft()
     }
 
+    @Test func `bytes that a program will sync go to the disk as they come`() throws {
+        let fixture = try Fixture()
+        let handle = try fixture.library.create(
+            fixture.ino("albums"), "f", mode: 0o600, flags: O_RDWR, fixture.caller
+        ).1
+        // A machine that stands still for a second between the syncs tells of no haste.
+        let isSoon = try eventually {
+            for _ in 0..<2 {
+                try fixture.write(handle, noise(1000), at: 0)
+                try fixture.library.fsync(handle, dataOnly: false)
+            }
+            let before = fixture.vault.calls.soonCount
+            try fixture.write(handle, noise(300_000), at: 0)
+            return fixture.vault.calls.soonCount > before
+        }
+        #expect(isSoon)
+        try fixture.close(handle)
+    }
+
     @Test func `chunks that were split are read as one`() throws {
         let fixture = try Fixture(isFragmented: true)
         let bytes = noise(300_000)
