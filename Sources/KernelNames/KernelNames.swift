@@ -9,7 +9,9 @@ public struct KernelNames: Sendable {
     private var renaming: Set<Int32> = []
     private var lookups: MarkedLookups
     private var virtualNames = VirtualNames()
-    private var staleInodes: StaleInodes
+    /// Inodes that left memory while the kernel might use an outdated name of them: a request by that name may be under
+    /// way even if the kernel has received all notices by now.
+    private var staleInodes: RecentTable<UInt64, Void>
     /// Listings of directories that the kernel keeps.
     public var listings: KeptListings
     /// Notices for the kernel, oldest first: sent, and removed, when the lock is released.
@@ -24,7 +26,7 @@ public struct KernelNames: Sendable {
         self.threadsMax = threadsMax
         lookups = MarkedLookups(threadsMax: lookupsMax)
         listings = KeptListings(directoriesMax: listingsMax)
-        staleInodes = StaleInodes(inodesMax: staleInodesMax)
+        staleInodes = RecentTable(countMax: staleInodesMax)
     }
 
     /// The state of a thread that received ESTALE.
@@ -125,13 +127,13 @@ public struct KernelNames: Sendable {
 
     /// Notes that an inode leaves memory.
     public mutating func noteEvicted(_ ino: UInt64, _ dentries: DentryState) {
-        if dentries.mayBeStale { staleInodes.insert(ino) }
+        if dentries.mayBeStale { staleInodes.insert((), for: ino) }
     }
 
     /// The state of an inode that comes into memory.
     public mutating func loadedState(of ino: UInt64) -> DentryState {
         var state = DentryState()
-        if !staleInodes.isEmpty { state.mayBeStale = staleInodes.remove(ino) }
+        if !staleInodes.isEmpty { state.mayBeStale = staleInodes.remove(ino) != nil }
         return state
     }
 
@@ -200,25 +202,18 @@ public struct DentryState: Sendable {
 /// For each thread the inode that it looked up last in a marked directory. Remembers between `threadsMax` and twice as
 /// many of the newest threads.
 struct MarkedLookups: Sendable {
-    private let threadsMax: Int
-    private var newer: [Int32: UInt64] = [:]
-    private var older: [Int32: UInt64] = [:]
+    private var lookups: RecentTable<Int32, UInt64>
 
-    init(threadsMax: Int) { self.threadsMax = threadsMax }
+    init(threadsMax: Int) { lookups = RecentTable(countMax: threadsMax) }
 
     /// The inode that the thread last looked up in a marked directory, unless it has looked it up elsewhere since.
-    subscript(thread: Int32) -> UInt64? { newer[thread] ?? older[thread] }
+    subscript(thread: Int32) -> UInt64? { lookups[thread] }
 
     mutating func note(_ ino: UInt64, isMarked: Bool, by thread: Int32) {
         if isMarked {
-            if newer.count >= threadsMax && newer[thread] == nil {
-                older = newer
-                newer = [:]
-            }
-            newer[thread] = ino
-        } else if self[thread] == ino {
-            newer[thread] = nil
-            older[thread] = nil
+            lookups.insert(ino, for: thread)
+        } else if lookups[thread] == ino {
+            lookups.remove(thread)
         }
     }
 }

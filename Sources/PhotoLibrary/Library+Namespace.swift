@@ -210,7 +210,7 @@ extension Library {
                 try tree.unlinked(found.inode, now: now)
             }
             if isPhoto {
-                try tree.noteRemoved(
+                tree.noteRemoved(
                     name.bytes, of: found.inode, isMember: found.isMember, from: directory, caller)
             }
             found.inode.state?.setTimes(modified: nil, changed: now)

@@ -13,8 +13,6 @@ struct RemovedName {
     var photo: UInt64
     /// Whether the name was a membership in an album.
     var isMember: Bool
-    /// The id of the name that the photo got in the trash; nil if it stays in moments.
-    var trashName: UInt64?
     /// The id of the next name that any file got.
     var nextName: UInt64
     var remover: Int32
@@ -22,35 +20,10 @@ struct RemovedName {
     var time: Int64
 }
 
-/// Names removed just now and not in use again. Remembers between `namesMax` and twice as many of the newest.
-struct RemovedNames {
-    private struct Place: Hashable {
-        var directory: UInt64
-        var name: [UInt8]
-    }
-
-    private let namesMax: Int
-    private var newer: [Place: RemovedName] = [:]
-    private var older: [Place: RemovedName] = [:]
-
-    init(namesMax: Int) { self.namesMax = namesMax }
-
-    subscript(directory: UInt64, name: [UInt8]) -> RemovedName? {
-        if newer.isEmpty && older.isEmpty { return nil }
-        let place = Place(directory: directory, name: name)
-        return newer[place] ?? older[place]
-    }
-
-    mutating func insert(_ removed: RemovedName, _ directory: UInt64, _ name: [UInt8]) {
-        if newer.count >= namesMax { (older, newer) = (newer, [:]) }
-        newer[Place(directory: directory, name: name)] = removed
-    }
-
-    mutating func remove(_ directory: UInt64, _ name: [UInt8]) {
-        if newer.isEmpty && older.isEmpty { return }
-        let place = Place(directory: directory, name: name)
-        (newer[place], older[place]) = (nil, nil)
-    }
+/// Where a name was removed.
+struct RemovedPlace: Hashable {
+    var directory: UInt64
+    var name: [UInt8]
 }
 
 /// Programs that save a new file by unlink(2) of the old one and rename(2) onto its name, as digiKam does. The
@@ -61,30 +34,29 @@ extension PhotoTree {
     /// - Parameter isMember: whether it was a membership in an album.
     package func noteRemoved(
         _ name: [UInt8], of photo: Inode, isMember: Bool, from directory: Inode, _ caller: Caller
-    ) throws(FileError) {
-        guard photo.isPhoto, photo.row.nlink > 0, directory.isDay == photo.isTrashed,
-            try !isInTrash(directory)
-        else { return }
+    ) {
+        guard photo.isPhoto, photo.row.nlink > 0, directory.isDay == photo.isTrashed else { return }
         removedNames.insert(
             RemovedName(
-                photo: photo.ino, isMember: isMember,
-                trashName: photo.isTrashed ? try names(of: photo).map(\.id).max() : nil,
-                nextName: counters.dentry, remover: caller.pid, time: clocks.monotonic()),
-            directory.ino, name)
+                photo: photo.ino, isMember: isMember, nextName: counters.dentry, remover: caller.pid,
+                time: clocks.monotonic()),
+            for: RemovedPlace(directory: directory.ino, name: name))
     }
 
     /// The photo whose name was removed so that this file can be renamed onto it; nil if there is none.
     func removedPhoto(_ request: RenameRequest) throws(FileError) -> (removal: RemovedName, photo: Inode)? {
-        guard request.target == nil, let removal = removedNames[request.to.ino, request.newName],
+        guard request.target == nil, !request.isIntoTrash, !removedNames.isEmpty,
+            let removal = removedNames[RemovedPlace(directory: request.to.ino, name: request.newName)],
             isSavedByRemoval(
                 RemovalFacts(
                     wasBeside: request.from.ino == request.to.ino && request.sourceID < removal.nextName,
                     remover: removal.remover, caller: request.caller.pid,
                     milliseconds: clocks.monotonic() - removal.time)),
             let photo = try existing(removal.photo), photo.isPhoto, photo.row.nlink > 0,
-            photo.ino != request.source.ino, photo.isTrashed == (removal.trashName != nil)
+            photo.ino != request.source.ino, photo.isTrashed == request.to.isDay
         else { return nil }
-        if let id = removal.trashName, try !names(of: photo).contains(where: { $0.id == id }) { return nil }
+        // Its name in the trash is the one that the removal gave it.
+        if photo.isTrashed, try names(of: photo).last.map({ $0.id < removal.nextName }) != true { return nil }
         return (removal, photo)
     }
 
@@ -92,10 +64,10 @@ extension PhotoTree {
     package func undoRemoval(before request: inout RenameRequest) throws(FileError) {
         guard let (removal, photo) = try removedPhoto(request), try rowOfSaved(request) != nil else { return }
         let (directory, name, now) = (request.to, request.newName, request.now)
-        if let id = removal.trashName {
-            guard let kept = try names(of: photo).first(where: { $0.id == id }) else { throw .damaged }
+        if photo.isTrashed {
+            guard let kept = try names(of: photo).last else { throw .damaged }
             try restore(photo, now: now)
-            try sql(tables.deleteTrash(photo.ino, id))
+            try sql(tables.deleteTrash(photo.ino, kept.id))
             var pendingErase: [UInt64] = []
             try discard(kept, now: now, &pendingErase)
             abandoned += pendingErase

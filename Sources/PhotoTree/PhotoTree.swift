@@ -1,6 +1,7 @@
 package import CatalogueRows
 package import FileRequests
 package import FileTree
+import KernelNames
 package import LinuxIO
 package import PhotoRules
 package import VaultCatalogue
@@ -17,8 +18,8 @@ package final class PhotoTree: Tree {
     package var hasNewPhoto = false
     /// Files that are to follow a photo to another day, by inode; see `CompanionMove`.
     package internal(set) var companionMoves: [UInt64: CompanionMove] = [:]
-    /// Photos' names that unlink(2) removed just now.
-    var removedNames: RemovedNames
+    /// Photos' names that unlink(2) removed just now, and that are not in use again.
+    var removedNames: RecentTable<RemovedPlace, RemovedName>
     /// The thread whose request is served; -1 if none.
     package var callerThread: Int32 = -1
     /// When photos last came into views or left them; as old as can be at the start of a session.
@@ -32,7 +33,7 @@ package final class PhotoTree: Tree {
         _ clocks: Clocks
     ) throws(FileError) {
         (self.trashDays, self.versions, self.clocks) = (trashDays, versions, clocks)
-        removedNames = RemovedNames(namesMax: options.limits.removedNames)
+        removedNames = RecentTable(countMax: options.limits.removedNames)
         try super.init(tables, options)
     }
 
@@ -41,7 +42,7 @@ package final class PhotoTree: Tree {
 
     /// A removed name is in use again.
     package override func didAdd(_ name: [UInt8], to directory: UInt64) {
-        removedNames.remove(directory, name)
+        if !removedNames.isEmpty { removedNames.remove(RemovedPlace(directory: directory, name: name)) }
     }
 
     package override func willStoreMarks() throws(CatalogueError) { try settleViewNames() }

@@ -15,7 +15,8 @@ package final class VirtualTree: Sendable {
     let session: TreeSession
     package let thumbnails: PhotoThumbnails
     package var service: ThumbnailService { thumbnails.service }
-    private let toldSizes = Mutex(ToldSizes(picturesMax: 4096))
+    /// The sizes of pictures that the kernel was told last, in bytes, by inode.
+    private let toldSizes = Mutex(RecentTable<UInt64, UInt64>(countMax: 4096))
 
     package init(_ thumbnails: PhotoThumbnails) {
         (session, self.thumbnails) = (thumbnails.session, thumbnails)
@@ -49,7 +50,7 @@ package final class VirtualTree: Sendable {
     }
 
     private func noteTold(_ shown: Attributes) {
-        if shown.isRegular { toldSizes.withLock { $0.note(shown.size, of: shown.ino) } }
+        if shown.isRegular { toldSizes.withLock { $0.insert(shown.size, for: shown.ino) } }
     }
 
     private func virtualChild(_ parent: UInt64, _ name: [UInt8]) throws(FileError) -> VirtualNode? {

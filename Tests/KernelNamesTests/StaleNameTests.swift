@@ -47,6 +47,15 @@ import Testing
         }
     }
 
+    @Test func `a table remembers its newest entries`() {
+        var sizes = RecentTable<Int, Int>(countMax: 2)
+        for number in 1...5 { sizes.insert(number * 10, for: number) }
+        #expect((1...5).map { sizes[$0] } == [nil, nil, 30, 40, 50])
+        sizes.insert(31, for: 3)
+        #expect(sizes[3] == 31)
+        #expect(sizes.remove(3) == 31 && sizes[3] == nil && sizes.remove(3) == nil)
+    }
+
     @Test mutating func `a thread is refused once for one lookup`() {
         dentries.mayBeStale = true
         names.noteRefused(1)

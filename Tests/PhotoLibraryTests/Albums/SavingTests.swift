@@ -10,13 +10,19 @@ import VaultFormat
 
 /// Programs that save by writing a new file and renaming it, and backups.
 @Suite("Albums: saving by rename") struct SavingTests {
-    @Test func `a new file renamed over a photo keeps moment and memberships`() throws {
-        let fixture = try Fixture()
+    /// A photo in two albums, saved anew in one of them, and its former inode.
+    private func savedPhoto(_ limits: Limits = .production) throws -> (Fixture, old: UInt64) {
+        let fixture = try Fixture(limits: limits)
         try fixture.mkdir("albums/A")
         let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
         try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
         try fixture.put("albums/A/.x.jpg.Ab12Cd", jpeg("2024-05-01", more: 2))
         try fixture.mv("albums/A/.x.jpg.Ab12Cd", "albums/A/x.jpg")
+        return (fixture, old)
+    }
+
+    @Test func `a new file renamed over a photo keeps moment and memberships`() throws {
+        let (fixture, old) = try savedPhoto()
         let new = try fixture.ino("albums/A/x.jpg")
         #expect(new != old)
         #expect(try fixture.ino("albums/other.jpg") == new)
@@ -32,12 +38,7 @@ import VaultFormat
     /// Also if the inode has left memory meanwhile: the request may be older than the notice that the kernel had.
     @Test(arguments: [Limits.production, .least])
     func `a name that means another file now is stale to the kernel`(limits: Limits) throws {
-        let fixture = try Fixture(limits: limits)
-        try fixture.mkdir("albums/A")
-        let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
-        try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
-        try fixture.put("albums/A/.t", jpeg("2024-05-01", more: 2))
-        try fixture.mv("albums/A/.t", "albums/A/x.jpg")
+        let (fixture, old) = try savedPhoto(limits)
         for directory in ["albums", "albums/A", "moments"] { _ = try fixture.ls(directory) }
         expectError(.stale) { _ = try fixture.library.open(old, flags: O_RDWR, fixture.caller) }
         fixture.library.forget(old)
@@ -45,12 +46,7 @@ import VaultFormat
 
     /// A thumbnail is being made of it, or its bytes are compared: no program has it open.
     @Test func `a name that means another file now is stale while this program reads the file`() throws {
-        let fixture = try Fixture()
-        try fixture.mkdir("albums/A")
-        let old = try fixture.put("albums/A/x.jpg", jpeg("2024-05-01", more: 1))
-        try fixture.ln("moments/2024-05-01/x.jpg", "albums/other.jpg")
-        try fixture.put("albums/A/.t", jpeg("2024-05-01", more: 2))
-        try fixture.mv("albums/A/.t", "albums/A/x.jpg")
+        let (fixture, old) = try savedPhoto()
         try fixture.library.session.withState(of: old) { _ in
             expectError(.stale) {
                 _ = try fixture.library.setAttributes(old, AttributeChanges(mode: 0o600), fixture.caller)

@@ -10,7 +10,6 @@ import VaultFormat
 @testable import PhotoLibrary
 @testable import PhotoSession
 @testable import PhotoTree
-@testable import ThumbnailTree
 @testable import VaultStore
 
 /// The cost of showing kept pictures, in reads of the vault with its catalogue.
@@ -75,14 +74,6 @@ import VaultFormat
         expectError(.stale) { _ = try fixture.library.open(picture, flags: O_RDONLY, fixture.caller) }
         #expect(try fixture.ino("albums/.thumbs/a.jpg") == picture)
         #expect(try fixture.get("albums/.thumbs/a.jpg").count > 100)
-    }
-
-    @Test func `sizes told are remembered for many pictures`() {
-        var sizes = ToldSizes(picturesMax: 2)
-        for ino in 1...5 as ClosedRange<UInt64> { sizes.note(ino * 10, of: ino) }
-        #expect((1...5 as ClosedRange<UInt64>).map { sizes[$0] } == [nil, nil, 30, 40, 50])
-        sizes.note(31, of: 3)
-        #expect(sizes[3] == 31)
     }
 
     /// A library that was just opened, with a day of pictures that an earlier session made.
