@@ -67,7 +67,7 @@ package struct ExtentMap: Sendable {
     package let content: UInt64
     package private(set) var pieces: [Piece] = []
     /// Whether saved pieces that form one run become one. Not if snapshots may have them as separate rows.
-    package var joinsSaved = true
+    var joinsSaved = true
 
     package init(content: UInt64 = 0) { self.content = content }
 

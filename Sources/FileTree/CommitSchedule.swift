@@ -24,7 +24,7 @@ struct CommitSchedule {
         case verifyClaim
         /// Returning unused room to the host.
         case giveBack
-        /// Destroying expired trash for one time slice.
+        /// Destroying expired trash and versions for one time slice.
         case expire
         case wait(until: Int64)
     }
@@ -42,13 +42,13 @@ struct CommitSchedule {
     private static let pauseMilliseconds: Int64 = 20
 
     var pace = CommitPace.prompt
-    /// Since when changes have been in no root; nil if all are.
+    /// When the oldest change that is in no root was made; nil if there is none.
     private(set) var softSince: Int64?
-    /// Since when changes have been in no durable root; nil if all are.
+    /// When the oldest change that is in no durable root was made; nil if there is none.
     private(set) var durableSince: Int64?
     /// Since when files have been unsaved; nil if none are.
     private(set) var unsavedSince: Int64?
-    /// No commit that nobody waits for begins before.
+    /// After a failed commit: when the next one may begin, unless a caller waits for it.
     private var retryAt: Int64 = 0
     /// When the trash is checked next.
     private var expiryAt = Int64.max
@@ -103,7 +103,7 @@ struct CommitSchedule {
     /// Notes that a file has bytes or times that are not in the tree yet.
     mutating func noteUnsaved(at now: Int64) { unsavedSince = unsavedSince ?? now }
 
-    /// Notes that unsaved files are being saved. `noteUnsaved` notes what is left of them.
+    /// Notes that unsaved files are being saved. `noteUnsaved` is called again if some stay unsaved.
     mutating func beginSaving() { unsavedSince = nil }
 
     /// Notes that the space takes writes again after failed commits.
@@ -139,15 +139,15 @@ struct CommitSchedule {
     /// Schedules the next check of the space's claim; nil for none.
     mutating func checkClaim(at time: Int64?) { lookAt = time ?? .max }
 
-    /// Whether a durable commit may write all the identity records that one may: if not, it was asked for so soon after
-    /// another that it writes none. Otherwise notes that it does.
+    /// Whether the durable commit that begins now may write identity records: not if a caller asked for it
+    /// too soon after one that did. If it may, notes the time.
     mutating func mayWriteRecords(at now: Int64, isAsked: Bool) -> Bool {
         if isAsked && now < recordsAt { return false }
         recordsAt = now + pace.durableMilliseconds
         return true
     }
 
-    /// The changes of a commit under way, as they are noted again if it fails.
+    /// The times of a commit's oldest changes, restored if it fails.
     struct Begun {
         fileprivate let softSince: Int64?
         fileprivate let durableSince: Int64?

@@ -4,7 +4,7 @@ import LinuxIO
 import VaultFormat
 package import VaultStore
 
-/// The changes that a committer publishes. The library implements it.
+/// The changes that a committer publishes. `SessionCommits` implements it.
 package protocol CommitSource: AnyObject, Sendable {
     var space: Space { get }
     /// Limits of retries of failed commits.
@@ -22,9 +22,10 @@ package protocol CommitSource: AnyObject, Sendable {
     func endTransaction()
     /// Notes that the newest commit is durable.
     func noteDurable()
-    /// Destroys trash for that many bytes of room. Returns false if there is nothing.
+    /// Destroys versions, else trashed photos, for that many bytes of room. Returns false if there are none.
     func makeRoom(bytes: UInt64) -> Bool
-    /// Destroys expired trash, until that time of the monotonic clock. Returns true if some is left.
+    /// Destroys expired trash and versions, until that time of the monotonic clock. Returns true if some are
+    /// left.
     func expire(until time: Int64) -> Bool
 }
 
@@ -89,7 +90,8 @@ package final class Committer: @unchecked Sendable {
         wake.signalAll()
     }
 
-    /// Waits while a commit is under way and as many pages as one may have are waiting for the next. Called before a
+    /// Waits while a commit is under way and the next already has `Limits.stagedPages` pages. At the pace
+    /// `seldom` also ends the transaction now and then, so that its journal does not grow. Called before a
     /// change, with no lock held.
     package func waitForStagedPages() {
         lock.lock()
@@ -140,7 +142,8 @@ package final class Committer: @unchecked Sendable {
     /// Whether the space takes no more writes: no commit is tried any more.
     private var isStopped: Bool { source?.space.writeStop != nil }
 
-    /// Whether changes are in no root yet, or never will be. `Space.isClean` covers those that are only in a soft root.
+    /// Whether a change is in no root, or a commit is under way. `Space.isClean` covers changes in a soft
+    /// root only.
     package var hasPending: Bool { lock.withLock { schedule.softSince != nil || isCommitting } }
 
     /// Forgets failed commits, because the space takes writes again.
@@ -164,8 +167,8 @@ package final class Committer: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// Makes room in a full space. Commits, so that freed sectors become usable; if nothing was freed, first destroys
-    /// trashed photos of `bytes` in all. Returns true if a retry is worthwhile.
+    /// Makes room in a full space. Commits, so that freed sectors become usable; if nothing was freed, first
+    /// destroys versions or trashed photos of `bytes` in all. Returns true if a retry is worthwhile.
     package func makeRoom(bytes: UInt64) -> Bool {
         lock.lock()
         defer { lock.unlock() }
@@ -314,7 +317,7 @@ package final class Committer: @unchecked Sendable {
         isCommitting = false
     }
 
-    /// Purges expired trash for one time slice. `lock` is held, and released meanwhile.
+    /// Destroys expired trash and versions for one time slice. `lock` is held, and released meanwhile.
     private func expireSome(_ now: Int64) {
         schedule.beginExpiring()
         lock.unlock()

@@ -14,8 +14,8 @@ package final class FileContext: @unchecked Sendable {
     package let replies: BufferPool
     /// Neighbouring sealed chunks that one call reads.
     let extents: BufferPool
-    /// Commits, so that freed sectors become usable, or purges this many bytes of trash. Returns true if a retry is
-    /// worthwhile. Set once, at the start.
+    /// Makes room: commits, so that freed sectors become usable, or destroys versions or trash of this many
+    /// bytes. Returns true if a retry is worthwhile. Set once, at the start.
     package var makeRoom: @Sendable (UInt64) -> Bool = { _ in false }
     /// Waits while too many freed bytes are not yet reusable; see `Space.isBacklogged`. Set once, at the start.
     package var waitForReusableSectors: @Sendable () -> Void = {}
@@ -25,8 +25,8 @@ package final class FileContext: @unchecked Sendable {
     /// Returns a new content id for a file that shares its content; nil if no other file shares it any more. Set once,
     /// at the start.
     package var unsharedContent: @Sendable (FileState) throws(FileError) -> UInt64? = { _ in nil }
-    /// Keeps the saved bytes of a file that is about to be changed, if it is a photo. The number is how many of its
-    /// first bytes it keeps, at least in part. Set once, at the start.
+    /// Keeps the saved bytes of a file before a change, if it is a photo. The number: how many of the file's
+    /// first bytes stay, at least in part. Set once, at the start.
     package var keepVersion: @Sendable (FileState, UInt64) throws(FileError) -> Void = { _, _ in }
     /// Wakes the committer, which saves the file within a second. Set once, at the start.
     package var noteUnsaved: @Sendable () -> Void = {}

@@ -10,7 +10,8 @@ extension FileState {
     func beginChange(keeping kept: UInt64) throws(FileError) {
         noteUnsaved()
         if !isBeingEdited {
-            // Before there is a version, so that it is never given up for room while it alone has the old bytes.
+            // Set before the version exists: while it alone has the old bytes, it must not be destroyed for
+            // room.
             isBeingEdited = true
             do throws(FileError) { try context.keepVersion(self, kept) } catch {
                 isBeingEdited = false
@@ -80,7 +81,8 @@ extension FileState {
         unsavedRange = nil
     }
 
-    /// No other inode has this content after all: it may be changed, and is about to be. Under the catalogue's lock.
+    /// Notes that no other inode has this content any more, and that it is about to change. Under the
+    /// catalogue's lock.
     package func unshare() {
         view.withLock {
             isShared = false
@@ -103,7 +105,8 @@ extension FileState {
         return false
     }
 
-    /// Allows other inodes to share this content from now on; false if the file has changed, or is about to change, it.
+    /// Allows other inodes to share this content from now on; false if the file has unsaved changes or is
+    /// about to change.
     package func share() -> Bool {
         view.withLock {
             guard !isNewer, dirty.isEmpty else { return false }

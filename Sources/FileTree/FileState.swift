@@ -66,7 +66,8 @@ package final class FileState: @unchecked Sendable {
     /// (w) The `changeCount` for which a long comparison is running.
     package var comparedCount: Int?
     private let editing = Atomic<Bool>(false)
-    /// (w) Whether the bytes have changed, or soon will, since a writer last closed the file. Any thread may read it.
+    /// (w) Whether an edit is in progress: from before the first change until its writers have closed the
+    /// file. Any thread may read it.
     package var isBeingEdited: Bool {
         get { editing.load(ordering: .acquiring) }
         set { editing.store(newValue, ordering: .releasing) }

@@ -24,14 +24,15 @@ open class Tree {
     package let firstOfSession: UInt64
     /// Names in the kernel's cache, and notices for it, sent when the lock is released.
     package var kernelNames: KernelNames
-    /// Orphans that the kernel may not know, and then sends no FORGET for.
+    /// Orphans to be destroyed when the lock is released: for an inode that the kernel does not know, no
+    /// FORGET comes.
     package var abandoned: [UInt64] = []
-    /// Inodes with outdated identity records that no table lists yet, and newly retired ids.
+    /// Inodes with outdated identity records that the table `unrecorded` does not list yet.
     package var unrecorded: Set<UInt64> = []
     /// Marked inodes that lost a name in a day.
     package var hasLostMoment: Set<UInt64> = []
     package var newlyRetired = NewlyRetired()
-    /// The newest identity records when the library was opened.
+    /// The mount and the commit of the newest identity records when the space was opened.
     package let recorder: (epoch: UInt64, generation: UInt64)
     /// Files that changed since the newest durable root.
     package var unwritten: UnwrittenFiles
@@ -83,8 +84,9 @@ open class Tree {
 
     private func remember(_ inode: Inode) { inodes[inode.ino] = inode }
 
-    /// Drops unused inodes from memory if there are many. Called between operations, never within one: an operation
-    /// must not hold an inode twice. Inodes with dentries that may be outdated in the kernel stay.
+    /// Drops unused inodes from memory if there are many. Called between operations, never within one: an
+    /// operation would get two objects for one inode. Inodes whose dentries may be outdated in the kernel
+    /// stay.
     @inline(__always)
     package func trim(isKernelNotified: @autoclosure () -> Bool) {
         if inodes.count > options.limits.cachedInodes { dropHalf(isKernelNotified()) }
@@ -93,8 +95,8 @@ open class Tree {
     /// Inodes in memory.
     package var cachedInodeCount: Int { inodes.count }
 
-    /// Writes the rows of changed inodes if they are so many that none could be dropped. An error returns with the
-    /// commit, which writes them otherwise.
+    /// Writes the rows of changed inodes if there are so many that none could be dropped. An error recurs in
+    /// the commit, which writes them otherwise.
     private func storeIfMany() {
         if dirty.count > options.limits.cachedInodes / 2 { try? storeChanges() }
     }
@@ -346,15 +348,17 @@ open class Tree {
             attributeTimeout: Self.attributeTimeout(of: inode.row))
     }
 
-    /// How long the kernel may keep names of a directory, in seconds. A name moved out of the trash keeps that time: in
-    /// a day it may be another file's by then, because a restored photo whose name is taken gets a numbered one.
+    /// How long the kernel may cache names of a directory, in seconds: in days, `moments` and the trash not
+    /// at all. The kernel keeps the time of a name that it moves out of the trash into a day. There a
+    /// restored photo may get a numbered name, and the cached name be another file's.
     func entryTimeout(in directory: Inode) throws(FileError) -> Double {
         if directory.area == .moments || directory.isDay { return KernelTimeout.none }
         return try isInTrash(directory) ? KernelTimeout.none : KernelTimeout.long
     }
 
-    /// Days, and moments itself, change with classification so often that notifying the kernel each time would cost
-    /// more. The kernel looks a day up each time it is named, and then needs its attributes to check permissions.
+    /// How long the kernel may cache an inode's attributes, in seconds. For days and `moments` it is short or
+    /// none: classification changes them so often that notices would cost more. A day is looked up at each
+    /// use, and its attributes are needed right after, to check permissions.
     package static func attributeTimeout(of row: InodeRow) -> Double {
         if row.day != 0 { return KernelTimeout.brief }
         return row.ino == WellKnownInode.moments ? KernelTimeout.none : KernelTimeout.long

@@ -1,7 +1,7 @@
 package import FileRequests
 package import VaultStore
 
-/// The tree of a mounted space and its lock. The library implements it.
+/// The tree of a mounted space and its lock. `TreeSession` implements it.
 package protocol TreeAccess: AnyObject, Sendable {
     var space: Space { get }
 

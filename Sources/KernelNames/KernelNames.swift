@@ -1,5 +1,6 @@
-/// The state that follows from the names (dentries) the kernel caches: which inodes it may reach by an outdated name,
-/// which threads received ESTALE, which thread looked up which name, and the notices that it must get. See the article.
+/// Tracks dentries that the kernel may still cache although they are outdated: the inodes that it may reach
+/// by them, the threads that received ESTALE, each thread's last lookup, and the notices to be sent. See the
+/// article.
 ///
 /// Guarded by the lock of the tree that owns it. Inodes are numbers here; threads are numbered as by gettid(2).
 public struct KernelNames: Sendable {
@@ -9,8 +10,8 @@ public struct KernelNames: Sendable {
     private var renaming: Set<Int32> = []
     private var lookups: MarkedLookups
     private var virtualNames = VirtualNames()
-    /// Inodes that left memory while the kernel might use an outdated name of them: a request by that name may be under
-    /// way even if the kernel has received all notices by now.
+    /// Inodes that left memory while the kernel might cache an outdated dentry for them. They stay marked
+    /// even after all notices: a request by the outdated name may already be on its way.
     private var staleInodes: RecentTable<UInt64, Void>
     /// Listings of directories that the kernel keeps.
     public var listings: KeptListings
@@ -139,7 +140,7 @@ public struct KernelNames: Sendable {
 
     // MARK: Changes
 
-    /// Notes a new name of an inode that the kernel did not make itself, or would cache for too long.
+    /// Notes a name of an inode that the kernel does not know, or caches for longer than it may.
     public mutating func noteArrival(
         of dentries: inout DentryState, as name: [UInt8], in directory: UInt64
     ) {
@@ -147,7 +148,8 @@ public struct KernelNames: Sendable {
         dentries.mayBeStale = true
     }
 
-    /// Notes a name that resolves to another inode or to none now, by other means than a request for that name.
+    /// Notes that a name was removed, or given to another inode, without a request of the kernel for that
+    /// name.
     public mutating func noteLoss(of name: [UInt8], in directory: UInt64) {
         notices.append(.lostEntry(parent: directory, name: name))
     }
@@ -184,13 +186,14 @@ public struct KernelNames: Sendable {
 
 /// How an inode's names in the kernel's cache relate to its real ones.
 public struct DentryState: Sendable {
-    /// A name was removed or given to another inode by something else than a request to remove or rename it: the kernel
-    /// may still cache it. Until the next lookup of the inode.
+    /// The kernel may cache an outdated dentry for the inode: a name was removed, given to another inode or
+    /// numbered without the kernel's request, or is cached for longer than it may. Cleared by the next lookup
+    /// of the inode.
     public var mayBeStale = false
-    /// Looked up since, but before the kernel had received all notices.
+    /// Looked up since `mayBeStale` was set, but before the kernel had received all notices.
     public internal(set) var isUnconfirmed = false
-    /// The inode got a name of another by other means than a request for it: the kernel may still resolve that name to
-    /// the other. Until the kernel has received all notices.
+    /// The inode took over another inode's name without a request of the kernel: the kernel may still resolve
+    /// that name to the other inode. Cleared once the kernel has received all notices.
     public var hasNewNames = false
 
     public init() {}

@@ -121,8 +121,8 @@ extension Library {
         if isUnrated { readRating(of: ino, caller) }
     }
 
-    /// Reads the rating of a photo without a rating attribute from its metadata. The attribute has been changed: an
-    /// error here is none of that change, and the photo then counts as not rated.
+    /// Reads the rating of a photo without a rating attribute from its metadata. An error is ignored, because
+    /// the attribute is already changed: the photo then counts as unrated.
     private func readRating(of ino: UInt64, _ caller: Caller?) {
         try? classifier.classifyAndApply(ino, by: caller?.pid ?? -1)
     }

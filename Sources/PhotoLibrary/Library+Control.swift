@@ -10,7 +10,7 @@ import VaultStore
 /// The interface of a mounted space to `obscura status DIR` and `obscura check DIR`: virtual attributes of its root,
 /// read-only and unlisted, for the mounting user and root alone. Each value is lines of `key=value`.
 ///
-/// - `user.obscura.status`: the room, the counts and the state of the session.space.
+/// - `user.obscura.status`: the room, the counts and the state of the space.
 /// - `user.obscura.settle`: writes all pending changes; the value says which cannot be written, and why.
 /// - `user.obscura.check.CURSOR`: checks the part of the space at the cursor. `cursor` in the value is the next cursor,
 ///   or empty. The first is `CheckCursor.start`. A `damage` line for each finding is followed, in the same order, by

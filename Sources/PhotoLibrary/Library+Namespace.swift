@@ -17,7 +17,7 @@ extension Library {
         VirtualInode.isVirtual(ino) && ViewNode(ino) == nil
     }
 
-    /// Finds a name in a directory. Throws `.interrupted` once `cancellation` is called off.
+    /// Finds a name in a directory. Throws `.interrupted` once `cancellation` is cancelled.
     public func lookup(
         _ parent: UInt64, _ name: Name, _ caller: Caller, unless cancellation: Cancellation? = nil
     ) throws(FileError) -> Entry {

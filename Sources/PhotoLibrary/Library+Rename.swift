@@ -13,7 +13,7 @@ extension Library {
     /// Attempts at a rename whose source changes while it is classified.
     private static let attemptsMax = 16
 
-    /// renameat2(2), with the rules of photos: see INTERFACE, *The tree*.
+    /// renameat2(2), with the rules of photos: see `RenameRules.swift`.
     public func rename(
         _ parent: UInt64, _ name: Name, _ newParent: UInt64, _ newName: Name, _ flags: RenameFlags,
         _ caller: Caller
@@ -32,7 +32,8 @@ extension Library {
         throw .busy
     }
 
-    /// Throws `.stale` if the kernel may resolve a name that it is about to move to another inode than this program.
+    /// Throws `.stale` if the kernel is about to move a cached dentry that may be outdated: it would move the
+    /// wrong inode.
     private func refuseOutdated(
         _ request: RenameRequest, _ flags: RenameFlags, _ tree: PhotoTree
     ) throws(FileError) {

@@ -102,8 +102,8 @@ public final class Library: @unchecked Sendable {
             classify: { [weak self] in try? self?.classifier.classifyPending($0) })
     }
 
-    /// Takes up the unfinished work of an earlier session on the calling thread: that of `DeferredWork`, or without a
-    /// mount the caller's.
+    /// Takes up the unfinished work of an earlier session. Runs on the calling thread: that of `DeferredWork`
+    /// in a mount, the caller's without one.
     public func didGoLive() {
         guard !isReadOnly else { return }
         unlocked?.blurBeginning()
@@ -204,8 +204,8 @@ public final class Library: @unchecked Sendable {
         try search.photo(equalTo: source)
     }
 
-    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. Also false if
-    /// called off. Throws `.damaged` if the file cannot be read.
+    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened.
+    /// Also false if cancelled. Throws `.damaged` if the file cannot be read.
     public func holds(
         _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> Bool {

@@ -1,20 +1,20 @@
 package import CatalogueRows
 import PhotoImaging
 
-/// The halves of a Live Photo, the photos of a burst, a raw file and its JPEG, a photo and its edit (`IMG_1234`,
-/// `IMG_E1234`), and sidecars stay together when one of them is re-dated, moved to another day, removed or restored.
-/// Identifiers in the files tell which belong together; without them files of one stem in a day that were taken at the
-/// same time do.
+/// The halves of a Live Photo, the photos of a burst, a raw file and its JPEG, a photo and its edit
+/// (`IMG_1234`, `IMG_E1234`), and sidecars stay together when one of them is re-dated, moved to another day,
+/// removed or restored. Files with the same identifier belong together; without identifiers, files of one day
+/// with the same stem and the same time of capture.
 
 /// Seconds by which the two parts of a Live Photo may differ.
 private let pairSecondsMax: Int64 = 3
 
-/// Whether a file next to a photo is to follow it to another day.
+/// Whether a file next to a photo is its companion.
 ///
 /// - Parameters:
-///   - name: of the photo; `otherName` of the file.
-///   - photo: the photo's row, `captured` when it was taken before it got another day; `other` the file's row if it is
-///     a photo.
+///   - name: the photo's name; `otherName`: the file's name.
+///   - photo: the photo's row; `captured`: its time of capture before the move.
+///   - other: the file's row; nil if it is not a photo.
 package func isCompanion(
     _ otherName: [UInt8], _ other: PhotoRow?, of name: [UInt8], _ photo: PhotoRow, captured: Int64
 ) -> Bool {

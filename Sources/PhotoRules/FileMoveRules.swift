@@ -33,8 +33,8 @@ package enum FileMoveStep: Sendable, CaseIterable {
     // After the name:
     /// The classification of the file's bytes is applied.
     case classify
-    /// Where a program first renamed a photo to a backup name, the file becomes that photo, and the other steps of
-    /// `after` are left out.
+    /// If a program has renamed a photo from this name to a backup name, a new file takes the photo's place,
+    /// and the remaining steps of `after` are skipped.
     case replaceBackup
     /// A photo renamed to a backup name remembers its old one, for a file that will be saved there.
     case noteBackup
@@ -48,7 +48,7 @@ package enum FileMoveStep: Sendable, CaseIterable {
     case followName
     /// The new name was given in moments, and stays when a name in an album is changed.
     case noteGivenName
-    /// The time is noted at which the name came into the trash; or that note is deleted.
+    /// The time at which the name came into the trash is recorded; `forgetTrashAge` deletes that record.
     case noteTrashAge
     case forgetTrashAge
 }
@@ -59,7 +59,8 @@ package struct FileMove: Sendable {
     /// photo's place, and only `finally` is left to do.
     package var maySave = false
     package var before: [FileMoveStep] = []
-    /// The effect that replaces `name` and `after`: the file is of another kind after `before`.
+    /// The effect to continue with instead of `name` and `after`, because `before` made the file one of
+    /// another kind.
     package var then: RenameEffect?
     package var name = FileMoveStep.move
     package var after: [FileMoveStep] = []

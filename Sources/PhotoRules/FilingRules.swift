@@ -27,7 +27,7 @@ package struct FilingFacts: Sendable {
     }
 }
 
-/// How a classified file is filed.
+/// The consequence of a classification for a file.
 package func filing(of file: FilingFacts, as classification: Classification) -> Filing {
     guard file.isNamed, !file.isCopy else { return .nothing }
     return switch (classification, file.isPhoto) {

@@ -34,10 +34,10 @@ package func follows(_ rename: MomentFollowing) -> Bool {
     return rename.isNamesake || rename.wasWorking && !rename.hasOther
 }
 
-/// Whether new content leaves a photo on its day: the bytes are other ones and have no date of their own. The time of
-/// modification says when they were saved, not when the photo was taken; and so does the DateTime that an editor writes
-/// when it saves (GIMP), which is that moment, in some time zone. What saves the photo later leaves that DateTime as it
-/// is: of a photo whose day was kept, a DateTime after that day is an editor's.
+/// Whether a photo keeps its day when it is saved: its bytes have changed and have no date of their own. The
+/// time of modification is that of the save. So is the DateTime that some editors write (GIMP), in some time
+/// zone. Later saves leave that DateTime as it is: in a photo whose day was kept before, a DateTime later
+/// than its kept date is an editor's.
 ///
 /// - Parameter now: the time of the save, in seconds since 1970.
 package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Bool {
@@ -50,5 +50,5 @@ package func keepsDay(_ old: PhotoRow, savedAs new: PhotoRow, now: Int64) -> Boo
     return new.fingerprint != old.fingerprint || old.source == keptSource
 }
 
-/// No clock on the wall differs more from UTC.
+/// The largest offset of a time zone from UTC.
 private let timeZoneSecondsMax: Int64 = 14 * 3600

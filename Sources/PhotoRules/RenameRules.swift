@@ -52,7 +52,7 @@ package enum RenameEffect: Sendable, CaseIterable {
     case restoreDay
 }
 
-/// One row of the table of renames; nil stands for both.
+/// One row of the table of renames. `isDirectory` nil: files and directories.
 struct RenameRule: Sendable {
     package let from: Area
     package let to: Area

@@ -85,7 +85,7 @@ package func namesStaying(
             && !$0.isInDay
     }.map(\.row)
     if !links.isEmpty, !isDay, let saved, !saved.isMember { return nil }
-    // A single one is not a link to another name: it is where the photo was added.
+    // A single such name is not a link to another: it is the name by which the photo was added.
     return Set((links.count > 1 ? backups + links : backups).map(\.id))
 }
 
@@ -93,10 +93,10 @@ package func namesStaying(
 package struct RemovalFacts: Sendable {
     /// Whether the file had its name in the directory before the removal, and is renamed within the directory.
     package var wasBeside: Bool
-    /// The threads that asked for them; 0 or less if unknown.
+    /// The threads that requested the removal (`remover`) and the rename (`caller`); 0 or less if unknown.
     package var remover: Int32
     package var caller: Int32
-    /// The time between the two.
+    /// The time between the removal and the rename.
     package var milliseconds: Int64
 
     package init(wasBeside: Bool, remover: Int32, caller: Int32, milliseconds: Int64) {

@@ -17,7 +17,7 @@ package enum EqualSearch {
     case brief
 }
 
-/// Reads the kinds of files, and applies them to the tree: as a photo, a copy of one, or neither.
+/// Classifies files by their bytes and applies the result to the tree: a photo, a copy of one, or neither.
 package final class Classifier: Sendable {
     let session: TreeSession
     let search: PhotoSearch

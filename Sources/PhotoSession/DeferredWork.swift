@@ -52,7 +52,7 @@ package final class DeferredWork: @unchecked Sendable {
     }
 
     /// Counts a request that makes a long comparison; false if too many are running.
-    package func beginComparison() -> Bool {
+    func beginComparison() -> Bool {
         lock.withLock {
             guard comparisons < limits.longComparisons else { return false }
             comparisons += 1
@@ -60,7 +60,7 @@ package final class DeferredWork: @unchecked Sendable {
         }
     }
 
-    package func endComparison() { lock.withLock { comparisons -= 1 } }
+    func endComparison() { lock.withLock { comparisons -= 1 } }
 
     private func run(_ first: () -> Void, _ classify: (UInt64) -> Void) {
         first()

@@ -10,7 +10,7 @@ import VaultCatalogue
 /// Result of a search for photos with given bytes.
 package struct EqualPhotos: Sendable {
     package var photos: [EqualPhoto] = []
-    /// False if the search was called off.
+    /// False if the search was cancelled.
     package var isComplete = true
 }
 
@@ -22,7 +22,8 @@ package struct PhotoSearch: Sendable {
 
     /// At most this many candidates per fingerprint. Further duplicates become photos of their own.
     private static let candidatesMax = 8
-    /// Photos of one fingerprint among which the candidates are: of those in the trash there may be any number.
+    /// At most this many photos of a fingerprint are examined: any number of them may be in the trash, no
+    /// candidates.
     private static let fingerprintsMax = 64
 
     /// The inode of a photo of this space with exactly these bytes, or nil. Also nil if the source, or the photo,
@@ -80,8 +81,8 @@ package struct PhotoSearch: Sendable {
         return .unreadable
     }
 
-    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened. Also false if
-    /// called off. Throws `.damaged` if the file cannot be read.
+    /// Whether a file of the library has exactly the bytes of `source`, all of them read back and opened.
+    /// Also false if cancelled. Throws `.damaged` if the file cannot be read.
     package func holds(
         _ ino: UInt64, _ source: some ByteSource, unless isCancelled: () -> Bool = { false }
     ) throws(FileError) -> Bool {

@@ -5,7 +5,7 @@ import Recovery
 import VaultCatalogue
 package import VaultStore
 
-/// The changes of a session that the committer publishes, and the versions and the trash that it destroys for room.
+/// A session as the source of the committer: its changes, and the versions and trash to destroy for room.
 package final class SessionCommits: CommitSource, @unchecked Sendable {
     private let session: TreeSession
     private let trash: TrashExpiry
@@ -39,7 +39,7 @@ package final class SessionCommits: CommitSource, @unchecked Sendable {
 
     package func endTransaction() {
         let tree = session.tree
-        // An error returns with the commit.
+        // An error recurs in the commit.
         try? session.catalogue.commitTransaction(
             before: { _ throws(CatalogueError) in try tree.storeChanges() }, freeze: {})
     }

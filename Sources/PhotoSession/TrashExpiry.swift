@@ -8,7 +8,7 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// Destruction of trash: entries that are too old, and photos whose room is needed.
+/// Destroys trash: entries that are too old, and photos whose room is needed.
 package final class TrashExpiry: Sendable {
     private let session: TreeSession
 

@@ -138,7 +138,7 @@ extension TreeSession {
 
     // MARK: Listing
 
-    /// The entries of a directory whose entries are few; nil of a directory with the photos of a `ViewKey`.
+    /// The entries of a view that has few; nil for a view that `listPhotos` lists.
     package func entries(of node: ViewNode) throws(FileError) -> [(name: [UInt8], ino: UInt64, mode: UInt32)]?
     {
         func directories(_ found: [(name: [UInt8], node: ViewNode)]) -> [(
@@ -196,7 +196,7 @@ extension TreeSession {
         try locked { tree throws(FileError) in tree.counters.ino }
     }
 
-    /// Lists the photos of a directory that `entries` is nil of, from after a cookie.
+    /// Lists the photos of a view for which `entries` is nil, from after a cookie.
     ///
     /// - Parameter end: photos with this inode number and higher ones are left out.
     package func listPhotos(
@@ -229,7 +229,8 @@ enum ViewCookie {
         return UInt64(photo.day - days.lowerBound + 1) << inodeBits | photo.ino
     }
 
-    /// The photo with that cookie, or before the first.
+    /// The day and number of the photo with that cookie; zeros before the first photo. The day is only in
+    /// views by days.
     static func last(_ cookie: UInt64, in key: ViewKey) -> (day: Int64, ino: UInt64) {
         guard case .days(let days) = key, cookie >= DirectoryEntry.firstCookie else {
             return (0, cookie < DirectoryEntry.firstCookie ? 0 : cookie)

@@ -8,7 +8,7 @@ import VaultCatalogue
 import VaultFormat
 import VaultStore
 
-/// The end of versions: those that are too old, and those whose room is needed.
+/// Destroys versions: those that are too old, and those whose room is needed.
 package final class VersionExpiry: Sendable {
     private let session: TreeSession
 
@@ -55,7 +55,7 @@ package final class VersionExpiry: Sendable {
         }
     }
 
-    /// Some versions in the order in which they are given up, after one.
+    /// The next versions after `last`, in the order in which they are destroyed.
     private func oldest(after last: VersionRow?) throws(FileError) -> [VersionRow] {
         try session.locked { tree throws(FileError) in
             try sql(tree.storeChanges())
@@ -80,9 +80,10 @@ package final class VersionExpiry: Sendable {
         return freed > 0
     }
 
-    /// Removes a version, and returns the bytes that its end will free: none if they are a file's as well, or in use.
-    /// One whose end would free none, also if other versions end, stays. So do those of a photo that is being edited:
-    /// if the edit finds no room all the same, they are all that is left of it.
+    /// Removes a version, and returns the bytes that this frees, at least 1; 0 if the version stays. It stays
+    /// if it is open, if another inode shares its content, or if the photo still has all of its bytes. So do
+    /// the versions of a photo that is being edited: if the edit finds no room all the same, they are all
+    /// that is left of it.
     private func giveUp(_ row: VersionRow, _ tree: PhotoTree) throws(FileError) -> UInt64 {
         guard let version = try tree.existing(row.dentry.ino), version.isVersion, version.openCount == 0,
             version.state == nil, try sql(tree.tables.users(of: version.row.content)) == 1,

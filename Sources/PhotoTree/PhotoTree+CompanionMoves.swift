@@ -7,7 +7,7 @@ import PhotoRules
 import VaultCatalogue
 package import VaultStore
 
-/// A file that belongs to a photo with a new day, or one that was removed or restored, and is to follow it.
+/// A pending move of a companion, because its photo was moved to another day, removed or restored.
 package struct CompanionMove {
     package enum Target {
         /// Another day, YYYYMMDD.
@@ -27,7 +27,7 @@ package struct CompanionMove {
     /// Whether that thread has looked it up since.
     var wasLookedUp = false
 
-    /// The day where it will be, if that is another.
+    /// The new day; nil for a move into or out of the trash.
     var day: Int64? { if case .day(let day) = target { day } else { nil } }
     package var caller: Caller? { if case .trash(let caller) = target { caller } else { nil } }
 }
@@ -44,7 +44,8 @@ extension PhotoTree {
     ) throws(FileError) -> [(row: DentryRow, inode: Inode, photo: PhotoRow?)] {
         let own = try self.photo(photo)
         var found = try companionsByStem(of: own, name, in: directory, captured: captured)
-        // Photos of the same identifier have others of their stem: a Live Photo's still, its raw file.
+        // Also the companions by stem of photos with the same identifier: of a Live Photo's still, its raw
+        // file.
         for mate in try groupMates(of: own, in: directory.ino) {
             if !found.contains(where: { $0.row.id == mate.row.id }) { found.append(mate) }
             guard let row = mate.photo else { continue }
@@ -92,7 +93,8 @@ extension PhotoTree {
         return found
     }
 
-    /// Notes the companions of a photo that is about to leave, or has just left, its day. `captured` is its time there.
+    /// Notes the companions of a photo that leaves, or has just left, its day. `captured`: its time of
+    /// capture before.
     func noteCompanions(
         of photo: Inode, _ name: [UInt8], in directory: Inode, captured: Int64, to day: Int64
     ) throws(FileError) {
@@ -114,8 +116,9 @@ extension PhotoTree {
         where other.photo != nil { note(other.row, .trash(caller)) }
     }
 
-    /// Notes the companions of a photo that is about to leave a directory of the trash: those that lie there too and
-    /// come from the same day. `day` is its new one, if it is put into one.
+    /// Notes the companions of a photo that is restored from a directory of the trash: those in the same
+    /// directory that come from the same day. `day`: the day that it is moved to; nil if it returns to its
+    /// own.
     func noteCompanions(
         ofRestored photo: Inode, from directory: Inode, to day: Int64?
     ) throws(FileError) {
@@ -146,7 +149,7 @@ extension PhotoTree {
         }
     }
 
-    /// Lets the companions stay that were to follow a photo into the trash: it is in its day again.
+    /// Cancels pending moves of companions into the trash, because their photo is in its day again.
     func stayWithRestored(_ photo: Inode, _ name: [UInt8], in directory: Inode) throws(FileError) {
         let captured = try self.photo(photo).captured
         for other in try companions(of: photo, name, in: directory, captured: captured) {

@@ -7,8 +7,8 @@ import PhotoRules
 import VaultCatalogue
 package import VaultStore
 
-/// Copies of photos: inodes of their own in albums with a photo's bytes, which represent it. They have no name in
-/// moments, share the photo's content, and are removed with it.
+/// Copies: files in albums with exactly a photo's bytes. A copy has an inode of its own and no name in
+/// moments. It shares the photo's content, and is removed with the photo.
 extension PhotoTree {
     /// The photo that a file is, or is a copy of; nil if it is a plain file.
     package func photo(representedBy inode: Inode) throws(FileError) -> Inode? {
@@ -54,7 +54,7 @@ extension PhotoTree {
         return try moment(of: inode) != nil
     }
 
-    /// Whether the photo may still have copies, and nothing but its mtime would give the file another day.
+    /// Whether the file may become a copy of the photo now; see `mayBeCopy`.
     private func canBeCopy(_ inode: Inode, dated own: PhotoRow, of photo: Inode) throws(FileError) -> Bool {
         guard photo.ino != inode.ino, photo.row.size == inode.row.size, try canHaveCopies(photo) else {
             return false

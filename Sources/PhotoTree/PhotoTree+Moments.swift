@@ -69,8 +69,8 @@ extension PhotoTree {
         touch(photo)
     }
 
-    /// The name by which classification may take the file for a photo, with its directory; nil if all names are those
-    /// of working files.
+    /// The first name that lets classification take the file for a photo, with its directory; nil if all
+    /// names are those of working files.
     package func classifiableName(of inode: Inode) throws(FileError) -> (directory: Inode, row: DentryRow)? {
         for row in try names(of: inode) {
             let directory = try self.inode(row.parent)
@@ -116,7 +116,7 @@ extension PhotoTree {
         return row
     }
 
-    package func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
+    func storePhoto(_ inode: Inode, _ row: PhotoRow) throws(FileError) {
         var row = row
         if let rating = try ratingByAttribute(of: inode) { row.rating = rating }
         try sql(tables.store(row))

@@ -16,10 +16,10 @@ extension PhotoTree {
             withOldBytesOf: try placedNames(of: old), whenSavedAs: name, in: place.ino, isDay: place.isDay)
     }
 
-    /// Retargets a photo's moment and memberships to `new`, saved as `name` in `place`, which is the photo from now on.
-    /// The names `staying` keep the old file: a plain file if all of them are backups, else a photo of its own. `row`
-    /// describes the new file; `seen` is its classification, if one was needed. If the new file had a moment of its
-    /// own, that is removed.
+    /// Makes `new`, which was saved as `name` in `place`, the photo: its moment and memberships are
+    /// retargeted from `old`. The names in `staying` keep the old file, which becomes a plain file if all of
+    /// them are backups, else a photo of its own. `row` describes the new file; `seen` is its classification,
+    /// if one was needed. If `new` had a moment of its own, that is removed.
     func replacePhoto(
         from old: Inode, to new: Inode, _ row: PhotoRow, except staying: Set<UInt64>, in place: Inode,
         named name: [UInt8], seen: MediaProbe? = nil, _ space: Space, now: Timestamp

@@ -13,9 +13,9 @@ package import VaultStore
 extension PhotoTree {
     // MARK: Out of moments, and back
 
-    /// Takes a photo, which was called `name` in moments, and its copies out of moments and of every album, restorably.
-    /// The photo must already have a name in the trash; names there stay. A copy that has none there is left without
-    /// any.
+    /// Removes a photo and its copies from moments and all albums, and records their names in albums for a
+    /// restore. `name`: the name in moments. The photo must already have a name in the trash; names there
+    /// stay. A copy without one is left nameless.
     func removeToTrash(_ photo: Inode, named name: [UInt8], now: Timestamp) throws(FileError) {
         for inode in [photo] + (try copies(of: photo)) {
             inode.dentries.mayBeStale = true
@@ -40,7 +40,7 @@ extension PhotoTree {
         photo.row.flags.insert(.trashed)
     }
 
-    /// The photo in the trash that a file there is, or is a copy of.
+    /// The trashed photo that a file is, or is a copy of.
     package func trashedPhoto(behind inode: Inode) throws(FileError) -> Inode? {
         guard let photo = try photo(representedBy: inode), photo.isTrashed else { return nil }
         return photo
@@ -131,7 +131,7 @@ extension PhotoTree {
         successor.row.flags.insert(.trashed)
     }
 
-    /// The copy that becomes the photo after the photo itself.
+    /// The copy that takes the photo's place: the first that has a name.
     private func successor(of photo: Inode) throws(FileError) -> Inode? {
         try copies(of: photo).first { $0.row.nlink > 0 }
     }

@@ -6,7 +6,7 @@ import PhotoRules
 import VaultCatalogue
 import VaultFormat
 
-/// Versions of edited photos; see *Versions* in the documentation of this target.
+/// Versions of edited photos; see *Versions* in `Tree.md` of `PhotoLibrary`.
 extension PhotoTree {
     // MARK: Making
 
@@ -15,7 +15,7 @@ extension PhotoTree {
     /// change any more.
     ///
     /// - Parameters:
-    ///   - ino: the photo from now on.
+    ///   - ino: the inode that is the photo from now on.
     ///   - rowsMax: the most rows of a snapshot; 0 if the photo is about to lose all of its bytes.
     /// - Returns: whether there is a new version.
     package func keepVersion(
@@ -25,7 +25,7 @@ extension PhotoTree {
         let present = try versionsDirectory(of: ino)
         let replaced = clocks.wall()
         var last: Int64?
-        // The oldest is always kept.
+        // Without an original the version is always kept, as the original.
         if let present, try has(present, originalName) { last = try lastReplaced(in: present) }
         guard needsVersion(lastReplaced: last, now: replaced) else { return false }
         let snapshot = try newSnapshot(of: photo, rowsMax: rowsMax)
@@ -71,7 +71,7 @@ extension PhotoTree {
         try sql(tables.store(users: try tables.users(of: content) + 1, of: content))
     }
 
-    /// Adds a version whose bytes come from elsewhere: a file without a name.
+    /// Makes an imported file, which has no name yet, a version of a photo.
     package func adoptVersion(
         _ file: Inode, named name: [UInt8], of photo: UInt64, replaced: Int64, now: Timestamp
     ) throws(FileError) {
@@ -141,7 +141,7 @@ extension PhotoTree {
     }
 
     /// Makes the versions of a file those of another, which takes its place.
-    package func moveVersions(of old: UInt64, to new: UInt64, now: Timestamp) throws(FileError) {
+    func moveVersions(of old: UInt64, to new: UInt64, now: Timestamp) throws(FileError) {
         guard old != new, let directory = try versionsDirectory(of: old) else { return }
         let root = try versionsRoot()
         if let other = try versionsDirectory(of: new) {
@@ -172,7 +172,7 @@ extension PhotoTree {
         if !isSame { _ = try keepVersion(of: old, for: new.ino, now: now) }
     }
 
-    /// Names the oldest of several versions after its time, because there is an older one.
+    /// Renames the `original` in a directory after its time, because an older version becomes the original.
     private func renameOriginal(in directory: Inode, now: Timestamp) throws(FileError) {
         guard let (id, file, _) = try find(directory, originalName) else { return }
         let name = try freeName(directory, versionName(replaced: file.row.changed.seconds))
@@ -239,7 +239,8 @@ extension PhotoTree {
         return shown
     }
 
-    /// The attributes of the directory of a file's versions: whoever may read the file may enter it.
+    /// The attributes of the directory of a file's versions. Read permission for the file permits entering
+    /// it.
     package func attributes(ofVersionsOf file: Inode, in directory: Inode) -> Attributes {
         var shown = attributes(file)
         let read = shown.mode & 0o444
@@ -249,7 +250,7 @@ extension PhotoTree {
         return shown
     }
 
-    /// The name whose extension the versions of a file have.
+    /// The name of a file from which the shown names of its versions get their extension.
     package func nameForVersions(of file: Inode) throws(FileError) -> [UInt8] {
         if let own = try moment(of: file) { return own.row.name }
         return try names(of: file).first?.name ?? []

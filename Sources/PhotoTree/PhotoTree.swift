@@ -22,7 +22,7 @@ package final class PhotoTree: Tree {
     var removedNames: RecentTable<RemovedPlace, RemovedName>
     /// The thread whose request is served; -1 if none.
     package var callerThread: Int32 = -1
-    /// When photos last came into views or left them; as old as can be at the start of a session.
+    /// When photos last came into views or left them; the earliest time at the start of a session.
     package var viewsModified = Timestamp(seconds: 0)
     /// Whether thumbnails of a batch are being made, and photos that lost theirs meanwhile.
     var isBatchActive = false

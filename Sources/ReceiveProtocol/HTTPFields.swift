@@ -110,7 +110,7 @@ package func sha256Digest(_ text: String) -> [UInt8]? {
 }
 
 /// RFC 4648, with its padding. Nil for anything else.
-package func base64Decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
+func base64Decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
     let text = Array(text)
     guard text.count % 4 == 0, text.count <= 1024 else { return nil }
     let padding = text.reversed().prefix { $0 == UInt8(ascii: "=") }.count

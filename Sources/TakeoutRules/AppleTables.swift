@@ -66,7 +66,7 @@ private let months = [
 ]
 
 /// The rows of a CSV table (RFC 4180): quoted fields may contain commas, line ends and doubled quotes.
-func csvRows(_ bytes: [UInt8]) -> [[String]] {
+private func csvRows(_ bytes: [UInt8]) -> [[String]] {
     var rows: [[String]] = []
     var (row, field): ([String], [UInt8]) = ([], [])
     var isQuoted = false

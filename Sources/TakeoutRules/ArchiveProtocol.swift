@@ -33,7 +33,7 @@ package enum ArchiveProtocol {
     package static let entriesMax = 4_000_000
     /// An entry is refused if it is larger than this and more than `ratioMax` times its compressed size. DEFLATE can
     /// reach 1032; photos and videos are compressed already.
-    package static let bombBytesMin: UInt64 = 64 << 20
+    static let bombBytesMin: UInt64 = 64 << 20
     package static let ratioMax: UInt64 = 200
 
     package static func isBomb(size: UInt64, compressed: UInt64) -> Bool {

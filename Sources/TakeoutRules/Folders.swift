@@ -60,7 +60,7 @@ package enum FolderKind: Equatable {
     /// The name of an album in the library.
     ///
     /// Two albums of one title differ by their folder only, `Trip` and `Trip(1)`: so do their names.
-    package static func albumName(_ title: String, folder: String) -> String {
+    static func albumName(_ title: String, folder: String) -> String {
         let (_, number) = SidecarIndex.numbered(folder)
         var name = title.isEmpty ? folder : title
         if !title.isEmpty, !number.isEmpty, !title.hasSuffix("(\(number))") { name += " (\(number))" }

@@ -31,7 +31,7 @@ package enum JSONValue: Equatable {
     package var text: String? { if case .text(let text) = self { text } else { nil } }
     package var number: Double? { if case .number(let number) = self { number } else { nil } }
     package var isTrue: Bool { self == .bool(true) }
-    package var isObject: Bool { if case .object = self { true } else { false } }
+    var isObject: Bool { if case .object = self { true } else { false } }
 }
 
 /// A recursive descent over the grammar of RFC 8259.

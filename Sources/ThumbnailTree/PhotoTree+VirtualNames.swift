@@ -83,8 +83,8 @@ extension PhotoTree {
             ThumbnailFolder(directory: folder.directory, kind: kind, isMirror: folder.isMirror))
     }
 
-    /// The photo or copy in a directory whose thumbnail has that name: one of the same name, or one of that name
-    /// without `.jpg` whose own name does not end so.
+    /// The photo or copy in a directory whose thumbnail has that name: the one with the same name, else the
+    /// one with that name without `.jpg`, unless its own name has a JPEG extension.
     private func file(behind name: [UInt8], in directory: Inode) throws(FileError) -> UInt64? {
         guard hasJPEGExtension(name) else { return nil }
         if let found = try find(directory, name), try photo(representedBy: found.inode) != nil {
@@ -202,7 +202,7 @@ extension PhotoTree {
 }
 
 extension VirtualInode {
-    /// Listed in place of a number that only a lookup gives out.
+    /// Listed for an inode that gets its number only when it is looked up.
     static let unknown = counted(0)
 }
 

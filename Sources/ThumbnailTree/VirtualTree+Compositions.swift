@@ -37,8 +37,8 @@ extension VirtualTree {
         return (bytes, contents.modified)
     }
 
-    /// Returns the files of a composition's directory that the reader may not read, one for each name, as far as they
-    /// would take the place of others.
+    /// Returns the files that a composition must leave out because the reader may not read them: those among
+    /// the newest of the directory, until enough readable photos are found; one entry for each name.
     func hiddenFiles(
         of composition: Composition, _ directory: UInt64, from reader: ReadPermission
     ) throws(FileError) -> [UInt64] {

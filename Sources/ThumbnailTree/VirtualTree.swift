@@ -15,7 +15,7 @@ package final class VirtualTree: Sendable {
     let session: TreeSession
     package let thumbnails: PhotoThumbnails
     package var service: ThumbnailService { thumbnails.service }
-    /// The sizes of pictures that the kernel was told last, in bytes, by inode.
+    /// The size of each picture in the last reply to the kernel, in bytes, by inode.
     private let toldSizes = Mutex(RecentTable<UInt64, UInt64>(countMax: 4096))
 
     package init(_ thumbnails: PhotoThumbnails) {
@@ -134,8 +134,8 @@ package final class VirtualTree: Sendable {
         }
     }
 
-    /// Throws `.stale` if the kernel has another size of the picture, up to which it would read: it then looks the name
-    /// up again.
+    /// Throws `.stale` if the kernel has cached another size of the picture, because it would read only that
+    /// many bytes. It then looks the name up again.
     package func open(
         _ ino: UInt64, flags: Int32, _ caller: Caller?, unless cancellation: Cancellation?
     ) throws(FileError) -> [UInt8] {

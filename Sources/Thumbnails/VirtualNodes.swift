@@ -7,8 +7,9 @@ package enum VirtualNode: Hashable, Sendable {
     case folder(ThumbnailFolder)
     /// The picture of a photo, or of a copy that stands for one.
     case picture(of: UInt64, ThumbnailKind)
-    /// Without `hidden`, the files that the caller may not read. Callers with other rights get another inode, so that
-    /// the kernel's page cache never shows them this caller's picture.
+    /// A pile or contact sheet that leaves out the files `hidden`, which the caller may not read. Callers
+    /// with other rights get another inode, so that the kernel's page cache never shows them this caller's
+    /// picture.
     case composition(directory: UInt64, Composition, hidden: [UInt64])
     /// `.sh_thumbnails` of a directory.
     case repository(directory: UInt64)

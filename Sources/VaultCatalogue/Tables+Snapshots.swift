@@ -54,8 +54,8 @@ extension Tables {
         if rest != run { try insert(rest, of: content) }
     }
 
-    /// The parts of runs that no row names. What a damaged row may name is left out: nothing is freed that might be in
-    /// use.
+    /// The parts of runs that no row names. Parts that a damaged row may name are left out, so that nothing
+    /// in use is freed.
     public func unnamed(_ runs: [ExtentRun]) throws(CatalogueError) -> [ExtentRun] {
         var left: [ExtentRun] = []
         for run in runs where !run.isLost {

@@ -37,7 +37,7 @@ extension Space {
     }
 
     /// Visits the deltas of commits after `generation`, newest first.
-    func forEachDelta(
+    private func forEachDelta(
         after generation: UInt64, _ body: (_ slot: UInt32, _ generation: UInt64, [DeltaEntry]) -> Void
     ) throws(StoreError) {
         var reference = current.delta

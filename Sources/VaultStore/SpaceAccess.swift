@@ -77,7 +77,7 @@ extension UnlockedSpace {
         return space
     }
 
-    /// Has all segments up to this number counted, where otherwise the count ends at the first missing one.
+    /// Counts all segments up to this number, not only those before the first missing one.
     func countSegments(through last: Int, _ options: inout SpaceOptions) {
         let counted = options.segmentCountNow
         options.segmentCountNow = { max(counted(), last + 1) }

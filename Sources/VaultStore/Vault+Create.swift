@@ -193,7 +193,7 @@ extension Vault {
     private static let fatFileBytesMax: UInt64 = 4 << 30 - 1
 
     /// The numbers below `count`, shuffled.
-    static func randomOrder(_ count: Int) -> [Int] {
+    private static func randomOrder(_ count: Int) -> [Int] {
         var order = Array(0..<count)
         for index in stride(from: order.count - 1, to: 0, by: -1) {
             order.swapAt(index, Int(randomNumber(below: UInt32(index + 1))))

@@ -20,7 +20,7 @@ public enum WriteStop: Sendable, Hashable {
     case givenUp
 
     /// Whether the cause may pass, so that writing may be retried.
-    public var mayPass: Bool {
+    var mayPass: Bool {
         switch self {
         case .segmentMissing, .segmentShort, .io: true
         case .claimLost, .segmentsExchanged, .olderState, .givenUp: false

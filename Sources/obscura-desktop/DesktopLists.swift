@@ -184,7 +184,7 @@ final class SessionBus {
 // MARK: Items
 
 /// The items on standard input, each with the NUL that ends it.
-func readItems() -> [[CChar]] {
+private func readItems() -> [[CChar]] {
     var bytes: [CChar] = []
     var buffer = [CChar](repeating: 0, count: 65_536)
     while true {

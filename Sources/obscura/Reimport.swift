@@ -78,7 +78,7 @@ final class Reimport {
         note(directory, ino)
     }
 
-    /// Restores what the photos of a day were before they were edited.
+    /// Restores the versions of a day's photos.
     private func restoreVersions(of day: Name, in directory: HostPath) throws(FileError) {
         let all = directory.appending(Importer.versionsDirectory)
         for name in names(in: all) where !wasInterrupted {

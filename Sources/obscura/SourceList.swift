@@ -106,7 +106,7 @@ struct SourceList {
 }
 
 /// Whether `obscura export` wrote a directory: `moments` with days in it, perhaps `albums`, and no more.
-func isExport(_ path: HostPath) -> Bool {
+private func isExport(_ path: HostPath) -> Bool {
     guard let names = try? path.list(), names.contains("moments"),
         names.allSatisfy({ $0 == "moments" || $0 == "albums" || ImportRules.isWorkingFile($0) }),
         let days = try? path.appending("moments").list()

@@ -49,7 +49,7 @@ func runInfo(_ arguments: Arguments) throws(Failure) {
 }
 
 /// The output of `obscura info --json`.
-func infoJSON(_ vault: String, _ info: VaultInfo) -> JSON {
+private func infoJSON(_ vault: String, _ info: VaultInfo) -> JSON {
     .object([
         ("vault", .path(vault)), ("format_version", .count(info.formatVersion)),
         ("spaces", .count(info.spaceCount)), ("segments_per_space", .count(info.segmentsPerSpace)),
@@ -61,7 +61,7 @@ func infoJSON(_ vault: String, _ info: VaultInfo) -> JSON {
 }
 
 /// The output of `obscura info`: nothing that depends on which spaces are in use.
-func infoText(_ info: VaultInfo) -> String {
+private func infoText(_ info: VaultInfo) -> String {
     let number = info.segmentsPerSpace
     let segments = "\(number) \(number == 1 ? "segment" : "segments") of \(sizeText(info.segmentBytes))"
     let passes = info.kdf.passes == 1 ? "1 pass" : "\(info.kdf.passes) passes"

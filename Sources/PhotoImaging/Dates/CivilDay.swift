@@ -75,7 +75,7 @@ public struct CivilDay: Sendable, Hashable, Comparable, CustomStringConvertible 
     static let lastDay: Int64 = 2_932_896
 
     /// Days in a month.
-    static func dayCount(year: Int, month: Int) -> Int {
+    private static func dayCount(year: Int, month: Int) -> Int {
         switch month {
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
         case 4, 6, 9, 11: 30

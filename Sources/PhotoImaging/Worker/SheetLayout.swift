@@ -3,7 +3,7 @@ package struct SheetLayout: Sendable {
     /// Side of the square around each tile.
     package static let tileSide = 200
     /// Room below a tile for its label.
-    package static let labelHeight = 52
+    static let labelHeight = 52
     /// Room between tiles, and around all of them.
     package static let gap = 20
     /// Room above the first row for the title.

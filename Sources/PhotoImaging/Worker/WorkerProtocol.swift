@@ -20,7 +20,7 @@ package enum WorkerProtocol {
     /// The only descriptor a worker inherits besides /dev/null on 0, 1 and 2.
     package static let socketDescriptor: Int32 = 3
     /// Fonts in a request, at most.
-    package static let fontsMax = 4
+    static let fontsMax = 4
     /// Descriptors in a request, at most: the picture, the result, and fonts.
     package static let descriptorsMax = 2 + fontsMax
     /// Bytes before the picture in its file; the first word counts the bytes that have arrived.
@@ -29,7 +29,7 @@ package enum WorkerProtocol {
     package static let resultHeaderBytes = 8
 
     /// Files larger than this are not decoded.
-    package static let pictureBytesMax = 256 << 20
+    static let pictureBytesMax = 256 << 20
     /// Pictures that claim more pixels than this are not decoded.
     package static let pixelsMax = 400_000_000
     /// Longest side of a box, in pixels.

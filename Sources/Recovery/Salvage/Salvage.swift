@@ -18,7 +18,7 @@ public struct SalvageReport: Sendable, Equatable {
     public var trashedPhotos = 0
     /// Copies of photos in albums, sidecars, and all other files that are not photos.
     public var otherFiles = 0
-    public var damagedFiles = 0
+    var damagedFiles = 0
     /// Without nested albums.
     public var albums = 0
     /// Pictures and videos whose names and days are unknown.

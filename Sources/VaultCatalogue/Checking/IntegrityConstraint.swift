@@ -25,7 +25,7 @@ public struct IntegrityConstraint: Sendable {
     /// Describes a violation; printed after a path and a colon.
     public let violation: String
     public let subject: Subject
-    public let remedy: Remedy
+    let remedy: Remedy
     /// Finds violations.
     let query: String
 
@@ -238,11 +238,11 @@ extension IntegrityConstraint {
         IntegrityConstraint("invalid extent", .content, .extents, query: impossibleExtents),
         IntegrityConstraint("its extents overlap", .content, .extents, query: overlappingExtents),
         IntegrityConstraint(
-            "missing extent: some of its bytes have none", .content, .extents, query: missingExtents),
+            "some of its bytes have no extent", .content, .extents, query: missingExtents),
         IntegrityConstraint(
             "an extent belongs to no file", .content, .extents, query: unowned),
         IntegrityConstraint(
-            "an extent of a version has the place and generation of another", .content, query: ambiguous),
+            "two extents of a photo and its version cannot be told apart", .content, query: ambiguous),
         sizes,
         IntegrityConstraint(
             "extent past the file's end",

@@ -3,8 +3,8 @@ import Glibc
 import LinuxIO
 import ReceiveProtocol
 
-/// Takes what the server hands on: writes files, and hands whole ones and questions to threads of their own, so that no
-/// client waits for another's disk.
+/// Handles the messages of the server. Writes files itself; passes complete files and questions to other
+/// threads, so that no client waits for another's disk.
 ///
 /// `take` is called on one thread; each answer is sent by the thread that has it.
 final class Inbox: @unchecked Sendable {
@@ -123,7 +123,7 @@ final class Inbox: @unchecked Sendable {
         do throws(Errno) { directory = try mount.open(albumPath + path, makes: true) } catch {
             throw Refusal(error)
         }
-        // Of all that is to come, and not of this piece alone: the space would be full before the last one.
+        // For the rest of the file, not for this piece alone: the space would be full before the last piece.
         let rest = max(head.length ?? 0, head.total.map { $0 - min($0, head.offset) } ?? 0)
         var room = statvfs()
         if fstatvfs(directory.descriptor, &room) == 0, rest > UInt64(room.f_bavail) * UInt64(room.f_frsize) {
@@ -212,7 +212,7 @@ final class Inbox: @unchecked Sendable {
         }
     }
 
-    /// How much is there of a file that was interrupted.
+    /// The number of bytes that are already here of an interrupted file.
     private func offset(_ head: UploadHead) -> Answer {
         let directory = try? mount.open(albumPath, makes: false)
         let found = try? directory?.status(Upload.workingName(head))

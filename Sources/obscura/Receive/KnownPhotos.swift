@@ -49,7 +49,7 @@ struct KnownPhotos {
 }
 
 /// The sample of an open file (`sampleRanges`); nil if it cannot be read.
-func fileSample(_ descriptor: Int32, _ size: UInt64) -> [UInt8]? {
+private func fileSample(_ descriptor: Int32, _ size: UInt64) -> [UInt8]? {
     let digest = SHA256()
     withUnsafeBytes(of: size.bigEndian) { digest.update($0) }
     var buffer = [UInt8](repeating: 0, count: 64 << 10)

@@ -5,8 +5,8 @@ import ReceiveProtocol
 /// Memory that the server shares with this process: bytes of uploads are collected there, a piece at a time, and
 /// written from there.
 ///
-/// A server that was taken over may change a piece while it is read. That harms only files that it has sent itself:
-/// nothing here believes what it has read before.
+/// A compromised server may change a piece while it is read. That harms only files that it has sent itself:
+/// nothing here relies on two reads giving the same bytes.
 final class PieceBuffer: Sendable {
     private let file: MemoryFile
     private let start: UInt

@@ -38,7 +38,7 @@ final class ReceiveProgress {
 /// `IMG.HEIC  3.1 MiB  ████ 12 of 240, 38 MiB/s, 25 s left`: as much as fits in `width` columns.
 ///
 /// - Parameter rate: bytes a second, lately.
-func receiveLine(_ counts: ReceiveRecord.Counts, rate: UInt64, width: Int) -> String {
+private func receiveLine(_ counts: ReceiveRecord.Counts, rate: UInt64, width: Int) -> String {
     guard !counts.name.isEmpty else {
         return counts.devices == 0 ? "" : String("a device is connected".prefix(max(width, 0)))
     }

@@ -2,7 +2,7 @@ import FileRequests
 import LinuxIO
 import ReceiveProtocol
 
-/// What has come in this session, for the terminal and for the devices that sent it.
+/// The files received in this session, for the terminal and for the devices that sent them.
 final class ReceiveRecord: @unchecked Sendable {
     /// A copy of all counts.
     struct Counts: Equatable {
@@ -11,7 +11,7 @@ final class ReceiveRecord: @unchecked Sendable {
         var known = 0
         var failures = 0
         var bytes: UInt64 = 0
-        /// What devices have said that they will send, with what they have sent.
+        /// Files and bytes that devices have announced, including those already received.
         var filesExpected = 0
         var bytesExpected: UInt64 = 0
         /// The file that was begun last.

@@ -5,7 +5,7 @@ import LinuxIO
 import PhotoImaging
 import ReceiveProtocol
 
-/// What became of a file that came whole.
+/// The result of receiving a file completely.
 struct ReceivedFile: Sendable {
     /// In its directory; it may be numbered.
     var name: Name
@@ -73,7 +73,7 @@ extension Upload {
 }
 
 /// The time that a client gives for a file, in milliseconds, if it can be: phones also send 1601 and 2185.
-func believedTime(_ milliseconds: UInt64?, now: Timestamp) -> Timestamp? {
+private func believedTime(_ milliseconds: UInt64?, now: Timestamp) -> Timestamp? {
     guard let milliseconds else { return nil }
     let time = Timestamp(
         seconds: Int64(milliseconds / 1000), nanoseconds: UInt32(milliseconds % 1000) * 1_000_000)

@@ -1,7 +1,8 @@
 import LinuxIO
 import ReceiveProtocol
 
-/// What WebDAV clients have added in this session, which alone they are shown: files and directories below the album.
+/// The files and directories below the album that WebDAV clients added in this session. They are shown no
+/// others.
 final class WebDAVTree: @unchecked Sendable {
     private enum Node {
         case directory

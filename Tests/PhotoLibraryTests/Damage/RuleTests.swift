@@ -195,14 +195,14 @@ import VaultFormat
                 FROM extent WHERE length > 131072
             """),
         Break(
-            "missing extent: some of its bytes have none", .mended,
+            "some of its bytes have no extent", .mended,
             "DELETE FROM extent WHERE content = (SELECT content FROM inode WHERE size = 300000)"),
         Break(
-            "missing extent: some of its bytes have none", .lost,
+            "some of its bytes have no extent", .lost,
             "DELETE FROM extent WHERE content = (SELECT content FROM inode WHERE size = 300000)",
             "INSERT OR IGNORE INTO unrecorded VALUES(\(long))"),
         Break(
-            "an extent of a version has the place and generation of another", .kept,
+            "two extents of a photo and its version cannot be told apart", .kept,
             """
             INSERT INTO extent SELECT (1 << 61) + (content << 30) + 500, offset, length, sector + 257, generation, epoch
                 FROM extent WHERE content IN (SELECT content FROM inode WHERE size = 300000)
